@@ -1,0 +1,76 @@
+"""Graphs that depend on covariates: from node values X and covariates Z learn z -> G(z).
+
+>>> import graphfield as gf
+>>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
+>>> model = gf.DNNCGM(max_steps=20, random_state=0).fit(sim.X, sim.Z)
+>>> model.predict_coef(sim.Z[:3]).shape
+(3, 50, 50)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it. Imported on first use, so that `import graphfield`
+# costs nothing and a classical baseline never imports torch.
+_PUBLIC = {
+    "DNNCGM": "graphfield.estimators.dnncgm",
+    "GraphicalLasso": "graphfield.estimators.graphical_lasso",
+    "load": "graphfield.estimators.persistence",
+    "read_table": "graphfield.data.tables",
+    "from_table": "graphfield.data.roles",
+    "TableData": "graphfield.data.roles",
+    "make_setting": "graphfield.simulate",
+    "Simulation": "graphfield.simulate",
+    "GraphfieldError": "graphfield.exceptions",
+    "DataError": "graphfield.exceptions",
+    "DataWarning": "graphfield.exceptions",
+    "MissingDependencyError": "graphfield.exceptions",
+    "ModelFileError": "graphfield.exceptions",
+    "NoGapWarning": "graphfield.exceptions",
+    "OutputError": "graphfield.exceptions",
+    "ParameterError": "graphfield.exceptions",
+    "TrainingError": "graphfield.exceptions",
+    "TrainingWarning": "graphfield.exceptions",
+}
+_SUBPACKAGES = ("data", "exceptions", "graphs", "metrics", "report", "simulate")
+
+__all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from graphfield.data.roles import TableData as TableData
+    from graphfield.data.roles import from_table as from_table
+    from graphfield.data.tables import read_table as read_table
+    from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
+    from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from graphfield.estimators.persistence import load as load
+    from graphfield.exceptions import DataError as DataError
+    from graphfield.exceptions import DataWarning as DataWarning
+    from graphfield.exceptions import GraphfieldError as GraphfieldError
+    from graphfield.exceptions import MissingDependencyError as MissingDependencyError
+    from graphfield.exceptions import ModelFileError as ModelFileError
+    from graphfield.exceptions import NoGapWarning as NoGapWarning
+    from graphfield.exceptions import OutputError as OutputError
+    from graphfield.exceptions import ParameterError as ParameterError
+    from graphfield.exceptions import TrainingError as TrainingError
+    from graphfield.exceptions import TrainingWarning as TrainingWarning
+    from graphfield.simulate import Simulation as Simulation
+    from graphfield.simulate import make_setting as make_setting
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name]), name)
+    elif name in _SUBPACKAGES:
+        value = import_module(f"graphfield.{name}")
+    else:
+        raise AttributeError(f"module 'graphfield' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

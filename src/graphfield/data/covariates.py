@@ -1,0 +1,218 @@
+"""Covariates to numbers: standardised numeric columns and category codes for an embedding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.frames import Frame, match_columns
+from graphfield.exceptions import DataError, DataWarning, check_choice, listing
+
+UNKNOWN_POLICIES = ("error", "average")
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column enters as ``(z - mean) / scale``."""
+
+    name: str
+    mean: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A categorical column enters as the index of its level; shares are the training frequencies."""
+
+    name: str
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Covariates as the models see them: ``numeric`` (n, q_num) and ``codes`` (n, q_cat).
+
+    The code of a level unseen in training is the number of known levels.
+    """
+
+    numeric: NDArray[np.float64]
+    codes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numeric)
+
+    def take(self, rows: NDArray[np.intp]) -> Encoded:
+        return Encoded(self.numeric[rows], self.codes[rows])
+
+    def distinct(self) -> tuple[Encoded, NDArray[np.intp]]:
+        """The distinct rows in order of appearance, and for each row which of them it is."""
+        columns = np.column_stack([self.numeric, self.codes.astype(np.float64)])
+        if columns.shape[1] == 0:
+            return self.take(np.arange(min(1, len(self)))), np.zeros(len(self), dtype=np.intp)
+        # + 0.0 turns -0.0 into 0.0, which are equal but hash differently
+        keys = pd.DataFrame(columns + 0.0)
+        index = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
+        first = np.unique(index, return_index=True)[1]
+        return self.take(first), index.astype(np.intp)
+
+
+class CovariateEncoder:
+    """Learns from training rows how each covariate is encoded; applies it to new rows by name.
+
+    Parameters
+    ----------
+    standardize : bool
+        Divide numeric columns by their standard deviation after centring. Off, they are passed on
+        as they are.
+    unknown : {"error", "average"}
+        What to do with a category that training did not have: refuse it by name, or give it the
+        frequency-weighted average of the known ones.
+    """
+
+    def __init__(self, *, standardize: bool = True, unknown: str = "error") -> None:
+        check_choice("unknown", unknown, UNKNOWN_POLICIES)
+        self.standardize = standardize
+        self.unknown = unknown
+        self.columns: list[Numeric | Categorical] = []
+        self.names: list[str] = []
+        self.named = False
+
+    @property
+    def numeric(self) -> list[Numeric]:
+        return [c for c in self.columns if isinstance(c, Numeric)]
+
+    @property
+    def categorical(self) -> list[Categorical]:
+        return [c for c in self.columns if isinstance(c, Categorical)]
+
+    def fit(self, Z: Frame) -> CovariateEncoder:
+        if not Z.names:
+            raise DataError("Z has no columns. Expected at least one covariate.")
+        self.names, self.named = Z.names, Z.named
+        learned = {name: self._learn(name, Z.values[name]) for name in Z.names}
+        constant = [name for name, column in learned.items() if column is None]
+        if len(constant) == len(Z.names):
+            raise DataError(
+                f"Covariate {listing(constant)} has the same value in every training row, and "
+                "there is no other covariate: no graph can depend on it."
+            )
+        if constant:
+            warnings.warn(
+                f"Covariate {listing(constant)} is constant in the training rows and is ignored.",
+                DataWarning,
+                stacklevel=3,
+            )
+        self.columns = [column for column in learned.values() if column is not None]
+        return self
+
+    def _learn(self, name: str, column: pd.Series) -> Numeric | Categorical | None:
+        if is_categorical(column, name):
+            text = as_text(column)
+            levels, counts = np.unique(text, return_counts=True)
+            if len(levels) == 1:
+                return None
+            if len(levels) == len(text) > 20:
+                raise DataError(
+                    f"Covariate {name!r} has a different text in every row (for example "
+                    f"{text[0]!r}). Numbers stored as text: use pandas.to_numeric. A subject or "
+                    "row identifier: pass it as groups instead."
+                )
+            shares = counts / counts.sum()
+            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
+        values = column.to_numpy(dtype=np.float64)
+        if np.ptp(values) == 0:
+            return None
+        if not self.standardize:
+            return Numeric(name, 0.0, 1.0)
+        return Numeric(name, float(values.mean()), float(values.std()))
+
+    def transform(self, Z: Frame) -> Encoded:
+        values = match_columns(Z, self.names, self.named, "Z").values
+        numeric = [self._numbers(c, values[c.name]) for c in self.numeric]
+        codes = [self._codes(c, values[c.name]) for c in self.categorical]
+        n = len(values)
+        return Encoded(
+            np.column_stack(numeric) if numeric else np.empty((n, 0)),
+            np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int64),
+        )
+
+    def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
+        if is_categorical(column, spec.name):
+            try:
+                column = pd.to_numeric(column.astype(object))
+            except (ValueError, TypeError) as error:
+                raise DataError(
+                    f"Covariate {spec.name!r} was numeric in fit, but now holds "
+                    f"{as_text(column)[0]!r}."
+                ) from error
+        return (column.to_numpy(dtype=np.float64) - spec.mean) / spec.scale
+
+    def _codes(self, spec: Categorical, column: pd.Series) -> NDArray[np.int64]:
+        text = as_text(column)
+        index = pd.Index(spec.levels).get_indexer(pd.Index(text))
+        unseen = sorted(set(text[index < 0]))
+        if unseen and self.unknown == "error":
+            raise DataError(
+                f"Covariate {spec.name!r} has {listing(unseen)}, which training did not have. "
+                f"Known: {listing(spec.levels)}. Use unknown='average' to give new categories the "
+                "average graph."
+            )
+        return np.where(index < 0, len(spec.levels), index).astype(np.int64)
+
+    def to_state(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`from_state` reads them back."""
+        columns = [{"kind": type(c).__name__, **asdict(c)} for c in self.columns]
+        return {
+            "standardize": self.standardize,
+            "unknown": self.unknown,
+            "names": self.names,
+            "named": self.named,
+            "columns": columns,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CovariateEncoder:
+        encoder = cls(standardize=state["standardize"], unknown=state["unknown"])
+        encoder.names, encoder.named = list(state["names"]), state["named"]
+        encoder.columns = [_column_from(dict(column)) for column in state["columns"]]
+        return encoder
+
+
+def _column_from(state: dict[str, Any]) -> Numeric | Categorical:
+    kind = state.pop("kind")
+    if kind == "Numeric":
+        return Numeric(**state)
+    return Categorical(state["name"], tuple(state["levels"]), tuple(state["shares"]))
+
+
+def is_categorical(column: pd.Series, name: str) -> bool:
+    """Text, pandas categoricals and booleans are categories; numbers are numbers."""
+    if pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if pd.api.types.is_complex_dtype(column):
+        raise DataError(f"Complex data not supported: covariate {name!r}.")
+    if pd.api.types.is_numeric_dtype(column):
+        return False
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        raise DataError(
+            f"Covariate {name!r} holds dates. Turn it into the number that matters first, for "
+            "example days since a start, hour of day, or year."
+        )
+    return not all(_is_number(value) for value in column)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
+
+
+def as_text(column: pd.Series) -> NDArray[np.str_]:
+    """Levels as text, so that ``True``, ``"True"`` and a category of either are one level."""
+    values: Sequence[object] = column.astype(object).tolist()
+    return np.array([str(value) for value in values], dtype=np.str_)

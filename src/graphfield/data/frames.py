@@ -1,0 +1,211 @@
+"""Any container to a pandas frame, and the checks that every estimator makes of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from graphfield.exceptions import DataError, listing, suggestion
+
+MIN_SAMPLES = 10
+MIN_NODES = 2
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table whose columns have names; ``named`` says whether the user gave them."""
+
+    values: pd.DataFrame
+    named: bool
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.values.columns)
+
+
+def as_frame(data: Any, argument: str) -> Frame:
+    """Array, list, pandas or polars frame to :class:`Frame`.
+
+    Columns without names are called ``x1, x2, ...`` (argument ``X``) or ``z1, z2, ...``.
+    """
+    if data is None:
+        raise DataError(
+            f"{argument} is missing. Expected array-like (array or non-string sequence), got None. "
+            "Pass node values as X and covariates as Z."
+        )
+    if isinstance(data, pd.DataFrame):
+        frame = _checked_names(data, argument)
+        return Frame(frame, named=True)
+    if _is_polars(data):
+        return Frame(_checked_names(_from_polars(data), argument), named=True)
+    if sparse.issparse(data):
+        raise DataError(
+            f"{argument} is a sparse matrix, and sparse input is not supported: "
+            "graphs need dense node values. Use X.toarray()."
+        )
+    if isinstance(data, pd.Series) or (hasattr(data, "ndim") and data.ndim == 1):
+        raise _one_dimensional(argument, len(data))
+    array = _as_array(data, argument)
+    prefix = argument[0].lower()
+    names = [f"{prefix}{i + 1}" for i in range(array.shape[1])]
+    frame = pd.DataFrame(array, columns=names)
+    return Frame(frame.infer_objects() if array.dtype == object else frame, named=False)
+
+
+def _as_array(data: Any, argument: str) -> NDArray:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise DataError(f"{argument} is not a rectangular table: {error}.") from error
+    if array.ndim == 1:
+        raise _one_dimensional(argument, len(array))
+    if array.ndim != 2:
+        raise DataError(
+            f"{argument} must be two-dimensional (samples x columns), got {array.ndim} dimensions "
+            f"with shape {array.shape}. Reshape your data."
+        )
+    if array.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: {argument} has dtype {array.dtype}.")
+    return array
+
+
+def _one_dimensional(argument: str, length: int) -> DataError:
+    return DataError(
+        f"{argument} must be two-dimensional (samples x columns), got a 1-D sequence of length "
+        f"{length}. Reshape your data: {argument}.reshape(-1, 1) for one column, "
+        f"{argument}.reshape(1, -1) for one sample."
+    )
+
+
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "polars" and hasattr(data, "to_dict")
+
+
+def _from_polars(data: Any) -> pd.DataFrame:
+    """Column by column, so that pyarrow is not needed; text and categories become objects."""
+    columns = {}
+    for name in data.columns:
+        series = data[name]
+        numeric = series.dtype.is_numeric()
+        columns[name] = (
+            series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
+        )
+    return pd.DataFrame(columns)
+
+
+def _checked_names(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
+    names = [str(name) for name in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(
+            f"{argument} has more than one column called {listing(repeated)}. "
+            "Rename them: columns are matched by name."
+        )
+    frame = frame.copy(deep=False)
+    frame.columns = pd.Index(names)
+    return frame
+
+
+def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: str) -> Frame:
+    """Columns of ``frame`` in the order seen in ``fit``, by name where both sides have names."""
+    if frame.named and named:
+        missing = [name for name in expected if name not in frame.names]
+        extra = [name for name in frame.names if name not in expected]
+        if missing or extra:
+            hints = "".join(suggestion(name, extra) for name in missing[:1])
+            parts = [f"lacks {listing(missing)}"] if missing else []
+            parts += [f"has unexpected {listing(extra)}"] if extra else []
+            raise DataError(
+                f"{argument} must have the columns seen in fit, but it {' and '.join(parts)}.{hints}"
+            )
+        return Frame(frame.values[list(expected)], named=True)
+    if len(frame.names) != len(expected):
+        raise DataError(
+            f"{argument} has {len(frame.names)} features, but this estimator was fitted with "
+            f"{len(expected)}: {listing(expected)}."
+        )
+    return Frame(frame.values.set_axis(list(expected), axis=1), named=True)
+
+
+def node_values(frame: Frame) -> NDArray[np.float64]:
+    """Node columns as a float array (missing entries become NaN); text is refused by column."""
+    columns = []
+    for name in frame.names:
+        column = frame.values[name]
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+            if pd.api.types.is_complex_dtype(column):
+                raise DataError(f"Complex data not supported: node column {name!r}.")
+            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        else:
+            columns.append(_objects_to_float(column, name))
+    return np.column_stack(columns) if columns else np.empty((len(frame.values), 0))
+
+
+def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
+    """Numbers kept as objects are fine; anything else names the column, the row and the value."""
+    values = np.full(len(column), np.nan)
+    for row, value in enumerate(column):
+        if value is None or value is pd.NA or value is pd.NaT:
+            continue
+        if isinstance(value, str) or not np.isscalar(value) or isinstance(value, pd.Timestamp):
+            raise DataError(
+                f"Node column {name!r} must hold numbers, but row {row} holds {value!r}. "
+                "Convert the column with pandas.to_numeric, or use it as a covariate."
+            )
+        values[row] = float(value)  # type: ignore[arg-type]
+    return values
+
+
+def check_same_length(X: Frame, Z: Frame) -> None:
+    if len(X.values) != len(Z.values):
+        raise DataError(
+            f"X and Z must describe the same samples, but X has {len(X.values)} rows and Z has "
+            f"{len(Z.values)}. If rows with missing values were dropped from one table, drop them "
+            "from the other too."
+        )
+
+
+def check_roles_disjoint(X: Frame, Z: Frame) -> None:
+    if not (X.named and Z.named):
+        return
+    both = [name for name in X.names if name in Z.names]
+    if both:
+        raise DataError(
+            f"{listing(both)}: in X and in Z. A column is a node or a covariate, not both; "
+            "drop it from one of the two."
+        )
+
+
+def check_size(X: NDArray) -> None:
+    """Enough samples and nodes for a graph to mean anything."""
+    n_samples, n_nodes = X.shape
+    if n_nodes == 0:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is "
+            "required."
+        )
+    if n_nodes < MIN_NODES:
+        raise DataError(
+            f"A graph needs at least {MIN_NODES} nodes, but X has one column (n_features = "
+            f"{n_nodes}). Add node columns."
+        )
+    if n_samples < MIN_SAMPLES:
+        raise DataError(
+            f"At least {MIN_SAMPLES} samples are needed, got n_samples = {n_samples}. "
+            "With so few rows every graph fits."
+        )
+
+
+def check_not_constant(X: NDArray, names: Sequence[str]) -> None:
+    constant = [name for name, column in zip(names, X.T, strict=True) if np.ptp(column) == 0]
+    if constant:
+        raise DataError(
+            f"Node {listing(constant)} has the same value in every training row, so it can have no "
+            "edge. Drop it from X."
+        )

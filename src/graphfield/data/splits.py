@@ -1,0 +1,43 @@
+"""Which rows are held out while training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+
+from graphfield.exceptions import DataError, ParameterError
+
+
+def group_labels(groups: Any, n_samples: int) -> NDArray | None:
+    """Group labels as integer codes, one per row."""
+    if groups is None:
+        return None
+    labels = np.asarray(groups, dtype=object)
+    if labels.shape != (n_samples,):
+        raise DataError(
+            f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
+        )
+    codes = np.unique(labels.astype(str), return_inverse=True)[1]
+    if codes.max() == 0:
+        raise DataError(
+            "groups has one label only, so no group can be held out. Pass your own X_val and "
+            "Z_val, set validation_fraction=0, or leave groups out."
+        )
+    return codes
+
+
+def hold_out(
+    n_samples: int, fraction: float, groups: NDArray | None, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of training and held-out rows; rows of one group stay on one side."""
+    if not 0 <= fraction < 1:
+        raise ParameterError(f"validation_fraction must be in [0, 1), got {fraction!r}.")
+    if fraction == 0:
+        return np.arange(n_samples), np.arange(0)
+    splitter = ShuffleSplit if groups is None else GroupShuffleSplit
+    split = splitter(n_splits=1, test_size=fraction, random_state=seed % 2**32)
+    train, held_out = next(split.split(np.empty((n_samples, 0)), groups=groups))
+    return np.sort(train), np.sort(held_out)

@@ -1,0 +1,111 @@
+"""CSV, TSV, Parquet and NPZ files to a pandas frame."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.exceptions import DataError, MissingDependencyError
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Read a table; its kind follows the file's ending.
+
+    An NPZ file is read column-wise: a 2-D array ``A`` gives the columns named in ``A_names`` (or
+    ``a1, a2, ...``), a 1-D array gives one column; arrays whose length differs from the first 2-D
+    array's are left out, so the output of ``graphfield simulate`` can be read as it is.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"{path.name!r} is not a table: expected a file ending in {SUFFIXES}.")
+    if not path.is_file():
+        raise DataError(f"There is no file {str(path)!r}.")
+    if path.stat().st_size == 0:
+        raise DataError(f"{str(path)!r} is empty. Expected a header line and one row per sample.")
+    try:
+        frame = _READERS[suffix](path)
+    except (DataError, MissingDependencyError):
+        raise
+    except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
+        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{str(path)!r} cannot be read as {suffix[1:]}: {first_line}") from error
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise DataError(
+            f"{str(path)!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns."
+        )
+    return frame
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    # Duplicate names must reach us as they are: pandas would rename the second one silently.
+    header = pd.read_csv(path, sep=separator, nrows=1, header=None, dtype=str)
+    names = [str(name) for name in header.iloc[0]]
+    repeated = sorted({name for name in names if names.count(name) > 1 and name != "nan"})
+    if repeated:
+        raise DataError(f"{str(path)!r} has more than one column called {repeated}. Rename them.")
+    return pd.read_csv(path, sep=separator)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    return _read_text(path, ",")
+
+
+def _read_tsv(path: Path) -> pd.DataFrame:
+    return _read_text(path, "\t")
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
+        ) from error
+    return pd.read_parquet(path)
+
+
+def _read_npz(path: Path) -> pd.DataFrame:
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    matrices = {k: a for k, a in arrays.items() if a.ndim == 2 and not k.endswith("_names")}
+    if not matrices:
+        raise DataError(
+            f"{str(path)!r} has no 2-D array. Expected, for example, X (samples x nodes) and Z "
+            f"(samples x covariates); found {sorted(arrays)}."
+        )
+    length = len(next(iter(matrices.values())))
+    columns: dict[str, NDArray] = {}
+    for key, array in arrays.items():
+        if key.endswith("_names") or array.shape[:1] != (length,) or array.ndim > 2:
+            continue
+        for name, column in _npz_columns(key, array, arrays.get(f"{key}_names")):
+            if name in columns:
+                raise DataError(f"{str(path)!r} has more than one column called {name!r}.")
+            columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def _npz_columns(key: str, array: NDArray, names: NDArray | None) -> list[tuple[str, NDArray]]:
+    if array.ndim == 1:
+        return [(key, array)]
+    labels = (
+        [str(name) for name in names]
+        if names is not None and len(names) == array.shape[1]
+        else [f"{key.lower()}{i + 1}" for i in range(array.shape[1])]
+    )
+    return list(zip(labels, array.T, strict=True))
+
+
+_READERS = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+}

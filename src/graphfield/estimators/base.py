@@ -1,0 +1,347 @@
+"""What every estimator of covariate-dependent graphs can be asked, defined once."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.frames import (
+    Frame,
+    as_frame,
+    check_same_length,
+    match_columns,
+    node_values,
+)
+from graphfield.data.missing import check_complete, handle_missing
+from graphfield.data.nodes import NodeScaler
+from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_block, long_frame
+from graphfield.estimators.inputs import Inputs, one_row
+from graphfield.exceptions import NoGapWarning, ParameterError
+from graphfield.graphs.export import to_networkx
+from graphfield.graphs.strength import (
+    apply_rule,
+    directed_strengths,
+    partial_correlations,
+    precision_from_partial,
+    symmetrise,
+)
+from graphfield.graphs.threshold import Threshold, find_threshold
+
+# Bytes of coefficients held at a time by the methods that stream.
+_CHUNK_BYTES = 64 * 2**20
+# Distinct covariate values whose coefficients are kept while streaming over repeated rows.
+_CACHE_BYTES = 256 * 2**20
+# Covariate values whose edge magnitudes are pooled to find the gap.
+_GAP_ROWS = 500
+
+TableLike = Any
+
+
+class GraphEstimator(BaseEstimator, ABC):
+    """Base of the estimators: turns coefficients at z into everything else.
+
+    A subclass implements ``fit``, :meth:`_coef_at` and :meth:`_mean_at`, and calls
+    :meth:`_remember` and :meth:`_set_threshold` on the way.
+
+    Attributes
+    ----------
+    node_names_, covariate_names_ : list of str
+        Names in the order of the outputs.
+    residual_scale_ : ndarray of shape (p,)
+        Standard deviation of each node given the others, in the user's units.
+    threshold_ : Threshold
+        The cut that ``threshold="gap"`` stands for, found at fit time.
+    """
+
+    node_names_: list[str]
+    covariate_names_: list[str]
+    residual_scale_: NDArray[np.float64]
+    threshold_: Threshold
+    encoder_: CovariateEncoder
+    scaler_: NodeScaler
+    n_features_in_: int
+    missing: str
+
+    @abstractmethod
+    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
+        """Coefficients in the user's units, (m, p, p), one matrix per encoded row."""
+
+    @abstractmethod
+    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """Conditional means in the user's units, (m, p)."""
+
+    # -- graphs -----------------------------------------------------------------------------
+
+    def predict_coef(self, Z: TableLike) -> NDArray[np.float32]:
+        """Coefficients at each row of Z.
+
+        Returns
+        -------
+        ndarray of shape (n, p, p), float32
+            ``[i, j, k]`` is beta_jk(z_i), the weight of node k in the regression of node j, in the
+            user's units; the diagonal is zero.
+        """
+        return self._per_row(Z, lambda coef: coef)
+
+    def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
+        """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory.
+
+        Examples
+        --------
+        >>> import graphfield as gf
+        >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
+        >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
+        >>> sum(len(block) for block in model.iter_coef(sim.Z))
+        60
+        """
+        for _, coef in self._row_blocks(self._encode(Z)):
+            yield coef
+
+    def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
+        """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
+        return self._per_row(Z, lambda coef: partial_correlations(coef, self.residual_scale_))
+
+    def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
+        """The score an edge is ranked by: the size of its partial correlation, (n, p, p)."""
+        return np.abs(self.partial_correlations(Z))
+
+    def predict_graph(
+        self, Z: TableLike, threshold: float | str = "gap", rule: str = "and"
+    ) -> NDArray[np.bool_]:
+        """Which edges are present at each row of Z.
+
+        Parameters
+        ----------
+        Z : table of shape (n, q)
+        threshold : float or "gap"
+            In units of partial correlation; higher means fewer edges. "gap" is the cut found at
+            fit time between weak and strong edges (``threshold_``).
+        rule : {"and", "or"}
+            Whether both directions of a pair must exceed the threshold, or one.
+
+        Returns
+        -------
+        ndarray of shape (n, p, p), bool
+            Symmetric, with a False diagonal.
+        """
+        cut = self._resolve_threshold(threshold)
+        return self._per_row(
+            Z, lambda coef: apply_rule(directed_strengths(coef, self.residual_scale_), cut, rule)
+        )
+
+    def predict_precision(self, Z: TableLike) -> NDArray[np.float64]:
+        """Precision matrices at each row of Z: (n, p, p), symmetric and positive definite.
+
+        Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from
+        ``residual_scale_``. Where separately estimated edges do not add up to a positive definite
+        matrix, all edges of that graph are shrunk by one factor until they do.
+        """
+
+        def precision(coef: NDArray) -> NDArray:
+            partial = partial_correlations(coef, self.residual_scale_)
+            return precision_from_partial(partial, self.residual_scale_)
+
+        return self._per_row(Z, precision)
+
+    def edges(
+        self,
+        Z: TableLike,
+        threshold: float | str = "gap",
+        rule: str = "and",
+        max_rows: int = DEFAULT_MAX_ROWS,
+    ) -> pd.DataFrame:
+        """The edges at each row of Z as a long table.
+
+        Returns
+        -------
+        DataFrame
+            ``sample`` (position of the row in Z), ``source``, ``target``, ``weight`` (as in
+            :meth:`edge_weights`) and ``partial_correlation``; each pair once. More than
+            ``max_rows`` rows raise instead of filling the memory: use :meth:`iter_edges`.
+        """
+        cut = self._resolve_threshold(threshold)
+        distinct, index = self._encode(Z).distinct()
+        blocks = [b for coef in self._coef_chunks(distinct) for b in self._blocks(coef, cut, rule)]
+        return long_frame(blocks, index, self.node_names_, max_rows)
+
+    def iter_edges(
+        self, Z: TableLike, threshold: float | str = "gap", rule: str = "and"
+    ) -> Iterator[pd.DataFrame]:
+        """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
+        cut = self._resolve_threshold(threshold)
+        for rows, coef in self._row_blocks(self._encode(Z)):
+            blocks = self._blocks(coef, cut, rule)
+            frame = long_frame(blocks, np.arange(len(coef)), self.node_names_, DEFAULT_MAX_ROWS)
+            frame["sample"] += np.int32(rows.start)
+            yield frame
+
+    def to_networkx(
+        self, z: TableLike, threshold: float | str = "gap", rule: str = "and"
+    ) -> nx.Graph:
+        """The graph at one covariate value, given as a mapping, a sequence or a one-row table.
+
+        Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
+        """
+        check_is_fitted(self)
+        cut = self._resolve_threshold(threshold)
+        coef = self.predict_coef(one_row(z, self.covariate_names_))
+        directed = directed_strengths(coef, self.residual_scale_)
+        graph = apply_rule(directed, cut, rule)[0]
+        return to_networkx(graph, symmetrise(directed)[0], self.node_names_)
+
+    # -- node values ------------------------------------------------------------------------
+
+    def predict(self, X: TableLike, Z: TableLike) -> NDArray[np.float64]:
+        """Fitted node values ``mu(z) + beta(z) (x - mu(z))``: each node from all the others."""
+        check_is_fitted(self)
+        x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
+        check_same_length(x_frame, z_frame)
+        check_complete(x_frame, z_frame)
+        return self._fitted_values(node_values(x_frame), self.encoder_.transform(z_frame))
+
+    def score(self, X: TableLike, Z: TableLike) -> float:
+        """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
+
+        Rows with missing values are handled as in ``fit`` (parameter ``missing``).
+        """
+        check_is_fitted(self)
+        x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
+        check_same_length(x_frame, z_frame)
+        x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
+        values = node_values(x_frame)
+        fitted = self._fitted_values(values, self.encoder_.transform(z_frame))
+        return float(r2_score(values, fitted))
+
+    # -- files ------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted model to a folder (JSON and safetensors); read it with ``gf.load``."""
+        from graphfield.estimators.persistence import save_model
+
+        check_is_fitted(self)
+        return save_model(self, Path(path), overwrite=overwrite)
+
+    # -- shared by the subclasses -----------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _remember(self, inputs: Inputs) -> None:
+        """Names and number of the nodes, as scikit-learn and we call them."""
+        self.node_names_ = list(inputs.node_names)
+        self.n_features_in_ = len(inputs.node_names)
+        self._nodes_named = inputs.nodes_named
+        if inputs.nodes_named:
+            self.feature_names_in_ = np.array(inputs.node_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _learn_covariates(self, inputs: Inputs, *, standardize: bool, unknown: str) -> None:
+        self.encoder_ = CovariateEncoder(standardize=standardize, unknown=unknown).fit(inputs.Z)
+        self.covariate_names_ = list(self.encoder_.names)
+
+    def _set_threshold(self, encoded: Encoded, seed: int) -> None:
+        """Find the gap from training covariates, so that no prediction depends on its company."""
+        n = len(encoded)
+        rows = np.arange(n)
+        if n > _GAP_ROWS:
+            rows = np.sort(np.random.default_rng(seed).choice(n, _GAP_ROWS, replace=False))
+        distinct, index = encoded.take(rows).distinct()
+        upper = np.triu_indices(self.n_features_in_, 1)
+        parts = [
+            np.abs(partial_correlations(coef, self.residual_scale_)[:, upper[0], upper[1]])
+            for coef in self._coef_chunks(distinct)
+        ]
+        self.threshold_ = find_threshold(np.concatenate(parts)[index], n)
+
+    def _resolve_threshold(self, threshold: float | str) -> float:
+        check_is_fitted(self)
+        if threshold == "gap":
+            found = self.threshold_
+            if not found.is_gap:
+                warnings.warn(
+                    f"threshold='gap' found no gap ({found.reason}); edges with |partial "
+                    f"correlation| above {found.value:.3g} are shown, an estimate of the noise. "
+                    "Pass a number as threshold to choose yourself.",
+                    NoGapWarning,
+                    stacklevel=3,
+                )
+            return found.value
+        if isinstance(threshold, str) or not np.isscalar(threshold):
+            raise ParameterError(f"threshold must be a number or 'gap', got {threshold!r}.")
+        return float(threshold)  # type: ignore[arg-type]
+
+    def _match_nodes(self, X: TableLike) -> Frame:
+        return match_columns(as_frame(X, "X"), self.node_names_, self._nodes_named, "X")
+
+    def _match_covariates(self, Z: TableLike) -> Frame:
+        return match_columns(as_frame(Z, "Z"), self.encoder_.names, self.encoder_.named, "Z")
+
+    def _encode(self, Z: TableLike) -> Encoded:
+        check_is_fitted(self)
+        frame = self._match_covariates(Z)
+        check_complete(None, frame)
+        return self.encoder_.transform(frame)
+
+    def _fitted_values(self, values: NDArray, encoded: Encoded) -> NDArray[np.float64]:
+        mean = self._mean_at(encoded)
+        centred = values - mean
+        fitted = np.empty_like(values)
+        for rows, coef in self._row_blocks(encoded):
+            fitted[rows] = mean[rows] + np.einsum("bjk,bk->bj", coef, centred[rows])
+        return fitted
+
+    def _coef_chunks(self, distinct: Encoded) -> Iterator[NDArray[np.float32]]:
+        step = self._rows_per_chunk()
+        for start in range(0, len(distinct), step):
+            yield self._coef_at(distinct.take(np.arange(start, min(start + step, len(distinct)))))
+
+    def _rows_per_chunk(self) -> int:
+        return max(1, _CHUNK_BYTES // (4 * self.n_features_in_**2))
+
+    def _per_row(self, Z: TableLike, function: Callable[[NDArray], NDArray]) -> NDArray:
+        """``function`` of the coefficients at every row; equal rows are evaluated once."""
+        distinct, index = self._encode(Z).distinct()
+        parts = [function(coef) for coef in self._coef_chunks(distinct)]
+        if not parts:
+            p = self.n_features_in_
+            return function(np.empty((0, p, p), dtype=np.float32))
+        table = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return table if len(table) == len(index) else table[index]
+
+    def _row_blocks(self, encoded: Encoded) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        """Blocks of consecutive rows and their coefficients, in bounded memory."""
+        distinct, index = encoded.distinct()
+        p = self.n_features_in_
+        table = None
+        if len(distinct) < len(encoded) and 4 * p * p * len(distinct) <= _CACHE_BYTES:
+            table = self._coef_at(distinct)
+        step = self._rows_per_chunk()
+        for start in range(0, len(encoded), step):
+            rows = slice(start, min(start + step, len(encoded)))
+            if table is not None:
+                yield rows, table[index[rows]]
+            else:
+                which, inverse = np.unique(index[rows], return_inverse=True)
+                yield rows, self._coef_at(distinct.take(which))[inverse]
+
+    def _blocks(self, coef: NDArray, cut: float, rule: str) -> list[EdgeBlock]:
+        directed = directed_strengths(coef, self.residual_scale_)
+        graphs = apply_rule(directed, cut, rule)
+        return [edge_block(g, r) for g, r in zip(graphs, symmetrise(directed), strict=True)]

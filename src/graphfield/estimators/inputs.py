@@ -1,0 +1,127 @@
+"""From whatever the user passed to checked arrays and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.frames import (
+    Frame,
+    as_frame,
+    check_not_constant,
+    check_roles_disjoint,
+    check_same_length,
+    check_size,
+    node_values,
+)
+from graphfield.data.missing import handle_missing
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Node values as an array, covariates as a frame, and which of the user's rows they are."""
+
+    X: NDArray[np.float64]
+    Z: Frame
+    node_names: list[str]
+    nodes_named: bool
+    rows: NDArray[np.intp]
+
+
+def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
+    """Every check that `fit` makes of its data, in the order a person would want to hear of them."""
+    x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
+    check_same_length(x_frame, z_frame)
+    check_roles_disjoint(x_frame, z_frame)
+    node_values(x_frame)  # text is named as such before it is counted as missing
+    x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
+    values = node_values(x_frame)
+    check_size(values)
+    check_not_constant(values, x_frame.names)
+    return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
+
+
+def one_row(z: Any, names: Sequence[str]) -> Any:
+    """One covariate value, given as a mapping, a Series, a sequence or a one-row table."""
+    if isinstance(z, pd.Series):
+        z = z.to_dict()
+    if isinstance(z, Mapping):
+        unknown = [str(name) for name in z if str(name) not in names]
+        lacking = [name for name in names if name not in {str(k) for k in z}]
+        if unknown or lacking:
+            parts = [f"lacks {listing(lacking)}"] if lacking else []
+            parts += [f"has unknown {listing(unknown)}"] if unknown else []
+            hint = suggestion(unknown[0], names) if unknown else ""
+            raise DataError(
+                f"z must give every covariate once ({listing(names)}), but it "
+                f"{' and '.join(parts)}.{hint}"
+            )
+        return pd.DataFrame({str(name): [value] for name, value in z.items()})
+    if not hasattr(z, "columns"):
+        array = np.asarray(z)
+        z = array[None] if array.ndim == 1 else array
+    if len(z) != 1:
+        raise DataError(f"One covariate value was expected, got {len(z)} rows.")
+    return z
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float,
+    high: float = np.inf,
+    *,
+    integer: bool = False,
+    optional: bool = False,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> None:
+    """Raise unless ``value`` is a number (a whole one if ``integer``) in the interval."""
+    if optional and value is None:
+        return
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    is_number = isinstance(value, kinds) and not isinstance(value, (bool, np.bool_))
+    inside = (
+        is_number
+        and (value > low if open_low else value >= low)
+        and (value < high if open_high else value <= high)
+    )
+    if not inside:
+        what = "a whole number" if integer else "a number"
+        left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
+        raise ParameterError(
+            f"{name} must be {what} in {left}{low:g}, {high:g}{right}"
+            f"{' or None' if optional else ''}, got {value!r}."
+        )
+
+
+def check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, got {value!r}.")
+
+
+def root_seed(random_state: Any) -> int:
+    """One whole number from an int, a NumPy generator or None; no global state is touched."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ParameterError(f"random_state must not be negative, got {random_state}.")
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**63))
+    raise ParameterError(
+        f"random_state must be a whole number, a numpy Generator or None, got {random_state!r}."
+    )
+
+
+def child_seeds(seed: int, count: int) -> list[int]:
+    """Independent seeds below 2**63 for parts that must not share a random stream."""
+    children = np.random.SeedSequence(seed).spawn(count)
+    return [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]

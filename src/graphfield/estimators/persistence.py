@@ -1,0 +1,205 @@
+"""A fitted model as a folder: ``model.json`` and ``arrays.safetensors``. No pickle anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from graphfield import __version__
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.nodes import NodeScaler
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import ModelFileError, OutputError
+from graphfield.graphs.threshold import Threshold
+
+FORMAT = "graphfield-model"
+FORMAT_VERSION = 1
+HEADER, ARRAYS = "model.json", "arrays.safetensors"
+
+# Estimators that may be named in a file, and nothing else.
+_ESTIMATORS = {
+    "DNNCGM": "graphfield.estimators.dnncgm",
+    "GraphicalLasso": "graphfield.estimators.graphical_lasso",
+}
+
+
+def save_model(model: GraphEstimator, path: Path, *, overwrite: bool) -> Path:
+    """Write the folder beside its final place, then move it there in one step."""
+    state, arrays = model._get_state()  # type: ignore[attr-defined]
+    arrays = {
+        **arrays,
+        "node/center": model.scaler_.center,
+        "node/scale": model.scaler_.scale,
+        "node/residual_scale": model.residual_scale_,
+    }
+    payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "graphfield_version": __version__,
+        "estimator": type(model).__name__,
+        "params": _plain_params(model),
+        "node_names": model.node_names_,
+        "nodes_named": model._nodes_named,
+        "encoder": model.encoder_.to_state(),
+        "threshold": asdict(model.threshold_),
+        "arrays_sha256": hashlib.sha256(payload).hexdigest(),
+        "state": state,
+    }
+    text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
+    write_folder(path, {HEADER: text.encode(), ARRAYS: payload}, overwrite=overwrite)
+    return path
+
+
+def load(path: str | Path) -> GraphEstimator:
+    """Read a model that ``save`` wrote. It needs no GPU and runs no code from the folder.
+
+    Examples
+    --------
+    >>> import graphfield as gf, tempfile
+    >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
+    >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = gf.load(model.save(folder + "/model"))
+    >>> bool((again.predict_coef(sim.Z) == model.predict_coef(sim.Z)).all())
+    True
+    """
+    path = Path(path)
+    header, payload = _read_header(path), _read_bytes(path / ARRAYS)
+    if hashlib.sha256(payload).hexdigest() != header.get("arrays_sha256"):
+        raise ModelFileError(
+            f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
+            "again from where it was written."
+        )
+    try:
+        return _rebuild(header, load_arrays(payload))
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise ModelFileError(
+            f"{path / HEADER} is damaged or was edited: {type(error).__name__}: {error}."
+        ) from error
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    if not path.is_dir() or not (path / HEADER).is_file():
+        raise ModelFileError(
+            f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
+            "model.save or 'graphfield fit'."
+        )
+    try:
+        header = json.loads(_read_bytes(path / HEADER))
+    except ValueError as error:
+        raise ModelFileError(f"{path / HEADER} is damaged: it is not JSON ({error}).") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path / HEADER} is not a graphfield model file.")
+    version = header.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version}, this graphfield ({__version__}) reads "
+            f"{FORMAT_VERSION}. Install the version that wrote it: "
+            f"{header.get('graphfield_version')}."
+        )
+    if header.get("estimator") not in _ESTIMATORS:
+        raise ModelFileError(f"{path} holds an unknown estimator {header.get('estimator')!r}.")
+    return header
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _rebuild(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator:
+    name = header["estimator"]
+    kind = getattr(import_module(_ESTIMATORS[name]), name)
+    params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
+    model: GraphEstimator = kind(**params)
+    model.node_names_ = list(header["node_names"])
+    model.n_features_in_ = len(model.node_names_)
+    model._nodes_named = header["nodes_named"]
+    if model._nodes_named:
+        model.feature_names_in_ = np.array(model.node_names_, dtype=object)
+    model.encoder_ = CovariateEncoder.from_state(header["encoder"])
+    model.covariate_names_ = list(model.encoder_.names)
+    model.scaler_ = NodeScaler(arrays["node/center"], arrays["node/scale"])
+    model.residual_scale_ = arrays["node/residual_scale"]
+    model.threshold_ = Threshold(**header["threshold"])
+    model._set_state(header["state"], arrays)  # type: ignore[attr-defined]
+    return model
+
+
+def _plain_params(model: GraphEstimator) -> dict[str, Any]:
+    """Hyper-parameters as JSON; a random generator cannot be written and becomes None."""
+    params = model.get_params(deep=False)
+    return {k: v if _is_plain(v) else None for k, v in params.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(v) for v in value)
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: it is written as null."""
+    if isinstance(value, dict):
+        return {k: _without_nan(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool) -> None:
+    """All of the files or none: an existing folder survives until the new one is whole."""
+    check_writable(path, overwrite=overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+    try:
+        for name, content in files.items():
+            (part / name).write_bytes(content)
+        part.chmod(0o755)
+        _swap(part, path)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+
+
+def check_writable(path: Path, *, overwrite: bool) -> None:
+    """Say before hours of work that its result could not be stored."""
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"{path} is a file. Name a folder.")
+    if path.exists() and any(path.iterdir()) and not overwrite:
+        raise OutputError(f"{path} already exists. Choose another folder, or allow overwriting.")
+    existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise OutputError(f"Cannot write to {path}: {existing} is not writable.")
+
+
+def _swap(part: Path, path: Path) -> None:
+    if not path.exists():
+        os.replace(part, path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+    os.replace(path, old / "old")
+    os.replace(part, path)
+    shutil.rmtree(old)

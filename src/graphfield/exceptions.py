@@ -1,0 +1,68 @@
+"""Errors and warnings. A message says what was expected, what came, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class GraphfieldError(Exception):
+    """Base of every error that graphfield raises on purpose."""
+
+
+class DataError(GraphfieldError, ValueError):
+    """The table, X or Z cannot be used as it is."""
+
+
+class ParameterError(GraphfieldError, ValueError):
+    """A hyper-parameter or option has a value that makes no sense."""
+
+
+class ModelFileError(GraphfieldError, ValueError):
+    """A folder is not a graphfield model, is damaged, or was written by a newer version."""
+
+
+class OutputError(GraphfieldError, OSError):
+    """A result cannot be written where it was asked for."""
+
+
+class MissingDependencyError(GraphfieldError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class TrainingError(GraphfieldError, RuntimeError):
+    """Training broke down."""
+
+
+class DataWarning(UserWarning):
+    """The data was changed on the way in; the message says how."""
+
+
+class NoGapWarning(UserWarning):
+    """The edge magnitudes have no gap, so ``threshold="gap"`` fell back to another rule."""
+
+
+class TrainingWarning(UserWarning):
+    """Training ended, but its result deserves a look."""
+
+
+def listing(names: Iterable[object], most: int = 8) -> str:
+    """``'a', 'b', 'c' and 4 more``: a readable list of names for a message."""
+    quoted = [repr(str(name)) for name in names]
+    if len(quoted) <= most:
+        return ", ".join(quoted)
+    return f"{', '.join(quoted[:most])} and {len(quoted) - most} more"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'x'?`` where a known name is close, else an empty string."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def check_choice(parameter: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of ``allowed``."""
+    options = list(allowed)
+    if value not in options:
+        hint = suggestion(value, options) if isinstance(value, str) else ""
+        raise ParameterError(f"{parameter} must be one of {listing(options)}, got {value!r}.{hint}")

@@ -1,0 +1,1 @@
+"""What comes out: edge strengths, thresholds, graphs, files. NumPy only, no model in sight."""

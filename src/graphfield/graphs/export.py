@@ -1,0 +1,88 @@
+"""One graph to networkx and to files, with the names of its nodes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.exceptions import MissingDependencyError, OutputError, ParameterError, check_choice
+
+FORMATS = ("csv", "parquet", "graphml", "json")
+
+
+def to_networkx(
+    graph: NDArray[np.bool_],
+    partial: NDArray,
+    names: Sequence[str],
+    attributes: Mapping[str, Any] | None = None,
+) -> nx.Graph:
+    """Undirected graph with every node, and ``weight`` and ``partial_correlation`` on its edges.
+
+    ``weight`` is the size of the partial correlation: the algorithms of networkx that use weights
+    want them non-negative.
+    """
+    result = nx.Graph(**dict(attributes or {}))
+    result.add_nodes_from(names)
+    for j, k in zip(*np.nonzero(np.triu(graph, 1)), strict=True):
+        value = float(partial[j, k])
+        result.add_edge(names[j], names[k], weight=abs(value), partial_correlation=value)
+    return result
+
+
+def edge_frame(graph: nx.Graph) -> pd.DataFrame:
+    """``source, target, weight, partial_correlation``, strongest edge first."""
+    rows = [(a, b, d["weight"], d["partial_correlation"]) for a, b, d in graph.edges(data=True)]
+    frame = pd.DataFrame(rows, columns=["source", "target", "weight", "partial_correlation"])
+    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+
+def graph_text(graph: nx.Graph, format: str) -> str:
+    """The graph as text: ``csv``, ``json`` (node-link) or ``graphml``."""
+    check_choice("format", format, FORMATS)
+    if format == "csv":
+        return edge_frame(graph).to_csv(index=False)
+    if format == "json":
+        return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n"
+    if format == "graphml":
+        buffer = io.BytesIO()
+        nx.write_graphml(graph, buffer)
+        return buffer.getvalue().decode("utf-8")
+    raise ParameterError("parquet is a binary format: name a file with --out, or choose csv.")
+
+
+def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:
+    """Write one graph; the format follows the file's ending unless it is given."""
+    path = Path(path)
+    format = format or path.suffix.lstrip(".").lower()
+    if format not in FORMATS:
+        raise ParameterError(
+            f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
+            ".graphml, .json, or pass the format."
+        )
+    try:
+        if format == "parquet":
+            write_parquet(edge_frame(graph), path)
+        else:
+            path.write_text(graph_text(graph, format), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from error
+    return path
+
+
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """``frame.to_parquet`` with a message that says how to get the engine."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
+        ) from error
+    frame.to_parquet(path, index=False)

@@ -1,0 +1,108 @@
+"""Where to cut: the gap of the edge-magnitude histogram, or a noise level where there is no gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+# Histogram of log10 of the normalised magnitudes: three decades, 20 bins each.
+_DECADES = 3
+_BINS = 20 * _DECADES
+_SMOOTHING = 1.5  # in bins
+# A valley counts as a gap when it is at most this share of the lower of its two shoulders ...
+_DEPTH = 0.5
+# ... and when at least this share of all magnitudes lies beyond it.
+_MIN_SHARE = 1e-3
+# Pairs of nodes below which a histogram says nothing.
+_MIN_PAIRS = 10
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The cut found at fit time.
+
+    Attributes
+    ----------
+    value : float
+        In units of partial correlation.
+    largest : float
+        The magnitude that the histogram was normalised by, so ``value / largest`` is the cut on
+        the scale where the largest entry is 1.
+    is_gap : bool
+        Whether a gap was there. If not, ``value`` is the noise level described in ``reason``.
+    reason : str
+        One sentence for a person.
+    """
+
+    value: float
+    largest: float
+    is_gap: bool
+    reason: str
+
+
+def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
+    """Find the gap between weak and strong edges in pooled magnitudes.
+
+    The magnitudes are normalised so that the largest is 1. On a log scale, noise forms one hump
+    and edges form another; the cut is the bottom of the valley between the two.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m, n_pairs)
+        Edge magnitudes, one row per covariate value, one column per pair of nodes.
+    n_samples : int
+        Rows the model was trained on; sets the noise level of very small graphs.
+    """
+    pooled = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
+    largest = float(pooled.max(initial=0.0))
+    n_pairs = weights.shape[-1]
+    noise = _noise_level(pooled, n_pairs, n_samples)
+    if largest == 0.0:
+        return Threshold(0.0, 0.0, False, "every edge weight is zero")
+    if n_pairs < _MIN_PAIRS:
+        return Threshold(
+            noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap"
+        )
+    cut = _valley(np.log10(np.maximum(pooled / largest, 10.0**-_DECADES)))
+    if cut is None:
+        return Threshold(
+            noise, largest, False, "the histogram of edge magnitudes has no gap: it falls steadily"
+        )
+    return Threshold(
+        float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram"
+    )
+
+
+def _valley(log_magnitude: NDArray) -> float | None:
+    """Centre of the lowest bin between the noise hump and the tallest hump to its right."""
+    counts, edges = np.histogram(log_magnitude, bins=_BINS, range=(-_DECADES, 0.0))
+    counts[0] = 0  # everything clipped from below is piled up there
+    smooth = gaussian_filter1d(counts.astype(float), _SMOOTHING)
+    noise_mode = int(np.argmax(smooth))
+    best: tuple[float, int] | None = None
+    for peak in range(noise_mode + 2, _BINS):
+        bottom = noise_mode + int(np.argmin(smooth[noise_mode : peak + 1]))
+        rise = smooth[peak] - smooth[bottom]
+        if smooth[bottom] <= _DEPTH * smooth[peak] and (best is None or rise > best[0]):
+            best = (rise, bottom)
+    if best is None:
+        return None
+    bottom = best[1]
+    if counts[bottom:].sum() < _MIN_SHARE * len(log_magnitude):
+        return None
+    return float((edges[bottom] + edges[bottom + 1]) / 2)
+
+
+def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
+    """The size that the largest of ``n_pairs`` noise entries would have.
+
+    The noise scale is read off the median magnitude (most pairs of a sparse graph are no edges).
+    With very few pairs the median may itself be an edge, so sampling noise ``1/sqrt(n)`` is used.
+    """
+    if n_pairs < _MIN_PAIRS:
+        return 2.0 / np.sqrt(n_samples)
+    scale = float(np.median(pooled)) / 0.6745
+    return scale * float(np.sqrt(2.0 * np.log(n_pairs)))

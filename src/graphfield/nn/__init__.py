@@ -1,0 +1,1 @@
+"""torch modules: layers, covariate embedding, backbones, fields. They know nothing of training."""

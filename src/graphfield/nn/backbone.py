@@ -1,0 +1,141 @@
+"""Covariates z to hidden features u(z): the shared part of every coefficient function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from graphfield.nn.layers import BatchNorm, Dense, dropout
+
+NETWORKS = ("residual", "mlp", "linear")
+
+
+@dataclass(frozen=True)
+class CovariateShape:
+    """How many numeric covariates there are, and the level frequencies of each categorical one."""
+
+    n_numeric: int
+    level_shares: tuple[tuple[float, ...], ...]
+
+
+class CovariateEmbedding(nn.Module):
+    """Categories through an embedding, concatenated with the numeric covariates (the remark).
+
+    Level ``l`` of a column with L levels gets row ``l`` of a table with ``ceil(L / 2)`` columns (at
+    most 16). A level unseen in training has code L and gets the average row by frequency.
+    """
+
+    def __init__(self, shape: CovariateShape, generator: torch.Generator) -> None:
+        super().__init__()
+        self.tables = nn.ParameterList()
+        self.n_shares = len(shape.level_shares)
+        for i, shares in enumerate(shape.level_shares):
+            width = min(16, -(-len(shares) // 2))
+            table = torch.empty(len(shares), width).normal_(generator=generator)
+            self.tables.append(nn.Parameter(table))
+            self.register_buffer(f"shares_{i}", torch.tensor(shares, dtype=torch.float32))
+        self.width = shape.n_numeric + sum(table.shape[1] for table in self.tables)
+
+    def forward(self, numeric: Tensor, codes: Tensor) -> Tensor:  # (b, q_num), (b, q_cat)
+        parts = [numeric]
+        for i, table in enumerate(self.tables):
+            average = self.get_buffer(f"shares_{i}")[None] @ table
+            rows = torch.cat([table, average])
+            # A product with one-hot rows rather than a gather: its gradient is deterministic on CUDA.
+            one_hot = nn.functional.one_hot(codes[:, i], len(rows)).to(rows.dtype)
+            parts.append(one_hot @ rows)
+        return torch.cat(parts, dim=1) if len(parts) > 1 else numeric  # (b, q)
+
+
+class ResidualBackbone(nn.Module):
+    """The paper's network, with the batch norm that its published code has in the first block.
+
+    ``u1 = Linear(h, h/2)(Dropout(ReLU(BatchNorm(Linear(q, h)(z)))))``,
+    ``u = Dropout(ReLU(Linear(q + h/2, h)([z, u1])))``.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        width: int,
+        *,
+        groups: int,
+        rate: float,
+        batch_norm: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        half = max(1, width // 2)
+        self.rate = rate
+        self.first = Dense(groups, d_in, width, generator)
+        self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
+        self.narrow = Dense(groups, width, half, generator)
+        self.second = Dense(groups, d_in + half, width, generator)
+        self.width = width
+
+    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        hidden = torch.relu(self.norm(self.first(z[None])))
+        hidden = self.narrow(dropout(hidden, self.rate, generator))
+        copied = z[None].expand(hidden.shape[0], -1, -1)
+        hidden = torch.relu(self.second(torch.cat([copied, hidden], dim=2)))
+        return dropout(hidden, self.rate, generator)  # (g, b, h)
+
+
+class MLPBackbone(nn.Module):
+    """Two plain hidden layers: the residual network without the copy of z in the middle."""
+
+    def __init__(
+        self,
+        d_in: int,
+        width: int,
+        *,
+        groups: int,
+        rate: float,
+        batch_norm: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.rate = rate
+        self.first = Dense(groups, d_in, width, generator)
+        self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
+        self.second = Dense(groups, width, width, generator)
+        self.width = width
+
+    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        hidden = torch.relu(self.norm(self.first(z[None])))
+        hidden = dropout(hidden, self.rate, generator)
+        return dropout(torch.relu(self.second(hidden)), self.rate, generator)
+
+
+class LinearBackbone(nn.Module):
+    """u(z) = z: coefficients linear in the covariates, as in RegGMM."""
+
+    def __init__(self, d_in: int) -> None:
+        super().__init__()
+        self.width = d_in
+
+    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
+        return z[None]
+
+
+def make_backbone(
+    network: str,
+    d_in: int,
+    width: int,
+    *,
+    groups: int,
+    rate: float,
+    batch_norm: bool,
+    generator: torch.Generator,
+) -> ResidualBackbone | MLPBackbone | LinearBackbone:
+    if network == "linear":
+        return LinearBackbone(d_in)
+    kind = {"residual": ResidualBackbone, "mlp": MLPBackbone}[network]
+    return kind(d_in, width, groups=groups, rate=rate, batch_norm=batch_norm, generator=generator)
+
+
+def level_shares(shares: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(s) for s in column) for column in shares)

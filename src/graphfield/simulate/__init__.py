@@ -1,0 +1,6 @@
+"""Settings with a known graph at every covariate value."""
+
+from graphfield.simulate.settings import SETTINGS, make_setting
+from graphfield.simulate.simulation import Simulation
+
+__all__ = ["SETTINGS", "Simulation", "make_setting"]

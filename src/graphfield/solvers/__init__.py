@@ -1,0 +1,1 @@
+"""Exact and convex solvers: pure functions on arrays, no estimator in sight."""

@@ -1,0 +1,1 @@
+"""One training loop for every neural model: budget, schedule, loop, checkpoint, progress."""

@@ -1,0 +1,116 @@
+"""A folder that lets a killed fit continue where it was.
+
+``fit.json`` names the problem (a fingerprint of data and settings) and its seed; each training
+stage keeps one ``<stage>.safetensors`` with weights, optimiser state, random state and loss curve.
+Every file is replaced in one move, so a kill at any moment leaves a whole one behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from graphfield.exceptions import ModelFileError, OutputError
+
+FORMAT = "graphfield-checkpoint"
+FORMAT_VERSION = 1
+
+
+@dataclass
+class Snapshot:
+    """Everything the loop needs to go on after ``step`` steps."""
+
+    step: int
+    finished: bool
+    tensors: dict[str, Tensor]
+    record: dict[str, Any]
+
+
+class CheckpointFolder:
+    """Opened once per fit; hands out one :class:`StageFile` per training stage."""
+
+    def __init__(self, path: str | Path, fingerprint: str, seed: int, *, resume: bool) -> None:
+        self.path = Path(path)
+        self.seed = seed
+        header_file = self.path / "fit.json"
+        if header_file.exists():
+            self.seed = self._continue(header_file, fingerprint, resume)
+            return
+        if self.path.exists() and any(self.path.iterdir()):
+            raise OutputError(f"{self.path} is not empty and holds no checkpoint. Choose another.")
+        header = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "fingerprint": fingerprint,
+            "seed": seed,
+        }
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            _replace(header_file, json.dumps(header, indent=1).encode())
+        except OSError as error:
+            raise OutputError(f"Cannot write checkpoint folder {self.path}: {error}.") from error
+
+    def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
+        if not resume:
+            raise OutputError(
+                f"{self.path} already holds a checkpoint. Pass resume=True to continue that fit, or "
+                "choose another folder."
+            )
+        try:
+            header = json.loads(header_file.read_text())
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"{header_file} is damaged: {error}.") from error
+        if (
+            header.get("format") != FORMAT
+            or header.get("format_version") != FORMAT_VERSION
+            or header.get("fingerprint") != fingerprint
+        ):
+            raise ModelFileError(
+                f"{self.path} belongs to another fit: data, hyper-parameters or version differ. "
+                "Resume with exactly what it was started with, or choose another folder."
+            )
+        return int(header["seed"])
+
+    def stage(self, name: str) -> StageFile:
+        return StageFile(self.path / f"{name}.safetensors")
+
+
+@dataclass(frozen=True)
+class StageFile:
+    path: Path
+
+    def load(self, device: torch.device) -> Snapshot | None:
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(str(self.path), framework="pt", device="cpu") as file:
+                record = json.loads(file.metadata()["record"])
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"Checkpoint {self.path} is damaged: {error}.") from error
+        moved = {k: v if k.startswith("random/") else v.to(device) for k, v in tensors.items()}
+        return Snapshot(record.pop("step"), record.pop("finished"), moved, record)
+
+    def save(self, snapshot: Snapshot) -> None:
+        record = {"step": snapshot.step, "finished": snapshot.finished, **snapshot.record}
+        part = self.path.with_suffix(".part")
+        tensors = {k: v.detach().to("cpu").contiguous() for k, v in snapshot.tensors.items()}
+        try:
+            save_file(tensors, part, metadata={"record": json.dumps(record)})
+            os.replace(part, self.path)
+        except (OSError, SafetensorError) as error:
+            raise OutputError(f"Cannot write checkpoint {self.path}: {error}.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    os.replace(part, path)

@@ -1,0 +1,30 @@
+"""A progress bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int, str], None]
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Advance]:
+    """Yield ``advance(steps_done, note)``. Draws on stderr, only when that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} steps"),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total, note="")
+        yield lambda done, note: bar.update(task, completed=done, note=note)
