@@ -56,6 +56,7 @@ class FieldConfig:
     dropout: float
     batch_norm: bool
     loss: str
+    penalty: float
 
 
 class CoefField(nn.Module):
@@ -93,10 +94,17 @@ class CoefField(nn.Module):
         return self.head(self.backbone(z, generator))  # (b, j, k)
 
     def loss(self, batch: Samples, generator: torch.Generator | None = None) -> Tensor:
-        """Eq. (loss) divided by p: the same minimiser, and a size that does not grow with p."""
+        """Eq. (loss) divided by p: the same minimiser, and a size that does not grow with p.
+
+        The penalty on the edges belongs to training alone: without a generator (evaluation) the
+        loss is that of prediction.
+        """
         coef = self(batch.numeric, batch.codes, generator)
         fitted = torch.bmm(coef, batch.x[:, :, None])[:, :, 0]
-        return LOSSES[self.config.loss](batch.x - fitted)
+        error = LOSSES[self.config.loss](batch.x - fitted)
+        if generator is None or self.config.penalty == 0:
+            return error
+        return error + self.config.penalty * coef.abs().sum(dim=2).mean()
 
 
 class SharedHead(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import Samples
 from graphfield.training.checkpoint import Snapshot, StageFile
-from graphfield.training.config import TrainingConfig, learning_rate
+from graphfield.training.config import CLIP_NORM, TrainingConfig, learning_rate
 from graphfield.training.progress import progress_bar
 
 # Entries of a (rows, p, p) array evaluated at a time when computing the held-out loss.
@@ -128,7 +128,7 @@ class _Run:
         loss = self.module.loss(batch, self.dropout)  # type: ignore[operator]
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip_norm)
+        nn.utils.clip_grad_norm_(self.module.parameters(), CLIP_NORM)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.config, self.step, self.steps_per_epoch)
         self.optimizer.step()
