@@ -38,7 +38,7 @@ _PUBLIC = {
 }
 _SUBPACKAGES = ("data", "exceptions", "graphs", "metrics", "report", "simulate")
 
-__all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]  # noqa: PLE0604
+__all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData as TableData

@@ -47,25 +47,19 @@ def f1(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArr
     return _ratio(2 * tp, 2 * tp + fp + fn, empty=0.0)
 
 
-def sensitivity(
-    weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0
-) -> NDArray[np.float64]:
+def sensitivity(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Share of true edges found; NaN where there is no true edge."""
     tp, _, fn, _ = _confusion(weights, skeleton, threshold)
     return _ratio(tp, tp + fn)
 
 
-def specificity(
-    weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0
-) -> NDArray[np.float64]:
+def specificity(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Share of true non-edges left out; NaN where every pair is an edge."""
     _, fp, _, tn = _confusion(weights, skeleton, threshold)
     return _ratio(tn, tn + fp)
 
 
-def balanced_accuracy(
-    weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0
-) -> NDArray[np.float64]:
+def balanced_accuracy(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Mean of sensitivity and specificity."""
     tp, fp, fn, tn = _confusion(weights, skeleton, threshold)
     return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2

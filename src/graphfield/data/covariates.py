@@ -149,8 +149,7 @@ class CovariateEncoder:
                 column = pd.to_numeric(column.astype(object))
             except (ValueError, TypeError) as error:
                 raise DataError(
-                    f"Covariate {spec.name!r} was numeric in fit, but now holds "
-                    f"{as_text(column)[0]!r}."
+                    f"Covariate {spec.name!r} was numeric in fit, but now holds {as_text(column)[0]!r}."
                 ) from error
         return (column.to_numpy(dtype=np.float64) - spec.mean) / spec.scale
 

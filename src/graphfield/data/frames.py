@@ -93,9 +93,7 @@ def _from_polars(data: Any) -> pd.DataFrame:
     for name in data.columns:
         series = data[name]
         numeric = series.dtype.is_numeric()
-        columns[name] = (
-            series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
-        )
+        columns[name] = series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
     return pd.DataFrame(columns)
 
 
@@ -187,8 +185,7 @@ def check_size(X: NDArray) -> None:
     n_samples, n_nodes = X.shape
     if n_nodes == 0:
         raise DataError(
-            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is "
-            "required."
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is required."
         )
     if n_nodes < MIN_NODES:
         raise DataError(

@@ -33,20 +33,17 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
             "rows or missing='impute' to fill them in."
         )
     if policy == "impute":
-        warnings.warn(
-            f"Imputed by median or most frequent level: {counts}.", DataWarning, stacklevel=3
-        )
+        warnings.warn(f"Imputed by median or most frequent level: {counts}.", DataWarning, stacklevel=3)
         return _imputed(X, bad_x), _imputed(Z, bad_z), rows
-    keep = ~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1))
+    keep = np.asarray(~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)))
     warnings.warn(
-        f"Dropped {int((~keep).sum())} of {len(keep)} rows with missing or infinite values: "
-        f"{counts}.",
+        f"Dropped {int((~keep).sum())} of {len(keep)} rows with missing or infinite values: {counts}.",
         DataWarning,
         stacklevel=3,
     )
     return (
-        Frame(X.values[keep].reset_index(drop=True), X.named),
-        Frame(Z.values[keep].reset_index(drop=True), Z.named),
+        Frame(X.values.loc[keep].reset_index(drop=True), X.named),
+        Frame(Z.values.loc[keep].reset_index(drop=True), Z.named),
         rows[keep],
     )
 
@@ -102,9 +99,7 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
         good = filled[name][~rows]
         if good.empty:
             raise DataError(f"Column {name!r} has no usable value to impute from. Drop it.")
-        if pd.api.types.is_numeric_dtype(filled[name]) and not pd.api.types.is_bool_dtype(
-            filled[name]
-        ):
+        if pd.api.types.is_numeric_dtype(filled[name]) and not pd.api.types.is_bool_dtype(filled[name]):
             column = node_values(Frame(filled[[name]], True))[:, 0]
             column[rows] = float(np.median(column[~rows]))
             filled[name] = column

@@ -52,11 +52,7 @@ def from_table(
     >>> list(data.X.columns), list(data.Z.columns)
     (['a', 'b'], ['age'])
     """
-    frame = (
-        read_table(table)
-        if isinstance(table, (str, Path))
-        else as_frame(table, "table").values
-    )
+    frame = read_table(table) if isinstance(table, (str, Path)) else as_frame(table, "table").values
     frame = as_frame(frame, "table").values
     names = list(frame.columns)
     z_names = _resolve(covariates, names, "covariate")
@@ -83,11 +79,7 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str) -> list[str]:
         raise DataError(f"Name at least one {role} column. The table has {listing(names)}.")
     found: list[str] = []
     for pattern in wanted:
-        matches = (
-            [pattern]
-            if pattern in names
-            else [name for name in names if fnmatchcase(name, pattern)]
-        )
+        matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
             raise DataError(
                 f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} "

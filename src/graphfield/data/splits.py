@@ -17,9 +17,7 @@ def group_labels(groups: Any, n_samples: int) -> NDArray | None:
         return None
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n_samples,):
-        raise DataError(
-            f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
-        )
+        raise DataError(f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}.")
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, MissingDependencyError
 
+TRUTH = "truth_"  # arrays of an NPZ file that are no columns of the table
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
 
@@ -18,8 +19,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """Read a table; its kind follows the file's ending.
 
     An NPZ file is read column-wise: a 2-D array ``A`` gives the columns named in ``A_names`` (or
-    ``a1, a2, ...``), a 1-D array gives one column; arrays whose length differs from the first 2-D
-    array's are left out, so the output of ``graphfield simulate`` can be read as it is.
+    ``a1, a2, ...``), a 1-D array gives one column. Arrays of another length than the first 2-D one,
+    or with more dimensions, and those called ``truth_...`` (the known answer in the output of
+    ``graphfield simulate``) are no columns.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -37,9 +39,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read as {suffix[1:]}: {first_line}") from error
     if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise DataError(
-            f"{str(path)!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns."
-        )
+        raise DataError(f"{str(path)!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns.")
     return frame
 
 
@@ -73,7 +73,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def _read_npz(path: Path) -> pd.DataFrame:
     with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+        names = [name for name in archive.files if not name.startswith(TRUTH)]
+        arrays = {name: archive[name] for name in names}
     matrices = {k: a for k, a in arrays.items() if a.ndim == 2 and not k.endswith("_names")}
     if not matrices:
         raise DataError(

@@ -82,6 +82,14 @@ class GraphEstimator(BaseEstimator, ABC):
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Conditional means in the user's units, (m, p)."""
 
+    @abstractmethod
+    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """What this estimator learned beyond the base, as JSON values and arrays."""
+
+    @abstractmethod
+    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        """Inverse of :meth:`_get_state`."""
+
     # -- graphs -----------------------------------------------------------------------------
 
     def predict_coef(self, Z: TableLike) -> NDArray[np.float32]:
@@ -184,12 +192,10 @@ class GraphEstimator(BaseEstimator, ABC):
         for rows, coef in self._row_blocks(self._encode(Z)):
             blocks = self._blocks(coef, cut, rule)
             frame = long_frame(blocks, np.arange(len(coef)), self.node_names_, DEFAULT_MAX_ROWS)
-            frame["sample"] += np.int32(rows.start)
+            frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
             yield frame
 
-    def to_networkx(
-        self, z: TableLike, threshold: float | str = "gap", rule: str = "and"
-    ) -> nx.Graph:
+    def to_networkx(self, z: TableLike, threshold: float | str = "gap", rule: str = "and") -> nx.Graph:
         """The graph at one covariate value, given as a mapping, a sequence or a one-row table.
 
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
-from graphfield.data.missing import POLICIES
+from graphfield.data.frames import check_same_length, node_values
+from graphfield.data.missing import POLICIES, handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
@@ -92,7 +93,7 @@ class DNNCGM(GraphEstimator):
     batch_size : int, optional
         Rows per gradient step; by default 64, 128 from 4,000 rows on, more for long tables.
     max_steps : int, optional
-        Gradient steps; by default about 800 for 1,000 rows and 4,000 for 10,000.
+        Gradient steps; by default about 1,000 for 1,000 rows and 5,000 for 10,000.
     schedule : "cosine", "constant", ("step", epochs, factor) or ("multistep", epochs, factor)
         How the learning rate falls. "cosine" is one cycle with a short warm-up.
     patience : int, optional
@@ -214,26 +215,20 @@ class DNNCGM(GraphEstimator):
 
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
-        self.scaler_ = NodeScaler.learn(
-            inputs.X, center=self.center != "none", scale=self.standardize
-        )
+        self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
         data, held_out = self._split(inputs, X_val, Z_val, labels, split_seed, device)
         config = self._field_config()
         training = self._training_config(len(data))
         mean = Stage("mean", "Mean", (stage_seeds[0], stage_seeds[1], stage_seeds[2]))
         edges = Stage("edges", "Graphs", (stage_seeds[3], stage_seeds[4], stage_seeds[5]))
         self._mean_field = (
-            fit_mean(mean, config, data, held_out, training, folder)
-            if self.center == "covariates"
-            else None
+            fit_mean(mean, config, data, held_out, training, folder) if self.center == "covariates" else None
         )
-        data, held_out = centred(self._mean_field, data), centred(self._mean_field, held_out)
-        assert data is not None
+        data = centred(self._mean_field, data)
+        held_out = None if held_out is None else centred(self._mean_field, held_out)
         self._coef_field = CoefField(config, edges.initial())
         self._record(edges.run(self._coef_field, data, held_out, training, folder))
-        self.residual_scale_ = self.scaler_.scale * residual_scale(
-            self._coef_field, data, held_out
-        )
+        self.residual_scale_ = self.scaler_.scale * residual_scale(self._coef_field, data, held_out)
         self._set_threshold(self.encoder_.transform(inputs.Z), gap_seed)
         return self
 
@@ -266,9 +261,7 @@ class DNNCGM(GraphEstimator):
                 "weights for every edge already. Use sharing='all'."
             )
 
-    def _open_checkpoint(
-        self, path: str | Path, inputs: Inputs, seed: int, resume: bool
-    ) -> CheckpointFolder:
+    def _open_checkpoint(self, path: str | Path, inputs: Inputs, seed: int, resume: bool) -> CheckpointFolder:
         params = {k: v for k, v in self.get_params().items() if k != "random_state"}
         z_text = inputs.Z.values.to_csv(index=False)
         problem = fingerprint({**params, "Z": z_text}, [inputs.X])
@@ -298,9 +291,6 @@ class DNNCGM(GraphEstimator):
         return samples.take(rows[0]), samples.take(rows[1])
 
     def _own_held_out(self, X_val: Any, Z_val: Any, device: torch.device) -> Samples:
-        from graphfield.data.frames import check_same_length, node_values
-        from graphfield.data.missing import handle_missing
-
         x_frame, z_frame = self._match_nodes(X_val), self._match_covariates(Z_val)
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
@@ -369,8 +359,6 @@ class DNNCGM(GraphEstimator):
         from_arrays(self._coef_field, arrays, "coef")
         self._mean_field = None
         if state["has_mean"]:
-            from dataclasses import replace
-
             self._mean_field = MeanField(replace(config, sharing="all"), torch.Generator())
             from_arrays(self._mean_field, arrays, "mean")
         self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]

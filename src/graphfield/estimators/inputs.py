@@ -59,8 +59,7 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
             parts += [f"has unknown {listing(unknown)}"] if unknown else []
             hint = suggestion(unknown[0], names) if unknown else ""
             raise DataError(
-                f"z must give every covariate once ({listing(names)}), but it "
-                f"{' and '.join(parts)}.{hint}"
+                f"z must give every covariate once ({listing(names)}), but it {' and '.join(parts)}.{hint}"
             )
         return pd.DataFrame({str(name): [value] for name, value in z.items()})
     if not hasattr(z, "columns"):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.nn.backbone import CovariateShape
-from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples
+from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples, node_fit
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
@@ -107,8 +107,8 @@ def evaluate_mean(field: MeanField | None, samples: Samples) -> Tensor:
     return field(samples.numeric, samples.codes)
 
 
-def centred(field: MeanField | None, samples: Samples | None) -> Samples | None:
-    if samples is None or field is None:
+def centred(field: MeanField | None, samples: Samples) -> Samples:
+    if field is None:
         return samples
     return replace(samples, x=samples.x - evaluate_mean(field, samples))
 
@@ -157,7 +157,7 @@ def _mean_square(field: CoefField, samples: Samples) -> NDArray[np.float64]:
     for start in range(0, len(samples), rows):
         part = samples.take(slice(start, start + rows))
         coef = field(part.numeric, part.codes)
-        residual = part.x - torch.bmm(coef, part.x[:, :, None])[:, :, 0]
+        residual = part.x - node_fit(coef, part.x)
         total += residual.double().square().sum(dim=0).cpu().numpy()
     return total / len(samples)
 
@@ -169,9 +169,7 @@ def to_arrays(field: nn.Module, prefix: str) -> dict[str, NDArray]:
 def from_arrays(field: nn.Module, arrays: dict[str, NDArray], prefix: str) -> None:
     start = f"{prefix}/"
     state = {
-        key.removeprefix(start): torch.tensor(value)
-        for key, value in arrays.items()
-        if key.startswith(start)
+        key.removeprefix(start): torch.tensor(value) for key, value in arrays.items() if key.startswith(start)
     }
     field.load_state_dict(state)
     field.eval()

@@ -37,9 +37,11 @@ _ESTIMATORS = {
 }
 
 
-def save_model(model: GraphEstimator, path: Path, *, overwrite: bool) -> Path:
-    """Write the folder beside its final place, then move it there in one step."""
-    state, arrays = model._get_state()  # type: ignore[attr-defined]
+def save_model(
+    model: GraphEstimator, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None
+) -> Path:
+    """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
+    state, arrays = model._get_state()
     arrays = {
         **arrays,
         "node/center": model.scaler_.center,
@@ -61,7 +63,8 @@ def save_model(model: GraphEstimator, path: Path, *, overwrite: bool) -> Path:
         "state": state,
     }
     text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
-    write_folder(path, {HEADER: text.encode(), ARRAYS: payload}, overwrite=overwrite)
+    files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
+    write_folder(path, files, overwrite=overwrite)
     return path
 
 
@@ -139,7 +142,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimat
     model.scaler_ = NodeScaler(arrays["node/center"], arrays["node/scale"])
     model.residual_scale_ = arrays["node/residual_scale"]
     model.threshold_ = Threshold(**header["threshold"])
-    model._set_state(header["state"], arrays)  # type: ignore[attr-defined]
+    model._set_state(header["state"], arrays)
     return model
 
 

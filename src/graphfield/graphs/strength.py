@@ -69,3 +69,11 @@ def precision_from_partial(partial: NDArray, residual_scale: NDArray) -> NDArray
     identity = np.eye(n_nodes)
     correlation = identity - shrink[..., None, None] * partial
     return correlation / (scale[:, None] * scale[None, :])
+
+
+def partial_from_precision(precision: NDArray) -> NDArray:
+    """``-Theta_jk / sqrt(Theta_jj Theta_kk)`` with a zero diagonal, (..., p, p)."""
+    scale = 1 / np.sqrt(np.diagonal(precision, axis1=-2, axis2=-1))
+    partial = -precision * scale[..., :, None] * scale[..., None, :]
+    off_diagonal = 1 - np.eye(precision.shape[-1])
+    return partial * off_diagonal

@@ -63,17 +63,13 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
     if largest == 0.0:
         return Threshold(0.0, 0.0, False, "every edge weight is zero")
     if n_pairs < _MIN_PAIRS:
-        return Threshold(
-            noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap"
-        )
+        return Threshold(noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap")
     cut = _valley(np.log10(np.maximum(pooled / largest, 10.0**-_DECADES)))
     if cut is None:
         return Threshold(
             noise, largest, False, "the histogram of edge magnitudes has no gap: it falls steadily"
         )
-    return Threshold(
-        float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram"
-    )
+    return Threshold(float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram")
 
 
 def _valley(log_magnitude: NDArray) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -133,9 +132,5 @@ def make_backbone(
 ) -> ResidualBackbone | MLPBackbone | LinearBackbone:
     if network == "linear":
         return LinearBackbone(d_in)
-    kind = {"residual": ResidualBackbone, "mlp": MLPBackbone}[network]
+    kind = ResidualBackbone if network == "residual" else MLPBackbone
     return kind(d_in, width, groups=groups, rate=rate, batch_norm=batch_norm, generator=generator)
-
-
-def level_shares(shares: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(s) for s in column) for column in shares)

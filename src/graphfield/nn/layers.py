@@ -59,9 +59,7 @@ def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor
     return x * keep.div_(1 - rate)
 
 
-def uniform_parameter(
-    shape: tuple[int, ...], bound: float, generator: torch.Generator
-) -> nn.Parameter:
+def uniform_parameter(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> nn.Parameter:
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound, generator=generator))
 
 

@@ -17,22 +17,30 @@ PAIRS = ((0, 1), (0, 2), (1, 2))
 _CHUNK = 2_000
 
 
-def simulate_banded(
-    name: str, n_samples: int, rng: np.random.Generator, *, clip: bool
-) -> Simulation:
+def simulate_banded(name: str, n_samples: int, rng: np.random.Generator, *, clip: bool) -> Simulation:
     """Theta(z) = w Psi_a + (1 - w) Psi_b, w = z_1 (clipped), (a, b) by the third that z_2 is in."""
     _, covariate_rng, noise_rng = rng.spawn(3)  # structure is deterministic here
     Z = covariate_rng.random((n_samples, 2))
-    candidates = np.stack([banded_precision(offset) for offset in (1, 2, 3)])
+    mixing, regime = mixing_weights(Z, clip=clip)
+    psi = candidates()
+    return Simulation(name, sample_gaussian(mixing, psi, noise_rng), Z, regime, mixing, psi)
+
+
+def candidates() -> NDArray[np.float64]:
+    """Psi_1, Psi_2, Psi_3, (3, p, p)."""
+    return np.stack([banded_precision(offset) for offset in (1, 2, 3)])
+
+
+def mixing_weights(Z: NDArray[np.float64], *, clip: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Weight of each candidate (n, 3) and the cluster (n,) at given covariates."""
     weight = np.clip(Z[:, 0], *CLIP) if clip else Z[:, 0]
     regime = np.minimum((Z[:, 1] * 3).astype(np.int64), 2)
-    mixing = np.zeros((n_samples, 3))
-    rows = np.arange(n_samples)
+    mixing = np.zeros((len(Z), 3))
+    rows = np.arange(len(Z))
     pairs = np.array(PAIRS)[regime]  # (n, 2)
     mixing[rows, pairs[:, 0]] = weight
     mixing[rows, pairs[:, 1]] = 1 - weight
-    X = sample_gaussian(mixing, candidates, noise_rng)
-    return Simulation(name, X, Z, regime, mixing, candidates)
+    return mixing, regime
 
 
 def banded_precision(offset: int) -> NDArray[np.float64]:

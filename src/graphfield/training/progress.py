@@ -13,7 +13,7 @@ Advance = Callable[[int, str], None]
 def progress_bar(description: str, total: int) -> Iterator[Advance]:
     """Yield ``advance(steps_done, note)``. Draws on stderr, only when that is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda done, note: None
+        yield _silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,3 +28,7 @@ def progress_bar(description: str, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total, note="")
         yield lambda done, note: bar.update(task, completed=done, note=note)
+
+
+def _silent(done: int, note: str) -> None:
+    """Not a terminal: nothing to draw."""
