@@ -211,7 +211,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
 
 
-def as_text(column: pd.Series) -> NDArray[np.str_]:
+def as_text(column: pd.Series) -> NDArray[np.object_]:
     """Levels as text, so that ``True``, ``"True"`` and a category of either are one level."""
     values: Sequence[object] = column.astype(object).tolist()
-    return np.array([str(value) for value in values], dtype=np.str_)
+    return np.array([str(value) for value in values], dtype=object)

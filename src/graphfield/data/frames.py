@@ -125,8 +125,8 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
         return Frame(frame.values[list(expected)], named=True)
     if len(frame.names) != len(expected):
         raise DataError(
-            f"{argument} has {len(frame.names)} features, but this estimator was fitted with "
-            f"{len(expected)}: {listing(expected)}."
+            f"{argument} has {len(frame.names)} features, but graphfield is expecting {len(expected)} "
+            f"features as input, those seen in fit: {listing(expected)}."
         )
     return Frame(frame.values.set_axis(list(expected), axis=1), named=True)
 

@@ -201,8 +201,8 @@ class GraphEstimator(BaseEstimator, ABC):
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
         """
         check_is_fitted(self)
-        cut = self._resolve_threshold(threshold)
         coef = self.predict_coef(one_row(z, self.covariate_names_))
+        cut = self._resolve_threshold(threshold)
         directed = directed_strengths(coef, self.residual_scale_)
         graph = apply_rule(directed, cut, rule)[0]
         return to_networkx(graph, symmetrise(directed)[0], self.node_names_)

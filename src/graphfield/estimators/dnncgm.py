@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from graphfield.estimators.neural import (
     fit_mean,
     from_arrays,
     make_samples,
+    mean_config,
+    rescaled,
     residual_scale,
     to_arrays,
 )
@@ -224,8 +226,7 @@ class DNNCGM(GraphEstimator):
         self._mean_field = (
             fit_mean(mean, config, data, held_out, training, folder) if self.center == "covariates" else None
         )
-        data = centred(self._mean_field, data)
-        held_out = None if held_out is None else centred(self._mean_field, held_out)
+        data, held_out = self._center(data, held_out)
         self._coef_field = CoefField(config, edges.initial())
         self._record(edges.run(self._coef_field, data, held_out, training, folder))
         self.residual_scale_ = self.scaler_.scale * residual_scale(self._coef_field, data, held_out)
@@ -290,6 +291,19 @@ class DNNCGM(GraphEstimator):
         rows = torch.as_tensor(train, device=device), torch.as_tensor(held_out, device=device)
         return samples.take(rows[0]), samples.take(rows[1])
 
+    def _center(self, data: Samples, held_out: Samples | None) -> tuple[Samples, Samples | None]:
+        """Subtract mu(z); what is left is brought back to unit variance, so the penalty means the same."""
+        self._mean_scaler = self.scaler_
+        if self._mean_field is None:
+            return data, held_out
+        data = centred(self._mean_field, data)
+        held_out = None if held_out is None else centred(self._mean_field, held_out)
+        if not self.standardize:
+            return data, held_out
+        left = data.x.double().std(dim=0, correction=0).cpu().numpy()
+        self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
+        return rescaled(data, left), None if held_out is None else rescaled(held_out, left)
+
     def _own_held_out(self, X_val: Any, Z_val: Any, device: torch.device) -> Samples:
         x_frame, z_frame = self._match_nodes(X_val), self._match_covariates(Z_val)
         check_same_length(x_frame, z_frame)
@@ -335,12 +349,13 @@ class DNNCGM(GraphEstimator):
         empty = np.zeros((len(encoded), self.n_features_in_))
         samples = make_samples(empty, encoded, torch.device("cpu"))
         field = self._mean_field.cpu() if self._mean_field is not None else None
-        return self.scaler_.restore(evaluate_mean(field, samples).numpy().astype(np.float64))
+        return self._mean_scaler.restore(evaluate_mean(field, samples).numpy().astype(np.float64))
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         arrays = to_arrays(self._coef_field, "coef")
         if self._mean_field is not None:
             arrays |= to_arrays(self._mean_field, "mean")
+        arrays["mean_scale"] = self._mean_scaler.scale
         state = {
             "field": asdict(self._coef_field.config),
             "has_mean": self._mean_field is not None,
@@ -358,8 +373,9 @@ class DNNCGM(GraphEstimator):
         self._coef_field = CoefField(config, torch.Generator())
         from_arrays(self._coef_field, arrays, "coef")
         self._mean_field = None
+        self._mean_scaler = NodeScaler(self.scaler_.center, arrays["mean_scale"])
         if state["has_mean"]:
-            self._mean_field = MeanField(replace(config, sharing="all"), torch.Generator())
+            self._mean_field = MeanField(mean_config(config), torch.Generator())
             from_arrays(self._mean_field, arrays, "mean")
         self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]
         self.training_ = pd.DataFrame(state["training"])

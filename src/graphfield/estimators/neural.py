@@ -78,6 +78,11 @@ class Stage:
         return torch.Generator().manual_seed(self.seeds[0])
 
 
+def mean_config(config: FieldConfig) -> FieldConfig:
+    """The same network for the mean, without dropout: with p outputs only, stopping early is enough."""
+    return replace(config, sharing="all", dropout=0.0)
+
+
 def fit_mean(
     stage: Stage,
     config: FieldConfig,
@@ -87,7 +92,7 @@ def fit_mean(
     folder: CheckpointFolder | None,
 ) -> MeanField | None:
     """mu(z), or None where held-out rows give no evidence that the mean moves with z."""
-    field = MeanField(replace(config, sharing="all"), stage.initial())
+    field = MeanField(mean_config(config), stage.initial())
     stage.run(field, data, held_out, training, folder)
     if held_out is None or len(held_out) < 2:
         return field
@@ -108,9 +113,13 @@ def evaluate_mean(field: MeanField | None, samples: Samples) -> Tensor:
 
 
 def centred(field: MeanField | None, samples: Samples) -> Samples:
-    if field is None:
-        return samples
     return replace(samples, x=samples.x - evaluate_mean(field, samples))
+
+
+def rescaled(samples: Samples, scale: NDArray) -> Samples:
+    return replace(
+        samples, x=samples.x / torch.as_tensor(scale, dtype=torch.float32, device=samples.x.device)
+    )
 
 
 @torch.no_grad()

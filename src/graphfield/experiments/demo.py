@@ -125,7 +125,8 @@ def _picture(model: GraphEstimator, path: Path) -> None:
     mixing, _ = mixing_weights(Z, clip=True)
     truth = partial_from_precision(np.einsum("ir,rjk->ijk", mixing, candidates()))
     graph = model.predict_graph(Z)
-    rows = {"true": truth, "estimated": np.where(graph, model.partial_correlations(Z), 0.0)}
+    label = f"estimated, above {model.threshold_.value:.2f}"
+    rows = {"true": truth, label: np.where(graph, model.partial_correlations(Z), 0.0)}
     columns = [f"z = ({a:g}, {b:g})" for a, b in PICTURED]
     figure = plot_graphs(rows, columns)
     figure.savefig(path, dpi=130)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +25,20 @@ def graphical_lasso_cv(
     model = GraphicalLassoCV(
         alphas=n_penalties, cv=splits, n_refinements=2, assume_centered=True, max_iter=200
     )
-    with warnings.catch_warnings():
-        # The smallest penalties of the search often stop short; the chosen one decides.
+    with warnings.catch_warnings(), _numpy_random_state_kept():
+        # The smallest penalties of the search often stop short, and with fewer rows than nodes their
+        # likelihood is not finite; the chosen one decides.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         model.fit(X)
     return np.asarray(model.precision_, dtype=np.float64), float(model.alpha_)
+
+
+@contextmanager
+def _numpy_random_state_kept() -> Iterator[None]:
+    """scikit-learn's solver draws (and ignores) a seed from NumPy's global generator."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002

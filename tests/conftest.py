@@ -1,0 +1,63 @@
+"""Shared data and small fitted models; global random state must stay as it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import graphfield as gf
+
+# Some packages draw from the global generators while they are imported; that is not our doing.
+assert gf.DNNCGM
+assert gf.GraphicalLasso
+
+SMALL = {"max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
+ESTIMATORS = {
+    "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
+    "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
+}
+
+
+@pytest.fixture(autouse=True)
+def _global_state_untouched() -> Iterator[None]:
+    """A library that seeds or draws from global generators changes its user's results."""
+    before = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
+    torch_before = torch.get_rng_state().clone()
+    yield
+    assert random.getstate() == before[0], "Python's random state was touched"
+    assert np.random.get_state()[1].tolist() == before[1], "NumPy's global random state was touched"  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), torch_before), "torch's random state was touched"
+
+
+def small_data(n: int = 120, p: int = 6, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Node 2 follows node 1 with a strength that moves with age and differs by site."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 80, n)
+    site = rng.choice(["A", "B", "C"], n)
+    X = rng.normal(size=(n, p))
+    strength = (age - 50) / 30 + np.where(site == "A", 1.0, 0.0)
+    X[:, 1] += strength * X[:, 0]
+    X = X * np.geomspace(0.1, 100, p) + np.arange(p)
+    nodes = pd.DataFrame(X, columns=[f"n{i}" for i in range(p)])
+    return nodes, pd.DataFrame({"age": age, "site": site})
+
+
+@pytest.fixture(scope="session")
+def data() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return small_data()
+
+
+@pytest.fixture(scope="session", params=sorted(ESTIMATORS))
+def estimator(request: pytest.FixtureRequest):
+    """A factory of each estimator, so that one battery of tests holds for all of them."""
+    return ESTIMATORS[request.param]
+
+
+@pytest.fixture(scope="session")
+def fitted(estimator, data):
+    return estimator().fit(*data)

@@ -1,0 +1,181 @@
+"""Bad input gets an error that names the column, the row or the option."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+
+
+def test_different_lengths(estimator, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match="X has 120 rows and Z has 100"):
+        estimator().fit(X, Z.iloc[:100])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_missing_or_infinite_values_name_column_count_and_way_out(estimator, data, value):
+    X, Z = data[0].copy(), data[1].copy()
+    X.loc[[3, 5], "n1"] = value
+    Z.loc[7, "age"] = value
+    with pytest.raises(gf.DataError) as error:
+        estimator().fit(X, Z)
+    for part in ("'n1' has 2 (first at row 3)", "'age' has 1 (first at row 7)", "missing='drop'"):
+        assert part in str(error.value)
+
+
+def test_missing_drop_equals_fitting_the_complete_rows(estimator, data):
+    X, Z = data[0].copy(), data[1].copy()
+    X.loc[[3, 5], "n1"] = np.nan
+    Z.loc[7, "site"] = None
+    with pytest.warns(gf.DataWarning, match="Dropped 3 of 120 rows"):
+        dropped = estimator(missing="drop").fit(X, Z)
+    complete = X.notna().all(axis=1) & Z.notna().all(axis=1)
+    expected = estimator().fit(X[complete], Z[complete])
+    np.testing.assert_array_equal(dropped.predict_coef(data[1]), expected.predict_coef(data[1]))
+    with pytest.warns(gf.DataWarning):
+        assert np.isfinite(dropped.score(X, Z))
+
+
+def test_missing_impute_fills_medians_and_modes(estimator, data):
+    X, Z = data[0].copy(), data[1].copy()
+    X.loc[3, "n1"], Z.loc[7, "site"] = np.nan, None
+    filled = X.fillna({"n1": X.n1.median()}), Z.fillna({"site": Z.site.mode()[0]})
+    with pytest.warns(gf.DataWarning, match="Imputed"):
+        imputed = estimator(missing="impute").fit(X, Z)
+    expected = estimator().fit(*filled)
+    np.testing.assert_array_equal(imputed.predict_coef(data[1]), expected.predict_coef(data[1]))
+
+
+def test_text_in_a_node_column(estimator, data):
+    X = data[0].astype({"n2": object})
+    X.loc[4, "n2"] = "high"
+    with pytest.raises(gf.DataError, match="'n2' must hold numbers, but row 4 holds 'high'"):
+        estimator().fit(X, data[1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda Z: Z.rename(columns={"age": "agee"}), "lacks 'age' and has unexpected 'agee'.*Did you mean"),
+        (lambda Z: Z.drop(columns="site"), "lacks 'site'"),
+        (lambda Z: Z.assign(extra=1), "unexpected 'extra'"),
+        (lambda Z: Z.to_numpy()[:, :1], "1 features, but graphfield is expecting 2"),
+        (lambda Z: Z["age"], "1-D"),
+        (lambda Z: Z.assign(age=np.nan), "'age' has 120"),
+        (lambda Z: Z.assign(age="old"), "'age' was numeric in fit, but now holds 'old'"),
+    ],
+)
+def test_columns_at_prediction(fitted, data, change, message):
+    with pytest.raises(gf.DataError, match=message):
+        fitted.predict_coef(change(data[1]))
+
+
+def test_an_unknown_category_is_named(data):
+    model = gf.DNNCGM(max_steps=5).fit(*data)
+    with pytest.raises(gf.DataError, match=r"'site' has 'D'.*Known: 'A', 'B', 'C'"):
+        model.predict_coef(pd.DataFrame({"age": [50.0], "site": ["D"]}))
+
+
+def test_one_dimensional_covariates(estimator, data):
+    with pytest.raises(gf.DataError, match=r"Z\.reshape\(-1, 1\)"):
+        estimator().fit(data[0], data[1]["age"].to_numpy())
+
+
+def test_one_node_few_rows_constant_node(estimator, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match="at least 2 nodes"):
+        estimator().fit(X[["n0"]], Z)
+    with pytest.raises(gf.DataError, match="n_samples = 9"):
+        estimator().fit(X.iloc[:9], Z.iloc[:9])
+    with pytest.raises(gf.DataError, match="'n3' has the same value"):
+        estimator().fit(X.assign(n3=1.5), Z)
+
+
+def test_duplicate_names_and_double_roles(estimator, data):
+    X, Z = data
+    twice = X.copy()
+    twice.columns = ["n0", "n0", *X.columns[2:]]
+    with pytest.raises(gf.DataError, match="more than one column called 'n0'"):
+        estimator().fit(twice, Z)
+    with pytest.raises(gf.DataError, match="'age': in X and in Z"):
+        estimator().fit(X.assign(age=Z.age), Z)
+
+
+def test_constant_covariates(estimator, data):
+    X, Z = data
+    with pytest.warns(gf.DataWarning, match="'year' is constant"):
+        estimator().fit(X, Z.assign(year=2020))
+    with pytest.raises(gf.DataError, match="'year' has the same value"):
+        estimator().fit(X, Z.assign(year=2020)[["year"]])
+
+
+def test_dates_and_identifiers_as_covariates(estimator, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match="'day' holds dates"):
+        estimator().fit(X, Z.assign(day=pd.date_range("2020-01-01", periods=len(Z))))
+    with pytest.raises(gf.DataError, match="'id' has a different text in every row"):
+        estimator().fit(X, Z.assign(id=[f"subject {i}" for i in range(len(Z))]))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"dropout": -0.1}, "dropout must be a number in"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"hidden_size": 0}, "hidden_size must be a whole number"),
+        ({"network": "residul"}, "Did you mean 'residual'"),
+        ({"sharing": "none"}, "sharing must be one of"),
+        ({"loss": "mse"}, "loss must be one of 'squared', 'huber'"),
+        ({"center": True}, "center must be one of"),
+        ({"standardize": "yes"}, "standardize must be True or False"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"max_steps": 2.5}, "max_steps must be a whole number"),
+        ({"schedule": ("step", 20)}, "schedule must be"),
+        ({"patience": 0}, "patience"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"penalty": -1}, "penalty"),
+        ({"missing": "ignore"}, "missing must be one of"),
+        ({"device": "tpu"}, "device must be"),
+        ({"random_state": "seed"}, "random_state"),
+        ({"network": "linear", "sharing": "edge"}, "sharing only applies"),
+    ],
+)
+def test_hyper_parameters(data, params, message):
+    with pytest.raises(gf.ParameterError, match=message):
+        gf.DNNCGM(**params).fit(*data)
+
+
+@pytest.mark.parametrize("threshold", ["gapp", None, [0.1], -0.1, np.nan])
+def test_thresholds(fitted, data, threshold):
+    with pytest.raises(gf.ParameterError, match="threshold must be"):
+        fitted.predict_graph(data[1], threshold=threshold)
+
+
+def test_rules(fitted, data):
+    with pytest.raises(gf.ParameterError, match="rule must be one of 'and', 'or'"):
+        fitted.predict_graph(data[1], threshold=0.1, rule="xor")
+
+
+def test_one_graph_needs_every_covariate(fitted):
+    with pytest.raises(gf.DataError, match="lacks 'site'"):
+        fitted.to_networkx({"age": 50})
+    with pytest.raises(gf.DataError, match="has unknown 'Age'"):
+        fitted.to_networkx({"Age": 50, "age": 50, "site": "A"})
+    with pytest.raises(gf.DataError, match="got 2 rows"):
+        fitted.to_networkx(pd.DataFrame({"age": [1.0, 2.0], "site": ["A", "B"]}))
+
+
+def test_groups_must_fit_the_rows(estimator, data):
+    with pytest.raises(gf.DataError, match="one label per row"):
+        estimator().fit(*data, groups=[1, 2, 3])
+    with pytest.raises(gf.DataError, match="one label only"):
+        estimator().fit(*data, groups=[1] * 120)
+
+
+def test_half_a_validation_set(data):
+    with pytest.raises(gf.DataError, match="given together"):
+        gf.DNNCGM(max_steps=5).fit(*data, X_val=data[0])

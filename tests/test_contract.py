@@ -1,0 +1,207 @@
+"""What every estimator promises (the same battery for all of them)."""
+
+from __future__ import annotations
+
+import inspect
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import graphfield as gf
+from conftest import small_data
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+
+
+def test_fit_returns_self(estimator, data):
+    model = estimator()
+    assert model.fit(*data) is model
+
+
+def test_same_seed_same_bits(estimator, data, fitted):
+    again = estimator().fit(*data)
+    np.testing.assert_array_equal(again.predict_coef(data[1]), fitted.predict_coef(data[1]))
+
+
+def test_shapes_symmetry_and_diagonal(fitted, data):
+    X, Z = data
+    n, p = X.shape
+    coef, weights = fitted.predict_coef(Z), fitted.edge_weights(Z)
+    graph, precision = fitted.predict_graph(Z), fitted.predict_precision(Z)
+    assert coef.shape == weights.shape == graph.shape == precision.shape == (n, p, p)
+    for array in (coef, weights, graph):
+        assert not np.einsum("ijj->ij", array).any()
+    for array in (weights, graph, precision):
+        np.testing.assert_array_equal(array, array.swapaxes(1, 2))
+    assert (weights >= 0).all()
+    assert graph.dtype == bool
+
+
+def test_precision_is_positive_definite(fitted, data):
+    assert np.linalg.eigvalsh(fitted.predict_precision(data[1])).min() > 0
+
+
+def test_and_graph_is_contained_in_or_graph(fitted, data):
+    strict, loose = (fitted.predict_graph(data[1], threshold=0.05, rule=r) for r in ("and", "or"))
+    assert not (strict & ~loose).any()
+
+
+def test_higher_threshold_has_fewer_edges(fitted, data):
+    low, high = (fitted.predict_graph(data[1], threshold=t) for t in (0.01, 0.1))
+    assert not (high & ~low).any()
+
+
+def test_arrays_frames_and_polars_give_the_same(estimator, data):
+    pl = pytest.importorskip("polars")
+    X, Z = data
+    expected = estimator().fit(X, Z).predict_coef(Z)
+    as_polars = estimator().fit(pl.DataFrame(X.to_dict("list")), pl.DataFrame(Z.to_dict("list")))
+    np.testing.assert_array_equal(as_polars.predict_coef(Z), expected)
+    as_arrays = estimator().fit(X.to_numpy(), Z.to_numpy(dtype=object))
+    np.testing.assert_array_equal(as_arrays.predict_coef(Z.to_numpy(dtype=object)), expected)
+    categorical = estimator().fit(X, Z.astype({"site": "category"}))
+    np.testing.assert_array_equal(categorical.predict_coef(Z), expected)
+
+
+def test_columns_are_matched_by_name(fitted, data):
+    X, Z = data
+    np.testing.assert_array_equal(fitted.predict_coef(Z[["site", "age"]]), fitted.predict_coef(Z))
+    np.testing.assert_allclose(fitted.predict(X[X.columns[::-1]], Z[["site", "age"]]), fitted.predict(X, Z))
+
+
+def test_one_row_alone_equals_that_row_in_company(fitted, data):
+    """Bit for bit: the graph at z never depends on which other z were asked for."""
+    Z = data[1]
+    whole = fitted.predict_coef(Z)
+    for row in (0, 7, len(Z) - 1):
+        np.testing.assert_array_equal(fitted.predict_coef(Z.iloc[[row]])[0], whole[row])
+
+
+def test_repeated_rows_get_equal_graphs(fitted, data):
+    Z = data[1].iloc[:3]
+    repeated = pd.concat([Z, Z.iloc[::-1]])
+    coef = fitted.predict_coef(repeated)
+    np.testing.assert_array_equal(coef[:3], coef[3:][::-1])
+
+
+def test_iter_coef_joins_to_predict_coef(fitted, data, monkeypatch):
+    monkeypatch.setattr("graphfield.estimators.base._CHUNK_BYTES", 7 * 4 * 36)
+    blocks = list(fitted.iter_coef(data[1]))
+    assert len(blocks) > 1
+    np.testing.assert_array_equal(np.concatenate(blocks), fitted.predict_coef(data[1]))
+
+
+def test_edges_are_the_graph(fitted, data):
+    Z = data[1].iloc[:20]
+    frame = fitted.edges(Z, threshold=0.03)
+    assert list(frame.columns) == ["sample", "source", "target", "weight", "partial_correlation"]
+    graph = np.zeros((20, 6, 6), dtype=bool)
+    weights = np.zeros((20, 6, 6), dtype=np.float32)
+    names = {name: i for i, name in enumerate(fitted.node_names_)}
+    for row in frame.itertuples():
+        j, k = names[row.source], names[row.target]
+        graph[row.sample, j, k] = graph[row.sample, k, j] = True
+        weights[row.sample, j, k] = weights[row.sample, k, j] = row.weight
+    np.testing.assert_array_equal(graph, fitted.predict_graph(Z, threshold=0.03))
+    np.testing.assert_array_equal(weights, np.where(graph, fitted.edge_weights(Z), 0))
+    streamed = pd.concat(fitted.iter_edges(Z, threshold=0.03), ignore_index=True)
+    pd.testing.assert_frame_equal(streamed, frame)
+
+
+def test_edges_refuses_to_fill_the_memory(fitted, data):
+    with pytest.raises(gf.DataError, match="iter_edges"):
+        fitted.edges(data[1], threshold=0.0, rule="or", max_rows=3)
+
+
+def test_to_networkx_has_names_weights_and_every_node(fitted, data):
+    Z = data[1]
+    graph = fitted.to_networkx({"age": Z.age[3], "site": Z.site[3]}, threshold=0.02)
+    assert list(graph.nodes) == fitted.node_names_
+    expected = fitted.predict_graph(Z.iloc[[3]], threshold=0.02)[0]
+    assert nx.to_numpy_array(graph, weight=None, nodelist=fitted.node_names_).astype(bool).tolist() == (
+        expected.tolist()
+    )
+    partial = fitted.partial_correlations(Z.iloc[[3]])[0]
+    for a, b, attributes in graph.edges(data=True):
+        j, k = fitted.node_names_.index(a), fitted.node_names_.index(b)
+        assert attributes["partial_correlation"] == pytest.approx(partial[j, k])
+        assert attributes["weight"] == pytest.approx(abs(partial[j, k]))
+
+
+def test_predict_is_mean_plus_coefficients(fitted, data):
+    X, Z = data
+    fitted_values = fitted.predict(X, Z)
+    mean = fitted._mean_at(fitted.encoder_.transform(fitted._match_covariates(Z)))
+    expected = mean + np.einsum("ijk,ik->ij", fitted.predict_coef(Z), X.to_numpy() - mean)
+    np.testing.assert_allclose(fitted_values, expected, rtol=1e-5, atol=1e-5)
+    residual = ((X - fitted_values) ** 2).sum()
+    total = ((X - X.mean()) ** 2).sum()
+    assert fitted.score(X, Z) == pytest.approx(float((1 - residual / total).mean()))
+
+
+def test_scaling_a_node_scales_its_coefficients_and_keeps_the_weights(estimator, data):
+    """Powers of two, so that not a single rounding differs."""
+    X, Z = data
+    factor = 2.0 ** np.arange(-3, 3)
+    plain, scaled = estimator().fit(X, Z), estimator().fit(X * factor, Z)
+    np.testing.assert_allclose(scaled.edge_weights(Z), plain.edge_weights(Z), rtol=1e-5, atol=1e-6)
+    ratio = factor[:, None] / factor[None, :]
+    np.testing.assert_allclose(scaled.predict_coef(Z), plain.predict_coef(Z) * ratio, rtol=1e-4, atol=1e-6)
+
+
+def test_predict_before_fit(estimator, data):
+    X, Z = data
+    for call in (
+        lambda m: m.predict_coef(Z),
+        lambda m: m.predict_graph(Z),
+        lambda m: m.edges(Z),
+        lambda m: m.predict(X, Z),
+        lambda m: m.score(X, Z),
+        lambda m: m.to_networkx(Z.iloc[[0]]),
+        lambda m: m.save("never-written"),
+    ):
+        with pytest.raises(NotFittedError):
+            call(estimator())
+
+
+@pytest.mark.parametrize(("n", "p"), [(10, 2), (10, 30), (40, 2)])
+def test_small_tables(estimator, n, p):
+    X, Z = small_data(n, p)
+    model = estimator().fit(X, Z)
+    assert np.isfinite(model.predict_coef(Z)).all()
+    assert model.predict_graph(Z).shape == (n, p, p)
+
+
+def test_clone_and_get_params(estimator, fitted):
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_constructor_is_keyword_only_and_has_at_most_20_parameters(estimator):
+    signature = inspect.signature(type(estimator()).__init__)
+    names = [name for name in signature.parameters if name != "self"]
+    assert len(names) <= 20
+    assert all(signature.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY for n in names)
+
+
+def test_a_misspelt_parameter_is_a_type_error(estimator):
+    with pytest.raises(TypeError, match="mising"):
+        estimator(mising="drop")
+
+
+def test_refit_forgets_the_first_fit(estimator, data):
+    X, Z = data
+    model = estimator().fit(X.iloc[:, :3], Z)
+    model.fit(X.to_numpy(), Z[["age"]].to_numpy())
+    assert model.predict_coef(Z[["age"]].to_numpy()).shape[1:] == (6, 6)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_inputs_are_not_changed(estimator, data):
+    X, Z = data[0].copy(), data[1].copy()
+    estimator().fit(X, Z)
+    pd.testing.assert_frame_equal(X, data[0])
+    pd.testing.assert_frame_equal(Z, data[1])

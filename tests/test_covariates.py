@@ -1,0 +1,58 @@
+"""The covariate encoder and what it means for the graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import graphfield as gf
+from conftest import SMALL, small_data
+from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.frames import as_frame
+
+
+def test_numbers_are_standardised_and_levels_are_codes():
+    Z = as_frame(pd.DataFrame({"age": [10.0, 20.0, 30.0], "smoker": [True, False, True]}), "Z")
+    encoded = CovariateEncoder().fit(Z).transform(Z)
+    np.testing.assert_allclose(encoded.numeric[:, 0], [-1.2247449, 0, 1.2247449])
+    assert encoded.codes[:, 0].tolist() == [1, 0, 1]
+
+
+def test_state_round_trip():
+    Z = as_frame(small_data()[1], "Z")
+    encoder = CovariateEncoder(unknown="average").fit(Z)
+    again = CovariateEncoder.from_state(encoder.to_state())
+    np.testing.assert_array_equal(again.transform(Z).codes, encoder.transform(Z).codes)
+    np.testing.assert_array_equal(again.transform(Z).numeric, encoder.transform(Z).numeric)
+
+
+def test_distinct_rows_rebuild_the_table():
+    rng = np.random.default_rng(0)
+    encoded = Encoded(rng.integers(0, 3, (50, 1)) * 1.0, rng.integers(0, 2, (50, 1)))
+    encoded.numeric[0] = -0.0
+    distinct, index = encoded.distinct()
+    assert len(distinct) == 6
+    rebuilt = distinct.take(index)
+    np.testing.assert_array_equal(rebuilt.numeric, encoded.numeric)
+    np.testing.assert_array_equal(rebuilt.codes, encoded.codes)
+
+
+def test_units_of_covariates_do_not_matter():
+    X, Z = small_data()
+    months = Z.assign(age=Z.age * 16)
+    plain, other = gf.DNNCGM(**SMALL).fit(X, Z), gf.DNNCGM(**SMALL).fit(X, months)
+    np.testing.assert_allclose(other.predict_coef(months), plain.predict_coef(Z), rtol=1e-4, atol=1e-5)
+
+
+def test_unknown_category_averages_when_told_to():
+    X, Z = small_data()
+    model = gf.DNNCGM(**SMALL, unknown="average").fit(X, Z)
+    coef = model.predict_coef(pd.DataFrame({"age": [50.0], "site": ["never seen"]}))
+    assert np.isfinite(coef).all()
+
+
+def test_a_category_changes_the_graph():
+    X, Z = small_data(600)
+    model = gf.DNNCGM(max_steps=400, random_state=0, device="cpu").fit(X, Z)
+    at_a, at_b = (model.partial_correlations(pd.DataFrame({"age": [50.0], "site": [s]}))[0] for s in "AB")
+    assert at_a[0, 1] - at_b[0, 1] > 0.3

@@ -1,0 +1,113 @@
+"""Strengths, thresholds and files, without any model."""
+
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.graphs.export import edge_frame, graph_text, to_networkx, write_graph
+from graphfield.graphs.strength import (
+    partial_correlations,
+    partial_from_precision,
+    precision_from_partial,
+)
+from graphfield.graphs.threshold import find_threshold
+
+
+def random_precision(p: int = 6, seed: int = 0) -> np.ndarray:
+    a = np.random.default_rng(seed).normal(size=(p, 2 * p))
+    return a @ a.T / p
+
+
+def test_partial_correlations_of_a_gaussian():
+    theta = random_precision()
+    diagonal = np.diag(theta)
+    coef = -theta / diagonal[:, None]
+    np.fill_diagonal(coef, 0)
+    partial = partial_correlations(coef[None], 1 / np.sqrt(diagonal))[0]
+    np.testing.assert_allclose(partial, partial_from_precision(theta), atol=1e-12)
+
+
+def test_precision_from_partial_undoes_it():
+    theta = random_precision()
+    partial = partial_from_precision(theta)[None]
+    again = precision_from_partial(partial, 1 / np.sqrt(np.diag(theta)))[0]
+    np.testing.assert_allclose(again, theta, atol=1e-12)
+
+
+def test_an_impossible_set_of_partial_correlations_becomes_positive_definite():
+    partial = 0.9 * (1 - np.eye(5))[None]
+    assert np.linalg.eigvalsh(np.eye(5) - partial[0])[0] < 0
+    theta = precision_from_partial(partial, np.ones(5))[0]
+    assert np.linalg.eigvalsh(theta)[0] > 0
+    ratio = theta[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def magnitudes(edge: float, n_edges: int = 60, rows: int = 50) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    weights = np.abs(rng.normal(0, 0.02, (rows, 600)))
+    weights[:, :n_edges] = np.abs(rng.normal(edge, 0.03, (rows, n_edges)))
+    return weights
+
+
+def test_the_gap_lies_between_noise_and_edges():
+    found = find_threshold(magnitudes(0.4), n_samples=1000)
+    assert found.is_gap
+    assert 0.05 < found.value < 0.3
+
+
+def test_the_gap_follows_the_scale():
+    plain, doubled = (find_threshold(s * magnitudes(0.4), n_samples=1000) for s in (1, 2))
+    assert doubled.value == pytest.approx(2 * plain.value)
+    assert doubled.value / doubled.largest == pytest.approx(plain.value / plain.largest)
+
+
+def test_no_gap_in_pure_noise():
+    noise = np.abs(np.random.default_rng(0).normal(0, 0.02, (50, 600)))
+    found = find_threshold(noise, n_samples=1000)
+    assert not found.is_gap
+    assert (noise > found.value).mean() < 1e-3
+    assert "no gap" in found.reason
+
+
+def test_few_pairs_or_no_edge_at_all():
+    assert not find_threshold(np.array([[0.5, 0.01, 0.02]]), n_samples=400).is_gap
+    assert find_threshold(np.zeros((5, 45)), n_samples=400).value == 0
+
+
+@pytest.fixture
+def network() -> nx.Graph:
+    partial = np.array([[0, 0.5, -0.2], [0.5, 0, 0.01], [-0.2, 0.01, 0]])
+    return to_networkx(np.abs(partial) > 0.1, partial, ["a", "b", "lone wolf"], {"age": 60})
+
+
+def test_every_format_reads_back(network, tmp_path):
+    frame = edge_frame(network)
+    assert frame.weight.tolist() == [0.5, 0.2]
+    csv = pd.read_csv(write_graph(network, tmp_path / "g.csv"))
+    pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
+    pytest.importorskip("pyarrow")
+    parquet = pd.read_parquet(write_graph(network, tmp_path / "g.parquet"))
+    pd.testing.assert_frame_equal(parquet, frame)
+    graphml = nx.read_graphml(write_graph(network, tmp_path / "g.graphml"))
+    assert set(graphml.nodes) == {"a", "b", "lone wolf"}
+    assert graphml["a"]["b"]["partial_correlation"] == 0.5
+    again = nx.node_link_graph(
+        json.loads((write_graph(network, tmp_path / "g.json")).read_text()), edges="edges"
+    )
+    assert nx.utils.graphs_equal(again, network)
+
+
+def test_files_that_cannot_be_written(network, tmp_path):
+    with pytest.raises(gf.ParameterError, match="names no known format"):
+        write_graph(network, tmp_path / "graph.txt")
+    with pytest.raises(gf.OutputError, match="Cannot write"):
+        write_graph(network, tmp_path / "nowhere" / "graph.csv")
+    with pytest.raises(gf.ParameterError, match="binary"):
+        graph_text(network, "parquet")

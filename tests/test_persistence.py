@@ -1,0 +1,119 @@
+"""A saved model loads anywhere and says what is wrong when it does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+
+
+def test_round_trip_is_exact(fitted, data, tmp_path):
+    X, Z = data
+    again = gf.load(fitted.save(tmp_path / "model"))
+    assert type(again) is type(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert again.node_names_ == fitted.node_names_
+    assert again.threshold_ == fitted.threshold_
+    for method in ("predict_coef", "edge_weights", "predict_graph", "predict_precision"):
+        np.testing.assert_array_equal(getattr(again, method)(Z), getattr(fitted, method)(Z))
+    np.testing.assert_array_equal(again.predict(X, Z), fitted.predict(X, Z))
+    assert again.save(tmp_path / "second").joinpath("arrays.safetensors").read_bytes() == (
+        (tmp_path / "model" / "arrays.safetensors").read_bytes()
+    )
+
+
+def test_a_moving_mean_and_a_schedule_survive(tmp_path):
+    X, Z = small_data(600)
+    X["n3"] += 50 * np.sin(Z["age"] / 10)
+    params = {
+        "max_steps": 300,
+        "learning_rate": 0.01,
+        "schedule": ("multistep", (100, 150), 0.5),
+        "random_state": 0,
+        "device": "cpu",
+    }
+    model = gf.DNNCGM(**params).fit(X, Z)
+    assert model.mean_depends_on_covariates_
+    again = gf.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
+    assert again.training_.equals(model.training_)
+    assert again.get_params() == model.get_params()
+
+
+def test_the_folder_is_json_and_safetensors(fitted, tmp_path):
+    path = fitted.save(tmp_path / "model")
+    assert sorted(f.name for f in path.iterdir()) == ["arrays.safetensors", "model.json"]
+    header = json.loads((path / "model.json").read_text())
+    assert header["format"] == "graphfield-model"
+    assert header["format_version"] == 1
+
+
+def test_an_existing_folder_is_kept_unless_told_otherwise(fitted, tmp_path):
+    path = fitted.save(tmp_path / "model")
+    with pytest.raises(gf.OutputError, match="already exists"):
+        fitted.save(path)
+    fitted.save(path, overwrite=True)
+    gf.load(path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["model"], "no temporary folder is left"
+
+
+def _edit(path, **changes):
+    header = json.loads((path / "model.json").read_text())
+    (path / "model.json").write_text(json.dumps({**header, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda p: (p / "model.json").unlink(), "is not a graphfield model"),
+        (lambda p: (p / "model.json").write_text("{"), "not JSON"),
+        (lambda p: (p / "model.json").write_text("[1]"), "not a graphfield model file"),
+        (lambda p: (p / "arrays.safetensors").unlink(), "Cannot read"),
+        (lambda p: (p / "arrays.safetensors").write_bytes(b"x" * 100), "checksum"),
+        (lambda p: _edit(p, format_version=99), "format version 99"),
+        (lambda p: _edit(p, estimator="os.system"), "unknown estimator"),
+        (lambda p: _edit(p, params={"no_such": 1}), "damaged or was edited"),
+        (lambda p: _edit(p, state={}), "damaged or was edited"),
+    ],
+)
+def test_damaged_or_foreign_folders(fitted, tmp_path, damage, message):
+    path = fitted.save(tmp_path / "model")
+    damage(path)
+    with pytest.raises(gf.ModelFileError, match=message):
+        gf.load(path)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(gf.ModelFileError, match="is not a graphfield model"):
+        gf.load(tmp_path / "nothing")
+
+
+def test_a_model_fitted_on_cuda_loads_without_one(data, tmp_path):
+    """The device of the file does not matter: a machine without CUDA predicts on its CPU."""
+    model = gf.DNNCGM(max_steps=5, device="cpu", random_state=0).fit(*data)
+    path = model.save(tmp_path / "model")
+    header = json.loads((path / "model.json").read_text())
+    header["params"]["device"] = "cuda"
+    (path / "model.json").write_text(json.dumps(header))
+    np.testing.assert_allclose(gf.load(path).predict_coef(data[1]), model.predict_coef(data[1]), atol=1e-5)
+
+
+def test_another_process_gets_the_same_numbers(data, tmp_path):
+    model = gf.DNNCGM(max_steps=5, device="cpu", random_state=0).fit(*data)
+    path = model.save(tmp_path / "model")
+    data[1].to_csv(tmp_path / "z.csv", index=False)
+    code = (
+        "import sys, numpy as np, pandas as pd, graphfield as gf\n"
+        "np.save(sys.argv[3], gf.load(sys.argv[1]).predict_coef(pd.read_csv(sys.argv[2])))"
+    )
+    out = tmp_path / "coef.npy"
+    subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "z.csv"), str(out)], check=True)
+    np.testing.assert_allclose(np.load(out), model.predict_coef(data[1]), atol=1e-6)

@@ -1,0 +1,125 @@
+"""A scikit-learn citizen. Each check that cannot pass is named with its reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import graphfield as gf
+from conftest import ESTIMATORS, SMALL, small_data
+
+NEEDS_Z = "calls predict(X): a prediction needs the covariates of its rows, and guessing them would be wrong"
+NAMED_Z = "insists that the second argument of fit and score is called y; ours is Z, which it is"
+PREDICT_NEEDS_Z = dict.fromkeys(
+    [
+        "check_dict_unchanged",
+        "check_estimators_dtypes",
+        "check_estimators_nan_inf",
+        "check_estimators_pickle",
+        "check_estimators_unfitted",
+        "check_f_contiguous_array_estimator",
+        "check_fit2d_predict1d",
+        "check_fit_idempotent",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_n_features_in_after_fitting",
+    ],
+    NEEDS_Z,
+)
+OTHERS = {
+    "check_fit_score_takes_y": NAMED_Z,
+}
+
+
+def _tiny(name: str):
+    return ESTIMATORS[name](**({"max_steps": 5} if name == "dnncgm" else {}))
+
+
+@pytest.fixture
+def _scikit_learns_own_randomness():
+    """Some of its checks draw from NumPy's global generator themselves."""
+    state = np.random.get_state()  # noqa: NPY002
+    yield
+    np.random.set_state(state)  # noqa: NPY002
+
+
+@parametrize_with_checks(
+    [_tiny(name) for name in ESTIMATORS],
+    expected_failed_checks=lambda _: {**PREDICT_NEEDS_Z, **OTHERS},
+)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("_scikit_learns_own_randomness")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+class _AtAverageZ:
+    """Predicts at the average training covariate: lets the checks above run all the same."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.average_z_ = np.asarray(y, dtype=float).mean(axis=0)
+        return self
+
+    def predict(self, X, Z=None):
+        if Z is None and hasattr(self, "average_z_"):
+            Z = np.tile(self.average_z_, (np.shape(X)[0] if np.ndim(X) == 2 else 1, 1))
+        return super().predict(X, Z)
+
+
+class DNNCGMAtAverageZ(_AtAverageZ, gf.DNNCGM):
+    pass
+
+
+class GraphicalLassoAtAverageZ(_AtAverageZ, gf.GraphicalLasso):
+    pass
+
+
+@parametrize_with_checks(
+    [
+        DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),
+        GraphicalLassoAtAverageZ(n_penalties=3, n_folds=3),
+    ],
+    expected_failed_checks=lambda _: OTHERS,
+)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("_scikit_learns_own_randomness")
+def test_estimator_checks_that_need_a_prediction(estimator, check):
+    check(estimator)
+
+
+def test_cross_val_score(estimator, data):
+    X, Z = data
+    scores = cross_val_score(estimator(), X, Z, cv=3)
+    assert np.isfinite(scores).all()
+    groups = np.repeat(np.arange(30), 4)
+    assert np.isfinite(cross_val_score(estimator(), X, Z, cv=GroupKFold(3), groups=groups)).all()
+
+
+def test_grid_search_prefers_a_model_that_can_see_the_covariate():
+    X, Z = small_data(400)
+    search = GridSearchCV(
+        gf.DNNCGM(max_steps=200, device="cpu", random_state=0),
+        {"penalty": [0.01, 10.0]},
+        cv=2,
+    ).fit(X, Z)
+    assert search.best_params_ == {"penalty": 0.01}
+    assert search.best_estimator_.predict_coef(Z).shape == (400, 6, 6)
+
+
+def test_pipeline(estimator, data):
+    X, Z = data
+    pipeline = make_pipeline(StandardScaler(), estimator()).fit(X, Z)
+    assert np.isfinite(pipeline.score(X, Z))
+    assert pipeline.predict(X, Z=Z).shape == X.shape
+    assert pipeline[-1].edge_weights(Z).shape == (120, 6, 6)
+    np.testing.assert_allclose(pipeline[-1].edge_weights(Z), estimator().fit(X, Z).edge_weights(Z), atol=1e-4)
+
+
+def test_set_params_rejects_a_typo(estimator):
+    with pytest.raises(ValueError, match="Invalid parameter 'dropuot'"):
+        estimator().set_params(dropuot=0.1)
