@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphfield import __version__
 from graphfield.exceptions import (
     DataError,
+    DataWarning,
     GraphfieldError,
+    NoGapWarning,
     OutputError,
     ParameterError,
     TrainingError,
+    TrainingWarning,
     listing,
     suggestion,
 )
@@ -35,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
+        for category in (DataWarning, NoGapWarning, TrainingWarning):
+            warnings.simplefilter("always", category)
         try:
             arguments.run(arguments)
         except TrainingError as error:

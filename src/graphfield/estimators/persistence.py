@@ -130,7 +130,7 @@ def _read_bytes(path: Path) -> bytes:
 def _rebuild(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator:
     name = header["estimator"]
     kind = getattr(import_module(_ESTIMATORS[name]), name)
-    params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
+    params = {k: _tuples(v) for k, v in header["params"].items()}
     model: GraphEstimator = kind(**params)
     model.node_names_ = list(header["node_names"])
     model.n_features_in_ = len(model.node_names_)
@@ -150,6 +150,11 @@ def _plain_params(model: GraphEstimator) -> dict[str, Any]:
     """Hyper-parameters as JSON; a random generator cannot be written and becomes None."""
     params = model.get_params(deep=False)
     return {k: v if _is_plain(v) else None for k, v in params.items()}
+
+
+def _tuples(value: Any) -> Any:
+    """JSON knows lists only; hyper-parameters are tuples."""
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,0 +1,243 @@
+"""The command line: the contract's commands, exit codes, one line per error, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+from graphfield.cli import main
+
+FAST = ["--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    X, Z = small_data(90)
+    path = tmp_path / "table.csv"
+    pd.concat([X, Z], axis=1).assign(subject=np.repeat(np.arange(30), 3)).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    X, Z = small_data(90)
+    pd.concat([X, Z], axis=1).to_csv(folder / "table.csv", index=False)
+    out = folder / "model"
+    assert main(["fit", str(folder / "table.csv"), "--covariates", "age,site", "--out", str(out), *FAST]) == 0
+    return out
+
+
+def fails(capsys, arguments, *messages, code=2):
+    """The command fails with ``code`` and exactly one line on stderr that holds the messages."""
+    try:
+        got = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        got = stop.code
+    captured = capsys.readouterr()
+    assert got == code
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, captured.err
+    for message in messages:
+        assert message in lines[0]
+
+
+def test_fit_then_graph(model, tmp_path, capsys):
+    assert sorted(f.name for f in model.iterdir()) == ["arrays.safetensors", "fit.json", "model.json"]
+    assert json.loads((model / "fit.json").read_text())["covariates"] == ["age", "site"]
+    at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.02"]
+    capsys.readouterr()
+    assert main(["graph", str(model), *at]) == 0
+    printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    expected = gf.load(model).to_networkx({"age": 60, "site": "B"}, threshold=0.02)
+    assert len(printed) == expected.number_of_edges() > 0
+    for ending in ("csv", "parquet", "graphml", "json"):
+        out = tmp_path / f"g.{ending}"
+        assert main(["graph", str(model), *at, "--format", ending, "--out", str(out)]) == 0
+        assert out.stat().st_size > 0
+
+
+def test_fit_uses_the_roles(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    arguments = ["--covariates", "age", "--nodes", "n[0-2]", "--group", "subject", "--out", str(out)]
+    assert main(["fit", str(table), *arguments, *FAST]) == 0
+    fitted = gf.load(out)
+    assert fitted.node_names_ == ["n0", "n1", "n2"]
+    assert fitted.covariate_names_ == ["age"]
+    said = capsys.readouterr().out
+    assert "groups by 'subject'" in said
+    assert "not used: 'n3'" in said
+
+
+def test_missing_values(table, tmp_path, capsys):
+    frame = pd.read_csv(table)
+    frame.loc[4, "n1"] = np.nan
+    frame.to_csv(table, index=False)
+    arguments = ["fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST]
+    fails(capsys, arguments, "'n1' has 1 (first at row 4)", "missing='drop'")
+    assert not (tmp_path / "m").exists()
+    assert main([*map(str, arguments), "--missing", "drop"]) == 0
+    assert "Dropped 1 of 90 rows" in capsys.readouterr().err
+
+
+def test_simulate_then_fit(tmp_path, capsys):
+    out = tmp_path / "g1.npz"
+    assert main(["simulate", "G1", "--n", "60", "--seed", "3", "--out", str(out)]) == 0
+    sim = gf.make_setting("G1", 60, 3)
+    with np.load(out) as stored:
+        np.testing.assert_array_equal(stored["X"], sim.X)
+        np.testing.assert_array_equal(stored["truth_skeleton"], sim.skeleton)
+    assert main(["fit", str(out), "--covariates", "z1,z2", "--out", str(tmp_path / "m"), *FAST]) == 0
+    assert len(gf.load(tmp_path / "m").node_names_) == 50
+    capsys.readouterr()
+    fails(capsys, ["simulate", "G1", "--n", "60", "--out", out], "already exists", "--force")
+    assert main(["simulate", "G1", "--n", "70", "--out", str(out), "--force"]) == 0
+
+
+def test_demo(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "demo"
+    assert main(["demo", "--out", str(out), "--n", "300", "--n-test", "40"]) == 0
+    said = capsys.readouterr().out
+    for part in ("DNNCGM (defaults)", "graphical lasso", "told the clusters", "published", "0.980"):
+        assert part in said
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["lines"][0]["method"] == "DNNCGM (defaults)"
+    assert (out / "graphs.png").read_bytes()[:4] == b"\x89PNG"
+    assert gf.load(out / "model").node_names_[0] == "x1"
+    fails(capsys, ["demo", "--out", out], "already exists", "--force")
+
+
+def test_a_killed_fit_resumes_from_the_command_line(table, tmp_path, monkeypatch, capsys):
+    from graphfield.training.checkpoint import StageFile
+
+    arguments = ["fit", str(table), "--covariates", "age", "--checkpoint", str(tmp_path / "c"), *FAST]
+    assert main([*arguments[:4], *FAST, "--out", str(tmp_path / "whole")]) == 0
+    saved = StageFile.save
+
+    def save_then_die(self, snapshot):
+        saved(self, snapshot)
+        if self.path.stem == "edges" and snapshot.step == 20:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(StageFile, "save", save_then_die)
+    capsys.readouterr()
+    fails(capsys, [*arguments, "--out", tmp_path / "m"], "interrupted", code=130)
+    monkeypatch.undo()
+    assert not (tmp_path / "m").exists()
+    assert main([*arguments, "--out", str(tmp_path / "m"), "--resume"]) == 0
+    one, two = ((tmp_path / d / "arrays.safetensors").read_bytes() for d in ("whole", "m"))
+    assert one == two
+
+
+def test_training_that_breaks_down_is_a_failure(table, tmp_path, capsys):
+    frame = pd.read_csv(table)
+    frame[[f"n{i}" for i in range(6)]] *= 1e30
+    frame.to_csv(table, index=False)
+    arguments = ["fit", table, "--covariates", "age", "--nodes", "n*", "--out", tmp_path / "m", *FAST]
+    fails(capsys, [*arguments, "--set", "standardize=False", "--set", "center=none"], "at step", code=1)
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--covariates", "agee"], "Did you mean 'age'"),
+        (["--covariates", "age", "--nodes", "age,n0"], "node or a covariate"),
+        (["--covariates", "age", "--nodes", "site,n0"], "'site' must hold numbers"),
+        (["--covariates", "age", "--nodes", "n0"], "at least 2 nodes"),
+        (["--covariates", "age", "--group", "sbject"], "Did you mean 'subject'"),
+        (["--covariates", "age", "--set", "dropuot=0.1"], "Did you mean 'dropout'"),
+        (["--covariates", "age", "--set", "dropout=-0.1"], "dropout must be a number in [0, 1)"),
+        (["--covariates", "age", "--set", "dropout"], "--set expects name=value"),
+        (["--covariates", "age", "--mising", "drop"], "Did you mean '--missing'"),
+        (["--covariates", "age", "--missing", "ignore"], "invalid choice: 'ignore'"),
+        ([], "required: --covariates"),
+    ],
+)
+def test_bad_fit_requests(table, tmp_path, capsys, change, message):
+    fails(capsys, ["fit", table, "--out", tmp_path / "m", *change], message)
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.csv", None, "There is no file"),
+        ("empty.csv", b"", "is empty"),
+        ("photo.png", b"\x89PNG", "is not a table"),
+        ("few.csv", b"a,b,z\n1,2,3\n2,1,4\n", "n_samples = 2"),
+        (
+            "constant.csv",
+            b"a,b,z\n" + b"".join(b"1,%d,%d\n" % (i, i * i) for i in range(20)),
+            "Node 'a' has the same",
+        ),
+        ("double.csv", b"a,a,z\n1,2,3\n", "more than one column called"),
+    ],
+)
+def test_bad_tables(tmp_path, capsys, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    fails(capsys, ["fit", tmp_path / name, "--covariates", "z", "--out", tmp_path / "m"], message)
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
+    before = {f.name: f.read_bytes() for f in model.iterdir()}
+    fails(capsys, ["fit", table, "--covariates", "age", "--out", model], "already exists", "--force")
+    assert {f.name: f.read_bytes() for f in model.iterdir()} == before
+    (tmp_path / "file").write_text("precious")
+    fails(capsys, ["fit", table, "--covariates", "age", "--out", tmp_path / "file" / "m"], "Cannot write")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--at", "age=60"], "lacks 'site'"),
+        (["--at", "age=60", "--at", "site=Z"], "'site' has 'Z'"),
+        (["--at", "age=old", "--at", "site=A"], "'age' is numeric"),
+        (["--at", "age"], "--at expects covariate=value"),
+        (["--at", "age=1", "--at", "age=2"], "twice"),
+        (["--at", "sex=F", "--at", "age=60", "--at", "site=A"], "has unknown 'sex'"),
+        (["--at", "age=60", "--at", "site=A", "--threshold", "low"], "--threshold must be"),
+        (["--at", "age=60", "--at", "site=A", "--threshold", "-1"], "threshold must be a number >= 0"),
+        (["--at", "age=60", "--at", "site=A", "--threshold", "0.1", "--format", "parquet"], "binary"),
+        (
+            ["--at", "age=60", "--at", "site=A", "--threshold", "0.1", "--out", "g.txt"],
+            "names no known format",
+        ),
+    ],
+)
+def test_bad_graph_requests(model, capsys, arguments, message):
+    fails(capsys, ["graph", model, *arguments], message)
+
+
+def test_other_bad_requests(tmp_path, capsys):
+    fails(capsys, ["graph", tmp_path], "is not a graphfield model")
+    fails(capsys, ["simulate", "G9", "--out", tmp_path / "a.npz"], "Unknown setting 'G9'")
+    fails(capsys, ["simulate", "G1", "--n", "0", "--out", tmp_path / "a.npz"], "n_samples")
+    fails(capsys, ["simulate", "G1", "--out", tmp_path / "a.csv"], ".npz")
+    fails(capsys, ["simulat"], "invalid choice: 'simulat'")
+    fails(capsys, [], "required")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_installed_command_and_module_run():
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    command = Path(sys.executable).with_name("graphfield")
+    commands = [[sys.executable, "-m", "graphfield"], *([[str(command)]] if command.exists() else [])]
+    for start in commands:
+        done = subprocess.run(
+            [*start, "--version"], capture_output=True, text=True, env=environment, check=True
+        )
+        assert done.stdout.strip() == f"graphfield {gf.__version__}"

@@ -1,0 +1,103 @@
+"""The package itself: public names, lazy imports, layers, examples in docstrings and README."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import graphfield as gf
+from graphfield.experiments.specs import load_spec, paper_recipe, published
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(m.name for m in pkgutil.walk_packages(gf.__path__, "graphfield."))
+
+
+def test_every_public_name_exists():
+    for name in gf.__all__:
+        assert getattr(gf, name) is not None
+    assert set(gf.__all__) <= set(dir(gf))
+    with pytest.raises(AttributeError, match="no attribute 'DNNCMG'"):
+        _ = gf.DNNCMG
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import graphfield",
+        "import graphfield.metrics",
+        "import graphfield.simulate",
+        "import graphfield.data.roles",
+        "import graphfield; graphfield.GraphicalLasso()",
+        "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_torch_and_matplotlib_are_not_imported_until_needed(code):
+    unwanted = "{'torch', 'matplotlib', 'polars'}"
+    check = f"{code}\nimport sys; bad = {unwanted} & set(sys.modules); assert not bad, bad"
+    subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+
+
+def test_import_layers():
+    pytest.importorskip("importlinter")
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if not m.endswith("__main__")])
+@pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+def test_docstring_examples(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_readme_examples(tmp_path, monkeypatch):
+    """Python blocks of the README run as they stand, one after the other."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)
+
+
+def test_version_is_said_once():
+    assert gf.__version__ == version("graphfield")
+
+
+def test_floors_are_met_by_the_tested_pins():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    names = {re.split(r"[><=\[]", d)[0] for d in project["dependencies"]}
+    assert names <= set(pins)
+    assert pins["torch"] == "2.13.0"
+
+
+def test_specs_load_and_name_real_parameters():
+    spec = load_spec("table1")
+    assert published("table1", "dnn-cgm", "G1")["auprc"] == 0.98
+    known = set(gf.DNNCGM().get_params())
+    for setting in spec["recipe"]["by_setting"]:
+        recipe = paper_recipe(setting, 10_000)
+        assert set(recipe) <= known
+        gf.DNNCGM(**recipe)._check_parameters()
+    with pytest.raises(gf.ParameterError, match="Did you mean 'table1'"):
+        load_spec("tabel1")
+
+
+def test_small_files():
+    long = [f for f in ROOT.glob("src/**/*.py") if len(f.read_text().splitlines()) > 400]
+    assert not long
