@@ -103,7 +103,9 @@ def test_a_model_fitted_on_cuda_loads_without_one(data, tmp_path):
     header = json.loads((path / "model.json").read_text())
     header["params"]["device"] = "cuda"
     (path / "model.json").write_text(json.dumps(header))
-    np.testing.assert_allclose(gf.load(path).predict_coef(data[1]), model.predict_coef(data[1]), atol=1e-5)
+    np.testing.assert_allclose(
+        gf.load(path).predict_coef(data[1]), model.predict_coef(data[1]), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_another_process_gets_the_same_numbers(data, tmp_path):

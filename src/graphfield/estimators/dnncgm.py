@@ -147,7 +147,7 @@ class DNNCGM(GraphEstimator):
         batch_size: int | None = None,
         max_steps: int | None = None,
         schedule: Schedule = "cosine",
-        patience: int | None = 10,
+        patience: int | None = 20,
         validation_fraction: float = 0.1,
         missing: str = "error",
         unknown: str = "error",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.graphical_lasso import GraphicalLasso
@@ -75,7 +76,10 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         "lines": [asdict(line) for line in lines],
         "threshold": asdict(model.threshold_),
         "f1_at_threshold": float(f1(graphs, truth).mean()),
-        "versions": {name: version(name) for name in ("graphfield", "torch", "numpy", "scikit-learn")},
+        "versions": {
+            "graphfield": __version__,
+            **{name: version(name) for name in ("torch", "numpy", "scikit-learn")},
+        },
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
