@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, ResidualBackbone
+from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, make_backbone
 from graphfield.nn.fields import CoefField, FieldConfig, Samples, node_fit
 from graphfield.nn.layers import Dense, dropout, fill_off_diagonal
 
@@ -55,7 +55,7 @@ def test_networks_of_different_groups_do_not_touch(sharing, per_group):
     z = torch.randn(5, 2, generator=generator()), torch.zeros(5, 0, dtype=torch.long)
     before = field(*z)
     with torch.no_grad():
-        field.backbone.first.weight[0] += 1.0
+        field.backbone.first.dense.weight[0] += 1.0
     changed = (field(*z) != before).any(dim=0)
     assert changed.sum() <= per_group
     assert changed[0, 1]
@@ -65,12 +65,12 @@ def test_networks_of_different_groups_do_not_touch(sharing, per_group):
 def test_residual_backbone_is_the_published_network():
     """Against torch's own layers wired as described."""
     state = torch.get_rng_state()  # torch's layers draw their first weights from the global state
-    ours = ResidualBackbone(2, 8, groups=1, rate=0.0, batch_norm=True, generator=generator())
+    ours = make_backbone("residual", 2, 8, groups=1, rate=0.0, batch_norm=True, generator=generator())
     first, norm = nn.Linear(2, 8), nn.BatchNorm1d(8)
     narrow, second = nn.Linear(8, 4), nn.Linear(6, 8)
     torch.set_rng_state(state)
     with torch.no_grad():
-        for theirs, mine in ((first, ours.first), (narrow, ours.narrow), (second, ours.second)):
+        for theirs, mine in ((first, ours.first.dense), (narrow, ours.narrow), (second, ours.second)):
             theirs.weight.copy_(mine.weight[0].T)
             theirs.bias.copy_(mine.bias[0, 0])
     z = torch.randn(16, 2, generator=generator())

@@ -51,6 +51,14 @@ def test_schedules_equal_those_of_torch(schedule, torchs):
             scheduler.step()
 
 
+@pytest.mark.parametrize("max_steps", [1, 2, 5, 10, 11, 20])
+def test_the_cycle_of_a_very_short_run(max_steps):
+    rates = [learning_rate(config(max_steps=max_steps), step, 7) for step in range(max_steps)]
+    assert max(rates) <= 0.01
+    assert min(rates) > 0
+    assert max(rates) == pytest.approx(0.01, rel=0.3)
+
+
 def test_the_budget_grows_with_the_data_but_slower():
     sizes = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
     steps = [default_max_steps(n) for n in sizes]
@@ -158,6 +166,8 @@ def test_checkpoints_are_not_mixed_up(tmp_path):
         gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c")
     with pytest.raises(gf.ModelFileError, match="another fit"):
         gf.DNNCGM(**SMALL).fit(X + 1, Z, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(gf.ModelFileError, match="another fit"):
+        gf.DNNCGM(**SMALL).fit(X, Z, X_val=X, Z_val=Z, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(gf.ModelFileError, match="another fit"):
         gf.DNNCGM(**{**SMALL, "dropout": 0.2}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     (tmp_path / "c" / "edges.safetensors").write_bytes(b"rubbish")

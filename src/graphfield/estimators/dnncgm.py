@@ -211,7 +211,8 @@ class DNNCGM(GraphEstimator):
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:
-            folder = self._open_checkpoint(checkpoint, inputs, seed, resume)
+            problem = fingerprint(self._problem(), [inputs.X, inputs.Z.values, labels, X_val, Z_val])
+            folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
             seed = folder.seed
         split_seed, gap_seed, *stage_seeds = child_seeds(seed, 8)
 
@@ -262,11 +263,9 @@ class DNNCGM(GraphEstimator):
                 "weights for every edge already. Use sharing='all'."
             )
 
-    def _open_checkpoint(self, path: str | Path, inputs: Inputs, seed: int, resume: bool) -> CheckpointFolder:
-        params = {k: v for k, v in self.get_params().items() if k != "random_state"}
-        z_text = inputs.Z.values.to_csv(index=False)
-        problem = fingerprint({**params, "Z": z_text}, [inputs.X])
-        return CheckpointFolder(path, problem, seed, resume=resume)
+    def _problem(self) -> dict[str, Any]:
+        """Hyper-parameters that decide the result of a fit, but for its seed."""
+        return {k: v for k, v in self.get_params().items() if k != "random_state"}
 
     def _split(
         self,

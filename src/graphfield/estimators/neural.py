@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -39,12 +40,13 @@ def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:
     ).to(device)
 
 
-def fingerprint(params: dict[str, Any], arrays: Sequence[NDArray]) -> str:
-    """Changes when the data or a hyper-parameter changes."""
+def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
+    """Changes when a hyper-parameter or any of the tables changes."""
     digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
-    for array in arrays:
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for table in tables:
+        frame = pd.DataFrame() if table is None else pd.DataFrame(np.asarray(table)).infer_objects()
+        digest.update(str(frame.shape).encode())
+        digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -49,6 +49,28 @@ class CovariateEmbedding(nn.Module):
         return torch.cat(parts, dim=1) if len(parts) > 1 else numeric  # (b, q)
 
 
+class FirstBlock(nn.Module):
+    """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (b, q) to (g, b, h)."""
+
+    def __init__(
+        self,
+        d_in: int,
+        width: int,
+        *,
+        groups: int,
+        rate: float,
+        batch_norm: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.rate = rate
+        self.dense = Dense(groups, d_in, width, generator)
+        self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
+
+    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        return dropout(torch.relu(self.norm(self.dense(z[None]))), self.rate, generator)
+
+
 class ResidualBackbone(nn.Module):
     """The paper's network, with the batch norm that its published code has in the first block.
 
@@ -56,57 +78,33 @@ class ResidualBackbone(nn.Module):
     ``u = Dropout(ReLU(Linear(q + h/2, h)([z, u1])))``.
     """
 
-    def __init__(
-        self,
-        d_in: int,
-        width: int,
-        *,
-        groups: int,
-        rate: float,
-        batch_norm: bool,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, first: FirstBlock, d_in: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        half = max(1, width // 2)
-        self.rate = rate
-        self.first = Dense(groups, d_in, width, generator)
-        self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
+        groups, half = first.dense.weight.shape[0], max(1, width // 2)
+        self.first = first
         self.narrow = Dense(groups, width, half, generator)
         self.second = Dense(groups, d_in + half, width, generator)
         self.width = width
 
     def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = torch.relu(self.norm(self.first(z[None])))
-        hidden = self.narrow(dropout(hidden, self.rate, generator))
+        hidden = self.narrow(self.first(z, generator))
         copied = z[None].expand(hidden.shape[0], -1, -1)
         hidden = torch.relu(self.second(torch.cat([copied, hidden], dim=2)))
-        return dropout(hidden, self.rate, generator)  # (g, b, h)
+        return dropout(hidden, self.first.rate, generator)  # (g, b, h)
 
 
 class MLPBackbone(nn.Module):
     """Two plain hidden layers: the residual network without the copy of z in the middle."""
 
-    def __init__(
-        self,
-        d_in: int,
-        width: int,
-        *,
-        groups: int,
-        rate: float,
-        batch_norm: bool,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, first: FirstBlock, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.rate = rate
-        self.first = Dense(groups, d_in, width, generator)
-        self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
-        self.second = Dense(groups, width, width, generator)
+        self.first = first
+        self.second = Dense(first.dense.weight.shape[0], width, width, generator)
         self.width = width
 
     def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = torch.relu(self.norm(self.first(z[None])))
-        hidden = dropout(hidden, self.rate, generator)
-        return dropout(torch.relu(self.second(hidden)), self.rate, generator)
+        hidden = torch.relu(self.second(self.first(z, generator)))
+        return dropout(hidden, self.first.rate, generator)
 
 
 class LinearBackbone(nn.Module):
@@ -132,5 +130,7 @@ def make_backbone(
 ) -> ResidualBackbone | MLPBackbone | LinearBackbone:
     if network == "linear":
         return LinearBackbone(d_in)
-    kind = ResidualBackbone if network == "residual" else MLPBackbone
-    return kind(d_in, width, groups=groups, rate=rate, batch_norm=batch_norm, generator=generator)
+    first = FirstBlock(d_in, width, groups=groups, rate=rate, batch_norm=batch_norm, generator=generator)
+    if network == "mlp":
+        return MLPBackbone(first, width, generator)
+    return ResidualBackbone(first, d_in, width, generator)

@@ -86,11 +86,11 @@ def learning_rate(config: TrainingConfig, step: int, steps_per_epoch: int) -> fl
 
 def _one_cycle(peak: float, step: int, max_steps: int) -> float:
     """Cosine rise from peak / 25 over the warm-up, then cosine fall to peak / 250,000."""
-    last_rising = WARM_UP * max_steps - 1
+    last_rising = max(0.0, WARM_UP * max_steps - 1)
     start, end = peak / 25, peak / 25 / 1e4
-    if step <= last_rising:
+    if last_rising > 0 and step <= last_rising:
         return _cosine(start, peak, step / last_rising)
-    return _cosine(peak, end, (step - last_rising) / (max_steps - 1 - last_rising))
+    return _cosine(peak, end, (step - last_rising) / max(1.0, max_steps - 1 - last_rising))
 
 
 def _cosine(start: float, end: float, share: float) -> float:
