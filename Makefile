@@ -11,7 +11,7 @@ demo: $(READY)
 	$(BIN)/graphfield demo --out build/demo --force
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not gpu"

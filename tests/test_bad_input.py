@@ -59,7 +59,10 @@ def test_text_in_a_node_column(estimator, data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda Z: Z.rename(columns={"age": "agee"}), "lacks 'age' and has unexpected 'agee'.*Did you mean"),
+        (
+            lambda Z: Z.rename(columns={"age": "agee"}),
+            "lacks 'age' and has unexpected 'agee'.*Should 'agee' be called 'age'",
+        ),
         (lambda Z: Z.drop(columns="site"), "lacks 'site'"),
         (lambda Z: Z.assign(extra=1), "unexpected 'extra'"),
         (lambda Z: Z.to_numpy()[:, :1], "1 features, but graphfield is expecting 2"),
@@ -140,6 +143,7 @@ def test_dates_and_identifiers_as_covariates(estimator, data):
         ({"penalty": -1}, "penalty"),
         ({"missing": "ignore"}, "missing must be one of"),
         ({"device": "tpu"}, "device must be"),
+        ({"learning_rate": np.inf}, "learning_rate"),
         ({"random_state": "seed"}, "random_state"),
         ({"network": "linear", "sharing": "edge"}, "sharing only applies"),
     ],
@@ -149,7 +153,7 @@ def test_hyper_parameters(data, params, message):
         gf.DNNCGM(**params).fit(*data)
 
 
-@pytest.mark.parametrize("threshold", ["gapp", None, [0.1], -0.1, np.nan])
+@pytest.mark.parametrize("threshold", ["gapp", None, [0.1], -0.1, np.nan, True])
 def test_thresholds(fitted, data, threshold):
     with pytest.raises(gf.ParameterError, match="threshold must be"):
         fitted.predict_graph(data[1], threshold=threshold)
@@ -174,6 +178,76 @@ def test_groups_must_fit_the_rows(estimator, data):
         estimator().fit(*data, groups=[1, 2, 3])
     with pytest.raises(gf.DataError, match="one label only"):
         estimator().fit(*data, groups=[1] * 120)
+
+
+def test_rows_in_another_order_are_not_paired_silently(estimator, fitted, data):
+    X, Z = data
+    shuffled = Z.sample(frac=1, random_state=0)
+    with pytest.raises(gf.DataError, match="same row labels in a different order"):
+        estimator().fit(X, shuffled)
+    with pytest.raises(gf.DataError, match="same row labels in a different order"):
+        fitted.score(X, shuffled)
+    with pytest.raises(gf.DataError, match="same row labels in a different order"):
+        estimator().fit(X, Z, groups=pd.Series(np.arange(120) // 4).sample(frac=1, random_state=0))
+    estimator().fit(X.set_axis([f"row {i}" for i in range(120)]), Z)
+
+
+@pytest.mark.parametrize("value", [1e300, -1e200])
+def test_values_too_large_to_compute_with(estimator, data, value):
+    X = data[0].copy()
+    X.loc[17, "n2"] = value
+    with pytest.raises(gf.DataError, match="Node 'n2' cannot be computed with: row 17"):
+        estimator().fit(X, data[1])
+    with pytest.raises(gf.DataError, match="Node 'n0' cannot be computed with"):
+        estimator().fit(data[0].assign(n0=data[0].n0 * 1e-300), data[1])
+
+
+def test_text_that_was_meant_to_be_numbers(estimator, data):
+    X, Z = data
+    odd = Z.astype({"age": object})
+    odd.loc[5, "age"] = "."
+    with pytest.raises(gf.DataError, match=r"'age' holds numbers, but row 5 holds '\.'"):
+        estimator().fit(X, odd)
+    with pytest.raises(gf.DataError, match="'age' holds numbers stored as text"):
+        estimator().fit(X, Z.assign(age=Z.age.round().astype(int).astype(str)))
+    estimator().fit(X, Z.assign(code=np.tile(["1", "2", "3"], 40)))
+
+
+def test_empty_text_is_missing(estimator, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match=r"'site' has 1 \(first at row 3\)"):
+        estimator().fit(X, Z.assign(site=Z.site.where(Z.index != 3, " ")))
+
+
+def test_far_outside_the_training_range(fitted, data):
+    Z = data[1].iloc[:1]
+    edge = fitted.partial_correlations(Z.assign(age=85.0))
+    with pytest.warns(gf.ExtrapolationWarning, match="'age' was between .* far outside .*1000"):
+        far = fitted.partial_correlations(Z.assign(age=1000.0))
+    assert np.abs(far).max() <= 1
+    np.testing.assert_allclose(far, edge, atol=0.2)
+
+
+def test_copies_of_a_node_have_partial_correlations_of_at_most_one(estimator, data):
+    X, Z = data
+    noise = 1e-3 * np.random.default_rng(0).normal(size=120)
+    model = estimator().fit(X.assign(copy=X.n2 + noise), Z)
+    assert model.edge_weights(Z).max() <= 1
+
+
+def test_labels_fractions_and_rows_that_make_no_sense(fitted, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match="1 missing labels"):
+        gf.DNNCGM(max_steps=5).fit(X, Z, groups=[None, *range(119)])
+    with pytest.raises(gf.ParameterError, match="leaves no rows to train on"):
+        gf.DNNCGM(max_steps=5, validation_fraction=0.999).fit(X, Z)
+    with pytest.raises(gf.DataError, match="have no rows"):
+        gf.DNNCGM(max_steps=5).fit(X, Z, X_val=X[:0], Z_val=Z[:0])
+    with pytest.raises(gf.DataError, match="at least 2 rows, got 1"):
+        fitted.score(X[:1], Z[:1])
+    assert fitted.predict_coef(Z[:0]).shape == (0, 6, 6)
+    with pytest.raises(gf.ParameterError, match="which no memory holds"):
+        gf.DNNCGM(hidden_size=10**9).fit(X, Z)
 
 
 def test_half_a_validation_set(data):

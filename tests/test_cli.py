@@ -83,7 +83,7 @@ def test_missing_values(table, tmp_path, capsys):
     frame.loc[4, "n1"] = np.nan
     frame.to_csv(table, index=False)
     arguments = ["fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST]
-    fails(capsys, arguments, "'n1' has 1 (first at row 4)", "missing='drop'")
+    fails(capsys, arguments, "'n1' has 1 (first at row 4)", "--missing drop")
     assert not (tmp_path / "m").exists()
     assert main([*map(str, arguments), "--missing", "drop"]) == 0
     assert "Dropped 1 of 90 rows" in capsys.readouterr().err
@@ -206,6 +206,7 @@ def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
         (["--at", "age=60"], "lacks 'site'"),
         (["--at", "age=60", "--at", "site=Z"], "'site' has 'Z'"),
         (["--at", "age=old", "--at", "site=A"], "'age' is numeric"),
+        (["--at", "age=nan", "--at", "site=A"], "'age' is numeric"),
         (["--at", "age"], "--at expects covariate=value"),
         (["--at", "age=1", "--at", "age=2"], "twice"),
         (["--at", "sex=F", "--at", "age=60", "--at", "site=A"], "has unknown 'sex'"),
@@ -220,6 +221,32 @@ def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
 )
 def test_bad_graph_requests(model, capsys, arguments, message):
     fails(capsys, ["graph", model, *arguments], message)
+
+
+def test_sizes_seeds_and_resuming_nothing(table, tmp_path, capsys):
+    out = tmp_path / "demo"
+    fails(capsys, ["demo", "--n", "-5", "--out", out], "--n must be at least 50")
+    fails(capsys, ["demo", "--n-test", "0", "--out", out], "--n-test must be at least 1")
+    fails(capsys, ["demo", "--seed", "-1", "--out", out], "--seed")
+    fails(capsys, ["simulate", "G1", "--seed", "-1", "--out", tmp_path / "a.npz"], "must not be negative")
+    fails(
+        capsys, ["fit", table, "--covariates", "age", "--out", out, "--resume"], "--resume needs --checkpoint"
+    )
+    assert not out.exists()
+
+
+def test_force_keeps_files_of_others(table, tmp_path, capsys):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "thesis.txt").write_text("precious")
+    arguments = ["fit", table, "--covariates", "age", "--out", victim, "--force"]
+    fails(capsys, arguments, "holds other files")
+    assert (victim / "thesis.txt").read_text() == "precious"
+
+
+def test_a_folder_as_table(tmp_path, capsys):
+    (tmp_path / "dir.csv").mkdir()
+    fails(capsys, ["fit", tmp_path / "dir.csv", "--covariates", "z", "--out", tmp_path / "m"], "is a folder")
 
 
 def test_other_bad_requests(tmp_path, capsys):

@@ -37,6 +37,13 @@ def test_distinct_rows_rebuild_the_table():
     np.testing.assert_array_equal(rebuilt.codes, encoded.codes)
 
 
+def test_levels_read_alike_as_whole_numbers():
+    Z = as_frame(pd.DataFrame({"group": pd.Categorical([1, 2, 1, 2])}), "Z")
+    encoder = CovariateEncoder().fit(Z)
+    again = as_frame(pd.DataFrame({"group": pd.Categorical([1.0, 2.0])}), "Z")
+    assert encoder.transform(again).codes[:, 0].tolist() == [0, 1]
+
+
 def test_units_of_covariates_do_not_matter():
     X, Z = small_data()
     months = Z.assign(age=Z.age * 16)

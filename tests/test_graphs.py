@@ -107,7 +107,9 @@ def test_every_format_reads_back(network, tmp_path):
 def test_files_that_cannot_be_written(network, tmp_path):
     with pytest.raises(gf.ParameterError, match="names no known format"):
         write_graph(network, tmp_path / "graph.txt")
+    (tmp_path / "file").write_text("precious")
     with pytest.raises(gf.OutputError, match="Cannot write"):
-        write_graph(network, tmp_path / "nowhere" / "graph.csv")
+        write_graph(network, tmp_path / "file" / "graph.csv")
+    assert write_graph(network, tmp_path / "new" / "graph.csv").exists()
     with pytest.raises(gf.ParameterError, match="binary"):
         graph_text(network, "parquet")

@@ -65,6 +65,13 @@ def test_an_existing_folder_is_kept_unless_told_otherwise(fitted, tmp_path):
     assert sorted(f.name for f in tmp_path.iterdir()) == ["model"], "no temporary folder is left"
 
 
+def test_a_folder_with_other_files_is_never_replaced(fitted, tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(gf.OutputError, match="holds other files"):
+        fitted.save(tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "precious"
+
+
 def _edit(path, **changes):
     header = json.loads((path / "model.json").read_text())
     (path / "model.json").write_text(json.dumps({**header, **changes}))

@@ -48,6 +48,13 @@ def test_roles_by_name_pattern_and_default(table):
     assert list(rest.X.columns) == [f"n{i}" for i in range(6)]
 
 
+def test_row_numbers_are_no_nodes(table):
+    table.insert(0, "Unnamed: 0", np.arange(30))
+    with pytest.warns(gf.DataWarning, match="'code' looks like an identifier"):
+        data = gf.from_table(table.assign(code=np.arange(100, 130)), covariates="age", group="subject")
+    assert list(data.X.columns) == [*(f"n{i}" for i in range(6)), "code"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -57,6 +64,7 @@ def test_roles_by_name_pattern_and_default(table):
         ({"covariates": ["age"], "nodes": ["n0", "age"]}, "node or a covariate"),
         ({"covariates": ["age"], "group": "subj"}, "Did you mean 'subject'"),
         ({"covariates": ["age"], "nodes": ["n*"], "group": "n0"}, "cannot be a node"),
+        ({"covariates": ["age", "site"], "group": "site"}, "cannot be a covariate"),
     ],
 )
 def test_bad_roles(table, arguments, message):
@@ -70,6 +78,7 @@ def test_bad_roles(table, arguments, message):
         ("t.csv", b"", "is empty"),
         ("t.csv", b"a,b\n", "holds no data"),
         ("t.csv", b"a,a\n1,2\n", "more than one column"),
+        ("t.csv", b"a;b\n1;2\n", "separator"),
         ("t.csv", b"\x89PNG\r\n\x1a\n\x00\xff\xfe", "cannot be read as csv"),
         ("t.parquet", b"not parquet", "cannot be read as parquet"),
         ("t.npz", b"not a zip", "cannot be read as npz"),

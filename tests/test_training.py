@@ -169,6 +169,8 @@ def test_checkpoints_are_not_mixed_up(tmp_path):
     with pytest.raises(gf.ModelFileError, match="another fit"):
         gf.DNNCGM(**SMALL).fit(X, Z, X_val=X, Z_val=Z, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(gf.ModelFileError, match="another fit"):
+        gf.DNNCGM(**{**SMALL, "random_state": 1}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(gf.ModelFileError, match="another fit"):
         gf.DNNCGM(**{**SMALL, "dropout": 0.2}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     (tmp_path / "c" / "edges.safetensors").write_bytes(b"rubbish")
     with pytest.raises(gf.ModelFileError, match="damaged"):

@@ -28,6 +28,7 @@ _PUBLIC = {
     "GraphfieldError": "graphfield.exceptions",
     "DataError": "graphfield.exceptions",
     "DataWarning": "graphfield.exceptions",
+    "ExtrapolationWarning": "graphfield.exceptions",
     "MissingDependencyError": "graphfield.exceptions",
     "ModelFileError": "graphfield.exceptions",
     "NoGapWarning": "graphfield.exceptions",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.persistence import load as load
     from graphfield.exceptions import DataError as DataError
     from graphfield.exceptions import DataWarning as DataWarning
+    from graphfield.exceptions import ExtrapolationWarning as ExtrapolationWarning
     from graphfield.exceptions import GraphfieldError as GraphfieldError
     from graphfield.exceptions import MissingDependencyError as MissingDependencyError
     from graphfield.exceptions import ModelFileError as ModelFileError

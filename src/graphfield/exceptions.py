@@ -38,6 +38,10 @@ class DataWarning(UserWarning):
     """The data was changed on the way in; the message says how."""
 
 
+class ExtrapolationWarning(UserWarning):
+    """A graph was asked for far outside the covariates that training has seen."""
+
+
 class NoGapWarning(UserWarning):
     """The edge magnitudes have no gap, so ``threshold="gap"`` fell back to another rule."""
 
@@ -56,7 +60,7 @@ def listing(names: Iterable[object], most: int = 8) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` where a known name is close, else an empty string."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

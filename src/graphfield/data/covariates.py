@@ -12,18 +12,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.frames import Frame, match_columns
-from graphfield.exceptions import DataError, DataWarning, check_choice, listing
+from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
+# A numeric covariate beyond the training range by more than this share of its width is clipped.
+MARGIN = 0.1
+# Text with more levels than this that reads as numbers is taken for a mistake.
+MANY_LEVELS = 20
 UNKNOWN_POLICIES = ("error", "average")
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric column enters as ``(z - mean) / scale``."""
+    """A numeric column enters as ``(z - mean) / scale``; ``low`` and ``high`` bound the training rows."""
 
     name: str
     mean: float
     scale: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -118,20 +124,16 @@ class CovariateEncoder:
             levels, counts = np.unique(text, return_counts=True)
             if len(levels) == 1:
                 return None
-            if len(levels) == len(text) > 20:
-                raise DataError(
-                    f"Covariate {name!r} has a different text in every row (for example "
-                    f"{text[0]!r}). Numbers stored as text: use pandas.to_numeric. A subject or "
-                    "row identifier: pass it as groups instead."
-                )
+            _check_levels(name, text, levels)
             shares = counts / counts.sum()
             return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
         values = column.to_numpy(dtype=np.float64)
         if np.ptp(values) == 0:
             return None
+        bounds = float(values.min()), float(values.max())
         if not self.standardize:
-            return Numeric(name, 0.0, 1.0)
-        return Numeric(name, float(values.mean()), float(values.std()))
+            return Numeric(name, 0.0, 1.0, *bounds)
+        return Numeric(name, float(values.mean()), float(values.std()), *bounds)
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -151,7 +153,21 @@ class CovariateEncoder:
                 raise DataError(
                     f"Covariate {spec.name!r} was numeric in fit, but now holds {as_text(column)[0]!r}."
                 ) from error
-        return (column.to_numpy(dtype=np.float64) - spec.mean) / spec.scale
+        values = column.to_numpy(dtype=np.float64)
+        margin = MARGIN * (spec.high - spec.low)
+        low, high = spec.low - margin, spec.high + margin
+        outside = (values < low) | (values > high)
+        if outside.any():
+            worst = values[outside][0]
+            warnings.warn(
+                f"Covariate {spec.name!r} was between {spec.low:g} and {spec.high:g} in training; "
+                f"{int(outside.sum())} row(s) lie far outside (for example {worst:g}) and get the "
+                "graph at the edge of that range.",
+                ExtrapolationWarning,
+                stacklevel=4,
+            )
+            values = np.clip(values, low, high)
+        return (values - spec.mean) / spec.scale
 
     def _codes(self, spec: Categorical, column: pd.Series) -> NDArray[np.int64]:
         text = as_text(column)
@@ -214,4 +230,41 @@ def _is_number(value: object) -> bool:
 def as_text(column: pd.Series) -> NDArray[np.object_]:
     """Levels as text, so that ``True``, ``"True"`` and a category of either are one level."""
     values: Sequence[object] = column.astype(object).tolist()
-    return np.array([str(value) for value in values], dtype=object)
+    return np.array([_level(value) for value in values], dtype=object)
+
+
+def _level(value: object) -> str:
+    """Whole numbers read alike as 1 and 1.0, which is how pandas shows them beside a missing value."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
+    """Text that was meant to be numbers, or to identify rows, makes no categories."""
+    numeric = np.array([_reads_as_number(level) for level in levels])
+    if len(levels) > MANY_LEVELS and numeric.all():
+        raise DataError(
+            f"Covariate {name!r} holds numbers stored as text ({len(levels)} different ones). Convert "
+            "the column with pandas.to_numeric."
+        )
+    if numeric.mean() > 0.5 and not numeric.all():
+        odd = str(levels[~numeric][0])
+        row = int(np.flatnonzero(text == odd)[0])
+        raise DataError(
+            f"Covariate {name!r} holds numbers, but row {row} holds {odd!r}. Correct it, or leave the "
+            "cell empty and use missing='drop'."
+        )
+    if len(levels) == len(text) > MANY_LEVELS:
+        raise DataError(
+            f"Covariate {name!r} has a different text in every row (for example {text[0]!r}). If it "
+            "identifies subjects or rows, pass it as groups instead."
+        )
+
+
+def _reads_as_number(text: object) -> bool:
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.exceptions import DataError, listing
 
 MIN_SAMPLES = 10
 MIN_NODES = 2
+MAX_MAGNITUDE = 1e100
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,12 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
         missing = [name for name in expected if name not in frame.names]
         extra = [name for name in frame.names if name not in expected]
         if missing or extra:
-            hints = "".join(suggestion(name, extra) for name in missing[:1])
+            close = get_close_matches(missing[0], extra, n=1, cutoff=0.5) if missing else []
+            hint = f" Should {close[0]!r} be called {missing[0]!r}?" if close else ""
             parts = [f"lacks {listing(missing)}"] if missing else []
             parts += [f"has unexpected {listing(extra)}"] if extra else []
             raise DataError(
-                f"{argument} must have the columns seen in fit, but it {' and '.join(parts)}.{hints}"
+                f"{argument} must have the columns seen in fit, but it {' and '.join(parts)}.{hint}"
             )
         return Frame(frame.values[list(expected)], named=True)
     if len(frame.names) != len(expected):
@@ -156,7 +159,10 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
                 f"Node column {name!r} must hold numbers, but row {row} holds {value!r}. "
                 "Convert the column with pandas.to_numeric, or use it as a covariate."
             )
-        values[row] = float(value)  # type: ignore[arg-type]
+        try:
+            values[row] = float(value)  # type: ignore[arg-type]
+        except OverflowError:
+            values[row] = np.inf
     return values
 
 
@@ -166,6 +172,19 @@ def check_same_length(X: Frame, Z: Frame) -> None:
             f"X and Z must describe the same samples, but X has {len(X.values)} rows and Z has "
             f"{len(Z.values)}. If rows with missing values were dropped from one table, drop them "
             "from the other too."
+        )
+    if X.named and Z.named:
+        check_same_order(X.values.index, Z.values.index, "X and Z")
+
+
+def check_same_order(first: pd.Index, second: pd.Index, who: str) -> None:
+    """Rows are paired by position; equal labels in another order are almost surely a mistake."""
+    if first.equals(second) or len(first) != len(second) or not (first.is_unique and second.is_unique):
+        return
+    if first.isin(second).all():
+        raise DataError(
+            f"{who} have the same row labels in a different order, but rows are paired by position. "
+            "Align them first (Z = Z.loc[X.index]), or reset both indexes if the order is right."
         )
 
 
@@ -197,6 +216,17 @@ def check_size(X: NDArray) -> None:
             f"At least {MIN_SAMPLES} samples are needed, got n_samples = {n_samples}. "
             "With so few rows every graph fits."
         )
+
+
+def check_magnitude(X: NDArray, names: Sequence[str]) -> None:
+    """Values whose squares are not numbers any more cannot be standardised."""
+    for name, column in zip(names, X.T, strict=True):
+        row = int(np.argmax(np.abs(column)))
+        if abs(column[row]) > MAX_MAGNITUDE or 0 < np.ptp(column) < 1 / MAX_MAGNITUDE:
+            raise DataError(
+                f"Node {name!r} cannot be computed with: row {row} holds {column[row]:g}. Correct the "
+                "value, or use other units for this column."
+            )
 
 
 def check_not_constant(X: NDArray, names: Sequence[str]) -> None:

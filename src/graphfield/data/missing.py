@@ -68,14 +68,17 @@ def bad_entries(frame: Frame) -> pd.DataFrame:
         missing = column.isna().to_numpy()
         if pd.api.types.is_float_dtype(column):
             missing = missing | np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif column.dtype == object:
-            missing = missing | np.array([v in (np.inf, -np.inf) for v in _hashable(column)])
+        elif not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+            missing = missing | np.array([_is_blank(value) for value in column], dtype=bool)
         bad[name] = missing
     return pd.DataFrame(bad, index=frame.values.index)
 
 
-def _hashable(column: pd.Series) -> list[object]:
-    return [value if isinstance(value, float) else 0.0 for value in column]
+def _is_blank(value: object) -> bool:
+    """Empty text, and an infinite number among objects."""
+    if isinstance(value, str):
+        return not value.strip()
+    return isinstance(value, float) and np.isinf(value)
 
 
 def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ import pandas as pd
 
 from graphfield.data.frames import as_frame
 from graphfield.data.tables import read_table
-from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.exceptions import DataError, DataWarning, listing, suggestion
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,31 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
         and pd.api.types.is_numeric_dtype(frame[name])
         and not pd.api.types.is_bool_dtype(frame[name])
     ]
+    names = [name for name in names if not name.startswith("Unnamed: ")]  # a saved pandas index
+    suspicious = [name for name in names if _looks_like_identifier(frame[name])]
+    if suspicious:
+        warnings.warn(
+            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the "
+            "nodes, or make it the group, to leave it out.",
+            DataWarning,
+            stacklevel=3,
+        )
     if not names:
         raise DataError("No numeric column is left for the nodes. Name them with nodes.")
     return names
+
+
+def _looks_like_identifier(column: pd.Series) -> bool:
+    """Whole numbers in rising order, as row numbers and subject codes are."""
+    whole = pd.api.types.is_integer_dtype(column)
+    return bool(whole and column.is_monotonic_increasing and column.nunique() > 10)
 
 
 def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str]) -> None:
     both = [name for name in nodes if name in covariates]
     if both:
         raise DataError(f"{listing(both)}: a column is a node or a covariate, not both.")
+    if group and group[0] in covariates:
+        raise DataError(f"{group[0]!r}: the group column cannot be a covariate too.")
     if group and group[0] in nodes:
         raise DataError(f"{group[0]!r}: the group column cannot be a node too.")

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError
 
 
-def group_labels(groups: Any, n_samples: int) -> NDArray | None:
-    """Group labels as integer codes, one per row."""
+def group_labels(groups: Any, X: Any) -> NDArray | None:
+    """Group labels as integer codes, one per row of X."""
     if groups is None:
         return None
+    n_samples = len(X)
+    if isinstance(groups, pd.Series) and isinstance(X, pd.DataFrame):
+        check_same_order(X.index, groups.index, "X and groups")
     labels = np.asarray(groups, dtype=object)
+    missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
+    if missing.any():
+        raise DataError(
+            f"groups has {int(missing.sum())} missing labels (first at row {int(np.argmax(missing))})."
+        )
     if labels.shape != (n_samples,):
         raise DataError(f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}.")
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
@@ -35,6 +45,10 @@ def hold_out(
         raise ParameterError(f"validation_fraction must be in [0, 1), got {fraction!r}.")
     if fraction == 0:
         return np.arange(n_samples), np.arange(0)
+    if n_samples * (1 - fraction) < 2:
+        raise ParameterError(
+            f"validation_fraction={fraction} leaves no rows to train on: there are {n_samples} in all."
+        )
     splitter = ShuffleSplit if groups is None else GroupShuffleSplit
     split = splitter(n_splits=1, test_size=fraction, random_state=seed % 2**32)
     train, held_out = next(split.split(np.empty((n_samples, 0)), groups=groups))

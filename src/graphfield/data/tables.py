@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError
+from graphfield.exceptions import DataError, MissingDependencyError, listing
 
 TRUTH = "truth_"  # arrays of an NPZ file that are no columns of the table
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
@@ -26,7 +26,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(f"{path.name!r} is not a table: expected a file ending in {SUFFIXES}.")
+        raise DataError(f"{path.name!r} is not a table: expected a name ending in {', '.join(SUFFIXES)}.")
+    if path.is_dir():
+        raise DataError(f"{str(path)!r} is a folder. Name the table in it.")
     if not path.is_file():
         raise DataError(f"There is no file {str(path)!r}.")
     if path.stat().st_size == 0:
@@ -49,7 +51,12 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     names = [str(name) for name in header.iloc[0]]
     repeated = sorted({name for name in names if names.count(name) > 1 and name != "nan"})
     if repeated:
-        raise DataError(f"{str(path)!r} has more than one column called {repeated}. Rename them.")
+        raise DataError(f"{str(path)!r} has more than one column called {listing(repeated)}. Rename them.")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t,|"):
+        raise DataError(
+            f"{str(path)!r} has one column called {names[0]!r}: its separator is another one. Save it "
+            "with commas, or with tabs and the ending .tsv."
+        )
     return pd.read_csv(path, sep=separator)
 
 
@@ -72,6 +79,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _read_npz(path: Path) -> pd.DataFrame:
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{str(path)!r} cannot be read as npz: it is not an NPZ archive.")
     with np.load(path, allow_pickle=False) as archive:
         names = [name for name in archive.files if not name.startswith(TRUTH)]
         arrays = {name: archive[name] for name in names}

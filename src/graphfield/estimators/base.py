@@ -28,7 +28,7 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_block, long_frame
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.exceptions import NoGapWarning, ParameterError
+from graphfield.exceptions import DataError, NoGapWarning, ParameterError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
     apply_rule,
@@ -227,6 +227,8 @@ class GraphEstimator(BaseEstimator, ABC):
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
         values = node_values(x_frame)
+        if len(values) < 2:
+            raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
         fitted = self._fitted_values(values, self.encoder_.transform(z_frame))
         return float(r2_score(values, fitted))
 
@@ -289,7 +291,7 @@ class GraphEstimator(BaseEstimator, ABC):
                     stacklevel=3,
                 )
             return found.value
-        if isinstance(threshold, str) or not np.isscalar(threshold):
+        if isinstance(threshold, (str, bool)) or not np.isscalar(threshold):
             raise ParameterError(f"threshold must be a number or 'gap', got {threshold!r}.")
         return float(threshold)  # type: ignore[arg-type]
 

@@ -58,6 +58,9 @@ CENTERS = ("covariates", "constant", "none")
 EVALUATIONS = 40  # of the held-out loss in a full run
 
 
+MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
+
+
 class DNNCGM(GraphEstimator):
     """Covariate-dependent graphical model with neural coefficients.
 
@@ -207,7 +210,7 @@ class DNNCGM(GraphEstimator):
         self._check_parameters()
         device = resolve_device(self.device)
         inputs = training_inputs(X, Z, self.missing)
-        labels = group_labels(groups, len(X))
+        labels = group_labels(groups, X)
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:
@@ -264,8 +267,11 @@ class DNNCGM(GraphEstimator):
             )
 
     def _problem(self) -> dict[str, Any]:
-        """Hyper-parameters that decide the result of a fit, but for its seed."""
-        return {k: v for k, v in self.get_params().items() if k != "random_state"}
+        """What decides the result of a fit besides its data; a seed only where the user chose one."""
+        params = self.get_params()
+        if not isinstance(self.random_state, (int, np.integer)):
+            params["random_state"] = None
+        return params
 
     def _split(
         self,
@@ -307,11 +313,13 @@ class DNNCGM(GraphEstimator):
         x_frame, z_frame = self._match_nodes(X_val), self._match_covariates(Z_val)
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
+        if len(x_frame.values) == 0:
+            raise DataError("X_val and Z_val have no rows.")
         values = self.scaler_.transform(node_values(x_frame))
         return make_samples(values, self.encoder_.transform(z_frame), device)
 
     def _field_config(self) -> FieldConfig:
-        return FieldConfig(
+        config = FieldConfig(
             n_nodes=self.n_features_in_,
             covariates=covariate_shape(self.encoder_),
             network=self.network,
@@ -322,6 +330,13 @@ class DNNCGM(GraphEstimator):
             loss=self.loss,
             penalty=float(self.penalty),
         )
+        if config.n_weights > MAX_WEIGHTS:
+            raise ParameterError(
+                f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
+                f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
+                "holds. Use a smaller hidden_size or sharing='all'."
+            )
+        return config
 
     def _training_config(self, n_train: int) -> TrainingConfig:
         max_steps = int(self.max_steps or default_max_steps(n_train))

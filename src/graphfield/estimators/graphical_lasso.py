@@ -59,7 +59,7 @@ class GraphicalLasso(GraphEstimator):
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=True, unknown="average")
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        labels = group_labels(groups, len(X))
+        labels = group_labels(groups, X)
         precision, self.penalty_ = graphical_lasso_cv(
             self.scaler_.transform(inputs.X),
             None if labels is None else labels[inputs.rows],

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphfield.data.frames import (
     Frame,
     as_frame,
+    check_magnitude,
     check_not_constant,
     check_roles_disjoint,
     check_same_length,
@@ -43,6 +44,7 @@ def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame)
     check_size(values)
+    check_magnitude(values, x_frame.names)
     check_not_constant(values, x_frame.names)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
 
@@ -85,7 +87,7 @@ def check_number(
     if optional and value is None:
         return
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    is_number = isinstance(value, kinds) and not isinstance(value, (bool, np.bool_))
+    is_number = isinstance(value, kinds) and not isinstance(value, bool) and np.isfinite(value)
     inside = (
         is_number
         and (value > low if open_low else value >= low)

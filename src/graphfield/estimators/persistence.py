@@ -193,14 +193,22 @@ def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool) -> Non
 
 
 def check_writable(path: Path, *, overwrite: bool) -> None:
-    """Say before hours of work that its result could not be stored."""
+    """Say before hours of work that its result could not be stored, or would cost other files."""
     if path.exists() and not path.is_dir():
         raise OutputError(f"{path} is a file. Name a folder.")
-    if path.exists() and any(path.iterdir()) and not overwrite:
-        raise OutputError(f"{path} already exists. Choose another folder, or allow overwriting.")
+    if path.is_dir() and any(path.iterdir()):
+        if not overwrite:
+            raise OutputError(f"{path} already exists. Choose another folder, or pass overwrite=True.")
+        if not (path / HEADER).is_file():
+            raise OutputError(
+                f"{path} holds other files and no graphfield model, so it is not replaced. Choose "
+                "another folder."
+            )
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise OutputError(f"Cannot write to {path}: {existing} is not writable.")
+    try:
+        Path(tempfile.mkdtemp(prefix=".graphfield-", dir=existing)).rmdir()
+    except OSError as error:
+        raise OutputError(f"Cannot write to {path}: {existing}: {error.strerror}.") from error
 
 
 def _swap(part: Path, path: Path) -> None:

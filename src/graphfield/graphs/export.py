@@ -68,6 +68,7 @@ def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) ->
             ".graphml, .json, or pass the format."
         )
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if format == "parquet":
             write_parquet(edge_frame(graph), path)
         else:

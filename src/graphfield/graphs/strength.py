@@ -28,8 +28,12 @@ def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
 
 
 def symmetrise(directed: NDArray) -> NDArray:
-    """Mean of the two directions of every pair, (n, p, p)."""
-    return (directed + np.swapaxes(directed, -1, -2)) / 2
+    """Mean of the two directions of every pair, (n, p, p), kept within [-1, 1].
+
+    Two separate regressions can overshoot what a correlation can be, for example where two nodes
+    are copies of each other.
+    """
+    return np.clip((directed + np.swapaxes(directed, -1, -2)) / 2, -1, 1)
 
 
 def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:

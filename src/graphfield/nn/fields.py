@@ -68,6 +68,18 @@ class FieldConfig:
     loss: str
     penalty: float
 
+    @property
+    def n_groups(self) -> int:
+        """How many networks there are."""
+        p = self.n_nodes
+        return {"all": 1, "node": p, "edge": p * (p - 1)}[self.sharing]
+
+    @property
+    def n_weights(self) -> int:
+        """About how many weights the coefficient field has."""
+        hidden = 0 if self.network == "linear" else self.n_groups * self.hidden_size**2
+        return hidden + self.hidden_size * self.n_nodes * (self.n_nodes - 1)
+
 
 class CoefField(nn.Module):
     """beta(z): covariates to a (p, p) matrix of coefficients with a zero diagonal.
@@ -79,7 +91,7 @@ class CoefField(nn.Module):
         super().__init__()
         self.config = config
         p = config.n_nodes
-        groups = {"all": 1, "node": p, "edge": p * (p - 1)}[config.sharing]
+        groups = config.n_groups
         self.embedding = CovariateEmbedding(config.covariates, generator)
         self.backbone = make_backbone(
             config.network,

@@ -13,6 +13,8 @@ from graphfield.simulate.simulation import Simulation
 
 Simulator = Callable[..., Simulation]
 
+MAX_SAMPLES = 10_000_000
+
 SETTINGS: dict[str, Simulator] = {"G1": simulate_banded}
 
 
@@ -46,4 +48,8 @@ def make_setting(
         )
     if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
         raise ParameterError(f"n_samples must be a whole number >= 1, got {n_samples!r}.")
+    if n_samples > MAX_SAMPLES:
+        raise ParameterError(f"n_samples is at most {MAX_SAMPLES:,}, got {n_samples:,}.")
+    if isinstance(random_state, (int, np.integer)) and random_state < 0:
+        raise ParameterError(f"random_state must not be negative, got {random_state}.")
     return SETTINGS[name](name, int(n_samples), np.random.default_rng(random_state), clip=clip)

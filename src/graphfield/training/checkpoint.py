@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graphfield.exceptions import ModelFileError, OutputError
+from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 
 FORMAT = "graphfield-checkpoint"
 FORMAT_VERSION = 1
@@ -46,6 +47,10 @@ class CheckpointFolder:
             return
         if self.path.exists() and any(self.path.iterdir()):
             raise OutputError(f"{self.path} is not empty and holds no checkpoint. Choose another.")
+        if resume:
+            warnings.warn(
+                f"{self.path} holds no checkpoint to resume; starting anew.", TrainingWarning, stacklevel=4
+            )
         header = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from graphfield.exceptions import ParameterError, TrainingError
+from graphfield.exceptions import ParameterError
 
 Schedule = str | tuple[Any, ...]
 CLIP_NORM = 1.0  # gradients are clipped at this norm, as published
@@ -112,5 +112,5 @@ def resolve_device(device: str, *, fallback: bool = False) -> torch.device:
     if chosen.type == "cuda" and not torch.cuda.is_available():
         if fallback:
             return torch.device("cpu")
-        raise TrainingError("device='cuda' was asked for, but torch finds no CUDA device.")
+        raise ParameterError("device='cuda' was asked for, but torch finds no CUDA device. Use 'auto'.")
     return chosen

@@ -1,0 +1,185 @@
+"""What each command does. Heavy imports happen inside, so that ``--help`` stays fast."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphfield.cli.values import covariate_values, names, settings, threshold
+from graphfield.exceptions import OutputError, ParameterError, listing
+
+if TYPE_CHECKING:
+    from graphfield.data.roles import TableData
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def demo(arguments: argparse.Namespace) -> None:
+    for option, value, least in (("--n", arguments.n, 50), ("--n-test", arguments.n_test, 1)):
+        if value < least:
+            raise ParameterError(f"{option} must be at least {least}, got {value}.")
+    if arguments.seed < 0:
+        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+    out = _demo_folder(arguments.out, arguments.force)
+    from graphfield.experiments.demo import run_demo
+
+    start = time.perf_counter()
+    lines = run_demo(out, n_train=arguments.n, n_test=arguments.n_test, seed=arguments.seed, say=say)
+    say("")
+    say(f"{'':28s} {'AUROC':>7s} {'AUPRC':>7s} {'fit':>8s}")
+    for line in lines:
+        fit = "" if line.seconds is None else f"{line.seconds:.1f} s"
+        say(f"{line.method:28s} {line.auroc:7.3f} {line.auprc:7.3f} {fit:>8s}  {line.note}")
+    say("")
+    say(f"Wrote {out}/model, {out}/metrics.json and {out}/graphs.png ")
+    say(f"in {time.perf_counter() - start:.0f} s. Next: graphfield graph {out}/model --at z1=0.5 --at z2=0.5")
+
+
+def fit(arguments: argparse.Namespace) -> None:
+    from graphfield.data.roles import from_table
+    from graphfield.estimators.persistence import check_writable, save_model
+
+    if arguments.resume and arguments.checkpoint is None:
+        raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
+    check_writable(arguments.out, overwrite=arguments.force)
+    data = from_table(
+        arguments.table,
+        covariates=names(arguments.covariates),
+        nodes=names(arguments.nodes) if arguments.nodes else None,
+        group=arguments.group,
+    )
+    say(_described(arguments.table, data))
+    from graphfield.estimators.dnncgm import DNNCGM
+
+    model = DNNCGM(
+        **{
+            "missing": arguments.missing,
+            "random_state": arguments.seed,
+            **settings(arguments.set, DNNCGM),
+        }
+    )
+    start = time.perf_counter()
+    model.fit(
+        data.X,
+        data.Z,
+        groups=data.groups,
+        checkpoint=arguments.checkpoint,
+        resume=arguments.resume,
+    )
+    seconds = time.perf_counter() - start
+    summary = _summary(arguments, data, model, seconds)
+    extra = {"fit.json": json.dumps(summary, indent=1).encode()}
+    save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
+    say(_fitted(model, seconds))
+    at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
+    say(f"Wrote {arguments.out}. Next: graphfield graph {arguments.out} {at}")
+
+
+def graph(arguments: argparse.Namespace) -> None:
+    from graphfield.estimators.persistence import load
+    from graphfield.graphs.export import graph_text, write_graph
+
+    if arguments.out is not None and arguments.out.exists() and not arguments.force:
+        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    model = load(arguments.model)
+    network = model.to_networkx(
+        covariate_values(arguments.at, model),
+        threshold=threshold(arguments.threshold),
+        rule=arguments.rule,
+    )
+    if arguments.out is None:
+        sys.stdout.write(graph_text(network, arguments.format or "csv"))
+        return
+    write_graph(network, arguments.out, arguments.format)
+    say(f"Wrote {network.number_of_edges()} edges of {network.number_of_nodes()} nodes to {arguments.out}.")
+
+
+def simulate(arguments: argparse.Namespace) -> None:
+    import numpy as np
+
+    from graphfield.simulate import make_setting
+
+    if arguments.out.exists() and not arguments.force:
+        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    if arguments.out.suffix != ".npz":
+        raise OutputError(f"--out must end in .npz, got {arguments.out}.")
+    sim = make_setting(arguments.setting, arguments.n, arguments.seed, clip=not arguments.no_clip)
+    try:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(
+            arguments.out,
+            X=sim.X,
+            Z=sim.Z,
+            X_names=[f"x{i + 1}" for i in range(sim.X.shape[1])],
+            Z_names=[f"z{i + 1}" for i in range(sim.Z.shape[1])],
+            truth_skeleton=sim.skeleton,
+            truth_regime=sim.regime,
+            truth_mixing=sim.mixing,
+            truth_candidates=sim.candidates,
+        )
+    except OSError as error:
+        raise OutputError(f"Cannot write {arguments.out}: {error.strerror}.") from error
+    n, p = sim.X.shape
+    say(f"Wrote {n:,} samples of {p} nodes and {sim.Z.shape[1]} covariates to {arguments.out}.")
+
+
+def _demo_folder(out: Path, force: bool) -> Path:
+    """Only an earlier demo is replaced; other files in the folder stay."""
+    import shutil
+
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out} is a file. Name a folder.")
+    old = [out / name for name in ("model", "metrics.json", "graphs.png") if (out / name).exists()]
+    if old and not force:
+        raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for item in old:
+            shutil.rmtree(item) if item.is_dir() else item.unlink()
+    except OSError as error:
+        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    return out
+
+
+def _described(table: Path, data: TableData) -> str:
+    lines = [
+        f"Read {table}: {len(data.X):,} rows, {data.X.shape[1]} nodes, {data.Z.shape[1]} covariates"
+        + (f", groups by {data.groups.name!r}." if data.groups is not None else "."),
+        f"  nodes: {listing(data.X.columns)}",
+        f"  covariates: {listing(data.Z.columns)}",
+    ]
+    if data.unused:
+        lines.append(f"  not used: {listing(data.unused)}")
+    return "\n".join(lines)
+
+
+def _fitted(model: Any, seconds: float) -> str:
+    held_out = model.training_["held_out_loss"].min()
+    return (
+        f"Fitted in {seconds:.1f} s and {model.n_steps_} steps. On held-out rows the others explain "
+        f"{max(0.0, 1 - held_out):.0%} of a node's variance on average.\n"
+        f"Edges above |partial correlation| {model.threshold_.value:.3f} are shown "
+        f"({model.threshold_.reason})."
+    )
+
+
+def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds: float) -> dict[str, Any]:
+    return {
+        "table": str(arguments.table),
+        "rows": len(data.X),
+        "nodes": list(data.X.columns),
+        "covariates": list(data.Z.columns),
+        "group": None if data.groups is None else str(data.groups.name),
+        "unused": data.unused,
+        "seconds": round(seconds, 2),
+        "steps": model.n_steps_,
+        "held_out_loss": float(model.training_["held_out_loss"].min()),
+        "mean_depends_on_covariates": model.mean_depends_on_covariates_,
+    }

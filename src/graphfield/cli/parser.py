@@ -1,0 +1,105 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from graphfield import __version__
+from graphfield.cli import commands
+from graphfield.exceptions import suggestion
+
+BAD_INPUT = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with one line per error and no guessing of shortened options."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        known = [option for action in self._actions for option in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                known += [o for p in action.choices.values() for o in p._option_string_actions]
+        hint = suggestion(unknown[0].partition("=")[0], set(known)) if unknown else ""
+        sys.stderr.write(f"graphfield: {message}.{hint} See '{self.prog} --help'.\n")
+        self.exit(BAD_INPUT)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="graphfield",
+        description="Estimate graphs that depend on covariates: the network of one subject, "
+        "one day, one age.",
+    )
+    parser.add_argument("--version", action="version", version=f"graphfield {__version__}")
+    group = parser.add_subparsers(metavar="COMMAND", required=True)
+    _demo_parser(group)
+    _fit_parser(group)
+    _graph_parser(group)
+    _simulate_parser(group)
+    return parser
+
+
+def _demo_parser(group: Any) -> None:
+    p = group.add_parser("demo", help="simulate, fit, score against the truth, draw the graphs")
+    p.add_argument("--out", type=Path, default=Path("graphfield-demo"), metavar="DIR")
+    p.add_argument("--n", type=int, default=10_000, help="training rows (default 10000)")
+    p.add_argument("--n-test", type=int, default=1_000, help="test rows (default 1000)")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--force", action="store_true", help="replace an earlier demo in DIR")
+    p.set_defaults(run=commands.demo)
+
+
+def _fit_parser(group: Any) -> None:
+    p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
+    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
+    p.add_argument(
+        "--nodes",
+        metavar="X1,X2",
+        help="columns or patterns ('roi_*'); default: all other numeric columns",
+    )
+    p.add_argument("--group", metavar="COLUMN", help="rows with equal values stay together in splits")
+    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
+    p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
+    p.add_argument("--force", action="store_true", help="replace an existing folder")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a hyper-parameter of DNNCGM; may be repeated",
+    )
+    p.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep the state of training here")
+    p.add_argument("--resume", action="store_true", help="continue the fit that --checkpoint holds")
+    p.set_defaults(run=commands.fit)
+
+
+def _graph_parser(group: Any) -> None:
+    p = group.add_parser("graph", help="the graph at one covariate value")
+    p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
+    p.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="one per covariate")
+    p.add_argument("--threshold", default="gap", help="a number, or 'gap' (default)")
+    p.add_argument("--rule", choices=("and", "or"), default="and")
+    p.add_argument("--format", choices=("csv", "parquet", "graphml", "json"))
+    p.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+    p.set_defaults(run=commands.graph)
+
+
+def _simulate_parser(group: Any) -> None:
+    p = group.add_parser("simulate", help="write samples of a setting with a known graph")
+    p.add_argument("setting", metavar="SETTING", help="G1")
+    p.add_argument("--n", type=int, default=12_000, help="samples (default 12000)")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--no-clip", action="store_true", help="mix as in the paper's text")
+    p.add_argument("--out", type=Path, required=True, metavar="FILE.npz")
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+    p.set_defaults(run=commands.simulate)
