@@ -38,8 +38,9 @@ def demo(arguments: argparse.Namespace) -> None:
         fit = "" if line.seconds is None else f"{line.seconds:.1f} s"
         say(f"{line.method:28s} {line.auroc:7.3f} {line.auprc:7.3f} {fit:>8s}  {line.note}")
     say("")
-    say(f"Wrote {out}/model, {out}/metrics.json and {out}/graphs.png ")
-    say(f"in {time.perf_counter() - start:.0f} s. Next: graphfield graph {out}/model --at z1=0.5 --at z2=0.5")
+    seconds = time.perf_counter() - start
+    say(f"Wrote {out}/model, {out}/metrics.json and {out}/graphs.png in {seconds:.0f} s.")
+    say(f"Next: graphfield graph {out}/model --at z1=0.5 --at z2=0.5")
 
 
 def fit(arguments: argparse.Namespace) -> None:
@@ -98,7 +99,8 @@ def graph(arguments: argparse.Namespace) -> None:
         sys.stdout.write(graph_text(network, arguments.format or "csv"))
         return
     write_graph(network, arguments.out, arguments.format)
-    say(f"Wrote {network.number_of_edges()} edges of {network.number_of_nodes()} nodes to {arguments.out}.")
+    edges, nodes = network.number_of_edges(), network.number_of_nodes()
+    say(f"Wrote {_count(edges, 'edge')} of {_count(nodes, 'node')} to {arguments.out}.")
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -131,26 +133,29 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 
 def _demo_folder(out: Path, force: bool) -> Path:
-    """Only an earlier demo is replaced; other files in the folder stay."""
-    import shutil
+    """An earlier demo is replaced only when told to, and only once the new results are there."""
+    from graphfield.estimators.persistence import check_writable
 
     if out.exists() and not out.is_dir():
         raise OutputError(f"{out} is a file. Name a folder.")
-    old = [out / name for name in ("model", "metrics.json", "graphs.png") if (out / name).exists()]
-    if old and not force:
+    if not force and any((out / name).exists() for name in ("model", "metrics.json", "graphs.png")):
         raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for item in old:
-            shutil.rmtree(item) if item.is_dir() else item.unlink()
     except OSError as error:
         raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    check_writable(out / "model", overwrite=True)
     return out
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _described(table: Path, data: TableData) -> str:
     lines = [
-        f"Read {table}: {len(data.X):,} rows, {data.X.shape[1]} nodes, {data.Z.shape[1]} covariates"
+        f"Read {table}: {_count(len(data.X), 'row')}, {_count(data.X.shape[1], 'node')}, "
+        + _count(data.Z.shape[1], "covariate")
         + (f", groups by {data.groups.name!r}." if data.groups is not None else "."),
         f"  nodes: {listing(data.X.columns)}",
         f"  covariates: {listing(data.Z.columns)}",
@@ -160,14 +165,21 @@ def _described(table: Path, data: TableData) -> str:
     return "\n".join(lines)
 
 
+def _held_out_loss(model: Any) -> float | None:
+    """The best held-out loss; None where no rows were held out."""
+    losses = model.training_["held_out_loss"].dropna()
+    return float(losses.min()) if len(losses) else None
+
+
 def _fitted(model: Any, seconds: float) -> str:
-    held_out = model.training_["held_out_loss"].min()
-    return (
-        f"Fitted in {seconds:.1f} s and {model.n_steps_} steps. On held-out rows the others explain "
-        f"{max(0.0, 1 - held_out):.0%} of a node's variance on average.\n"
-        f"Edges above |partial correlation| {model.threshold_.value:.3f} are shown "
-        f"({model.threshold_.reason})."
-    )
+    held_out = _held_out_loss(model)
+    lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
+    if held_out is not None and model.loss == "squared" and model.standardize:
+        share = max(0.0, 1 - held_out)
+        lines.append(f"On held-out rows the others explain {share:.0%} of a node's variance on average.")
+    cut = model.threshold_
+    lines.append(f"Edges above |partial correlation| {cut.value:.3f} are shown ({cut.reason}).")
+    return "\n".join(lines)
 
 
 def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds: float) -> dict[str, Any]:
@@ -180,6 +192,6 @@ def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds
         "unused": data.unused,
         "seconds": round(seconds, 2),
         "steps": model.n_steps_,
-        "held_out_loss": float(model.training_["held_out_loss"].min()),
+        "held_out_loss": _held_out_loss(model),
         "mean_depends_on_covariates": model.mean_depends_on_covariates_,
     }

@@ -66,7 +66,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
             "mean of 5, diagonal left in",
         ),
     ]
-    model.save(out / "model")
+    model.save(out / "model", overwrite=True)
     graphs = model.predict_graph(sim.Z[test])
     report = {
         "setting": SETTING,
