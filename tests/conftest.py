@@ -20,6 +20,7 @@ SMALL = {"max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
 ESTIMATORS = {
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
+    "reggmm": gf.RegGMM,
 }
 
 

@@ -103,6 +103,16 @@ def test_simulate_then_fit(tmp_path, capsys):
     assert main(["simulate", "G1", "--n", "70", "--out", str(out), "--force"]) == 0
 
 
+def test_simulate_a_categorical_covariate_then_fit(tmp_path):
+    out = tmp_path / "s2.npz"
+    assert main(["simulate", "S2", "--n", "60", "--out", str(out)]) == 0
+    arguments = ["fit", str(out), "--covariates", "site,age", "--out", str(tmp_path / "m"), *FAST]
+    assert main(arguments) == 0
+    fitted = gf.load(tmp_path / "m")
+    assert fitted.covariate_names_ == ["site", "age"]
+    assert len(fitted.node_names_) == 50
+
+
 def test_demo(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     out = tmp_path / "demo"

@@ -46,6 +46,33 @@ def test_a_linear_field_equals_the_exact_least_squares_solution():
     np.testing.assert_allclose(coef[1] - coef[0], exact[3:], atol=4e-3)
 
 
+def test_reggmm_equals_one_regression_per_node():
+    """The shared inverse against scipy's least squares on each node's own design."""
+    X, Z = linear_field(300)
+    model = gf.RegGMM(ridge=1e-9, center="none", standardize=False).fit(X, Z)
+    coef = model.predict_coef(np.array([[0.0], [1.0]]))
+    for j in range(4):
+        others = np.delete(X, j, axis=1)
+        exact = np.linalg.lstsq(np.hstack([others, others * Z]), X[:, j], rcond=None)[0]
+        np.testing.assert_allclose(np.delete(coef[0, j], j), exact[:3], atol=1e-5)
+        np.testing.assert_allclose(np.delete(coef[1, j] - coef[0, j], j), exact[3:], atol=1e-5)
+
+
+def test_reggmm_chunks_do_not_matter(monkeypatch):
+    X, Z = linear_field(300)
+    whole = gf.RegGMM().fit(X, Z).interactions_
+    monkeypatch.setattr("graphfield.solvers.interaction._CHUNK_ENTRIES", 8 * 7)
+    np.testing.assert_allclose(gf.RegGMM().fit(X, Z).interactions_, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_reggmm_follows_a_category():
+    sim = gf.make_setting("S2", n_samples=3000, random_state=0)
+    model = gf.RegGMM().fit(sim.X, sim.Z)
+    score = auprc(model.edge_weights(sim.Z.iloc[:200]), sim.skeleton[:200]).mean()
+    static = gf.GraphicalLasso().fit(sim.X, sim.Z)
+    assert score > auprc(static.edge_weights(sim.Z.iloc[:200]), sim.skeleton[:200]).mean()
+
+
 def test_graphical_lasso_equals_scikit_learn():
     X, Z = linear_field(300)
     ours = gf.GraphicalLasso(n_penalties=4, n_folds=5).fit(X, Z)

@@ -80,8 +80,13 @@ class GraphicalLassoAtAverageZ(_AtAverageZ, gf.GraphicalLasso):
     pass
 
 
+class RegGMMAtAverageZ(_AtAverageZ, gf.RegGMM):
+    pass
+
+
 @parametrize_with_checks(
     [
+        RegGMMAtAverageZ(),
         DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),
         GraphicalLassoAtAverageZ(n_penalties=3, n_folds=3),
     ],

@@ -113,23 +113,28 @@ def simulate(arguments: argparse.Namespace) -> None:
     if arguments.out.suffix != ".npz":
         raise OutputError(f"--out must end in .npz, got {arguments.out}.")
     sim = make_setting(arguments.setting, arguments.n, arguments.seed, clip=not arguments.no_clip)
+    columns = (
+        {"Z": sim.Z, "Z_names": [f"z{i + 1}" for i in range(sim.Z.shape[1])]}
+        if isinstance(sim.Z, np.ndarray)
+        else {name: np.array(sim.Z[name].tolist()) for name in sim.Z.columns}
+    )
     try:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(
             arguments.out,
             X=sim.X,
-            Z=sim.Z,
             X_names=[f"x{i + 1}" for i in range(sim.X.shape[1])],
-            Z_names=[f"z{i + 1}" for i in range(sim.Z.shape[1])],
+            **columns,
             truth_skeleton=sim.skeleton,
+            truth_pseudo_skeleton=sim.pseudo_skeleton,
             truth_regime=sim.regime,
-            truth_mixing=sim.mixing,
             truth_candidates=sim.candidates,
         )
     except OSError as error:
         raise OutputError(f"Cannot write {arguments.out}: {error.strerror}.") from error
     n, p = sim.X.shape
-    say(f"Wrote {n:,} samples of {p} nodes and {sim.Z.shape[1]} covariates to {arguments.out}.")
+    size = f"{_count(n, 'sample')} of {_count(p, 'node')} and {_count(sim.Z.shape[1], 'covariate')}"
+    say(f"Wrote {size} to {arguments.out}.")
 
 
 def _demo_folder(out: Path, force: bool) -> Path:

@@ -23,7 +23,6 @@ from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import auprc, auroc, f1
 from graphfield.report.plots import plot_graphs
 from graphfield.simulate import Simulation, make_setting
-from graphfield.simulate.banded import candidates, mixing_weights
 
 SETTING = "G1"
 # One covariate value in the middle of each third of z_2, with mixing weights that differ.
@@ -84,7 +83,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         "python": platform.python_version(),
     }
     (out / "metrics.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    _picture(model, out / "graphs.png")
+    _picture(model, sim, out / "graphs.png")
     return lines
 
 
@@ -119,15 +118,16 @@ def _cluster_oracle(sim: Simulation, train: slice, test: slice) -> Line:
     return _line("graphical lasso by cluster", weights, sim.skeleton[test], seconds, "told the clusters")
 
 
-def _picture(model: GraphEstimator, path: Path) -> None:
+def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     Z = np.array(PICTURED)
-    mixing, _ = mixing_weights(Z, clip=True)
-    truth = partial_from_precision(np.einsum("ir,rjk->ijk", mixing, candidates()))
+    precision = sim.field.precision(Z)
+    assert precision is not None  # G1 is Gaussian
+    truth = partial_from_precision(precision)
     graph = model.predict_graph(Z)
     label = f"estimated, above {model.threshold_.value:.2f}"
     rows = {"true": truth, label: np.where(graph, model.partial_correlations(Z), 0.0)}

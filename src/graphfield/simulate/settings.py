@@ -8,20 +8,32 @@ from typing import Any
 import numpy as np
 
 from graphfield.exceptions import ParameterError, listing, suggestion
-from graphfield.simulate.banded import simulate_banded
+from graphfield.simulate.banded import Banded, make_n1
+from graphfield.simulate.blocks import Blocks, make_n2
+from graphfield.simulate.dags import HermiteDag, LinearDag
+from graphfield.simulate.field import Field
 from graphfield.simulate.simulation import Simulation
-
-Simulator = Callable[..., Simulation]
+from graphfield.simulate.sites import Sites
+from graphfield.simulate.smooth import Smooth
 
 MAX_SAMPLES = 10_000_000
 
-SETTINGS: dict[str, Simulator] = {"G1": simulate_banded}
+SETTINGS: dict[str, Callable[..., Field]] = {
+    "G1": Banded,
+    "G2": Blocks,
+    "N1": make_n1,
+    "N2": make_n2,
+    "D1": LinearDag,
+    "D2": HermiteDag,
+    "S1": Smooth,
+    "S2": Sites,
+}
 
 
 def make_setting(
     name: str, n_samples: int = 12_000, random_state: Any = None, *, clip: bool = True
 ) -> Simulation:
-    """Simulate one of the paper's settings.
+    """Simulate a setting whose graph is known at every covariate value.
 
     Structure, covariates and noise have independent random streams: the same ``random_state`` with
     a larger ``n_samples`` keeps the graphs and the first samples.
@@ -29,12 +41,16 @@ def make_setting(
     Parameters
     ----------
     name : str
-        "G1": p = 50, q = 2, Gaussian, mixtures of banded precision matrices.
+        Of the paper: "G1" (p = 50, q = 2, Gaussian, mixtures of banded matrices), "G2" (p = 90,
+        q = 10, three blocks), "N1", "N2" (the same through a monotone transform), "D1", "D2" (p = 50,
+        q = 2, mixtures of two trees as linear and non-linear structural equations).
+        Our own: "S1" (p = 50, q = 5, edges that move smoothly and obliquely), "S2" (p = 50, a
+        categorical covariate times a numeric one).
     n_samples : int
     random_state : int, Generator or None
     clip : bool
         True as in the published data, where mixing weights are clipped; False is the formula as
-        the paper's text gives it.
+        the paper's text gives it (G1, N1, D1, D2; in G2 and N2 that is not a valid model).
 
     Examples
     --------
@@ -52,4 +68,7 @@ def make_setting(
         raise ParameterError(f"n_samples is at most {MAX_SAMPLES:,}, got {n_samples:,}.")
     if isinstance(random_state, (int, np.integer)) and random_state < 0:
         raise ParameterError(f"random_state must not be negative, got {random_state}.")
-    return SETTINGS[name](name, int(n_samples), np.random.default_rng(random_state), clip=clip)
+    structure_rng, covariate_rng, noise_rng = np.random.default_rng(random_state).spawn(3)
+    field = SETTINGS[name](structure_rng, clip=clip)
+    Z = field.covariates(int(n_samples), covariate_rng)
+    return Simulation(name, field.sample(Z, noise_rng), Z, field)

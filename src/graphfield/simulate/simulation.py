@@ -4,61 +4,59 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.simulate.field import Field
+
 
 @dataclass(frozen=True)
 class Simulation:
-    """Samples whose precision matrix is a mixture of candidates that depends on the covariates.
+    """Samples and the field they were drawn from.
 
     Attributes
     ----------
     X : ndarray of shape (n, p)
         Node values.
-    Z : ndarray of shape (n, q)
+    Z : ndarray of shape (n, q), or DataFrame where a covariate is categorical
         Covariates.
-    regime : ndarray of shape (n,), int
-        Cluster of each sample: samples of one cluster have the same skeleton.
-    mixing : ndarray of shape (n, r)
-        Weight of each candidate in each sample.
-    candidates : ndarray of shape (r, p, p)
-        The precision matrices that are mixed.
+    field : Field
+        The truth as a function of z: ``field.skeleton(Z)`` works at any covariates.
     """
 
     setting: str
     X: NDArray[np.float64]
-    Z: NDArray[np.float64]
-    regime: NDArray[np.int64]
-    mixing: NDArray[np.float64]
-    candidates: NDArray[np.float64]
-
-    @property
-    def precision(self) -> NDArray[np.float64]:
-        """True precision matrices, (n, p, p); computed when asked for."""
-        return np.einsum("ir,rjk->ijk", self.mixing, self.candidates)
-
-    @property
-    def coef(self) -> NDArray[np.float64]:
-        """True beta_jk = -Theta_jk / Theta_jj, (n, p, p), zero diagonal; computed when asked for."""
-        theta = self.precision
-        diagonal = np.einsum("ijj->ij", theta)
-        coef = -theta / diagonal[:, :, None]
-        np.einsum("ijj->ij", coef)[:] = 0.0
-        return coef
+    Z: Any
+    field: Field
 
     @cached_property
     def skeleton(self) -> NDArray[np.bool_]:
         """True graphs, (n, p, p), symmetric with a False diagonal."""
-        used = self.mixing > 0  # (n, r)
-        patterns, index = np.unique(used, axis=0, return_inverse=True)
-        present = self.candidates != 0
-        graphs = np.stack([present[pattern].any(axis=0) for pattern in patterns])
-        graphs[:, np.eye(graphs.shape[1], dtype=bool)] = False
-        return graphs[index.ravel()]
+        return self.field.skeleton(self.Z)
 
-    @property
+    @cached_property
     def pseudo_skeleton(self) -> NDArray[np.bool_]:
         """Without edges between married parents; equal to ``skeleton`` unless the truth is a DAG."""
-        return self.skeleton
+        return self.field.pseudo_skeleton(self.Z)
+
+    @cached_property
+    def regime(self) -> NDArray[np.int64]:
+        """Cluster of each sample: samples of one cluster have the same skeleton."""
+        return self.field.regime(self.Z)
+
+    @property
+    def precision(self) -> NDArray[np.float64] | None:
+        """True precision matrices, (n, p, p); None in D2. Computed when asked for."""
+        return self.field.precision(self.Z)
+
+    @property
+    def coef(self) -> NDArray[np.float64] | None:
+        """True beta, (n, p, p), zero diagonal; None in N1, N2 and D2. Computed when asked for."""
+        return self.field.coef(self.Z)
+
+    @property
+    def candidates(self) -> NDArray[np.float64]:
+        """The matrices that are mixed, (r, p, p)."""
+        return self.field.candidates

@@ -1,0 +1,59 @@
+"""A field of graphs whose truth is known at every covariate value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Field(ABC):
+    """The truth behind a setting: drawn once from a random stream, then a function of z.
+
+    ``candidates`` are the matrices that the setting mixes: precision matrices, or coefficient
+    matrices (child, parent) of directed trees.
+    """
+
+    candidates: NDArray[np.float64]
+
+    @abstractmethod
+    def covariates(self, n_samples: int, rng: np.random.Generator) -> Any:
+        """Draw covariates; more samples keep the first ones."""
+
+    @abstractmethod
+    def sample(self, Z: Any, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw one row of node values for each row of Z."""
+
+    @abstractmethod
+    def regime(self, Z: Any) -> NDArray[np.int64]:
+        """Cluster of each row; where there are clusters, rows of one have the same skeleton."""
+
+    @abstractmethod
+    def skeleton(self, Z: Any) -> NDArray[np.bool_]:
+        """True graphs, (n, p, p), symmetric with a False diagonal."""
+
+    def pseudo_skeleton(self, Z: Any) -> NDArray[np.bool_]:
+        """Without edges between married parents; the skeleton itself unless the truth is a DAG."""
+        return self.skeleton(Z)
+
+    def precision(self, Z: Any) -> NDArray[np.float64] | None:  # noqa: ARG002
+        """True precision matrices of the (latent) Gaussian, (n, p, p); None where there is none."""
+        return None
+
+    def coef(self, Z: Any) -> NDArray[np.float64] | None:
+        """True beta_jk = -Theta_jk / Theta_jj, (n, p, p); None where nodes are not Gaussian."""
+        theta = self.precision(Z)
+        return None if theta is None else coef_from_precision(theta)
+
+
+def coef_from_precision(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    diagonal = np.einsum("ijj->ij", theta)
+    coef = -theta / diagonal[:, :, None]
+    np.einsum("ijj->ij", coef)[:] = 0.0
+    return coef
+
+
+def without_diagonal(graphs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return graphs & ~np.eye(graphs.shape[-1], dtype=bool)
