@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -40,7 +41,7 @@ def demo(arguments: argparse.Namespace) -> None:
     say("")
     seconds = time.perf_counter() - start
     say(f"Wrote {out}/model, {out}/metrics.json and {out}/graphs.png in {seconds:.0f} s.")
-    say(f"Next: graphfield graph {out}/model --at z1=0.5 --at z2=0.5")
+    say(f"Next: {_program()} graph {out}/model --at z1=0.5 --at z2=0.5")
 
 
 def fit(arguments: argparse.Namespace) -> None:
@@ -80,7 +81,7 @@ def fit(arguments: argparse.Namespace) -> None:
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     say(_fitted(model, seconds))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
-    say(f"Wrote {arguments.out}. Next: graphfield graph {arguments.out} {at}")
+    say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
 
 
 def graph(arguments: argparse.Namespace) -> None:
@@ -151,6 +152,11 @@ def _demo_folder(out: Path, force: bool) -> Path:
         raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
     check_writable(out / "model", overwrite=True)
     return out
+
+
+def _program() -> str:
+    """How this command was called, so that the next one can be copied from the screen."""
+    return "graphfield" if shutil.which("graphfield") else sys.argv[0]
 
 
 def _count(number: int, noun: str) -> str:

@@ -18,6 +18,7 @@ from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.reggmm import RegGMM
 from graphfield.experiments.specs import published
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import auprc, auroc, f1
@@ -50,12 +51,14 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     model, seconds = _timed(lambda: DNNCGM(random_state=seed).fit(sim.X[train], sim.Z[train]))
     say("Fitting the comparison lines.")
     static, static_seconds = _timed(lambda: GraphicalLasso().fit(sim.X[train], sim.Z[train]))
+    linear, linear_seconds = _timed(lambda: RegGMM().fit(sim.X[train], sim.Z[train]))
     weights = model.edge_weights(sim.Z[test])
     truth = sim.skeleton[test]
     cited = published("table1", "dnn-cgm", SETTING)
     lines = [
         _line("DNNCGM (defaults)", weights, truth, seconds, "ours"),
         _line("graphical lasso", static.edge_weights(sim.Z[test]), truth, static_seconds, "no z"),
+        _line("RegGMM", linear.edge_weights(sim.Z[test]), truth, linear_seconds, "linear in z"),
         _cluster_oracle(sim, train, test),
         Line(
             "DNN-CGM, published",
