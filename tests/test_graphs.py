@@ -12,6 +12,7 @@ import pytest
 import graphfield as gf
 from graphfield.graphs.export import edge_frame, graph_text, to_networkx, write_graph
 from graphfield.graphs.strength import (
+    apply_rule,
     partial_correlations,
     partial_from_precision,
     precision_from_partial,
@@ -31,6 +32,13 @@ def test_partial_correlations_of_a_gaussian():
     np.fill_diagonal(coef, 0)
     partial = partial_correlations(coef[None], 1 / np.sqrt(diagonal))[0]
     np.testing.assert_allclose(partial, partial_from_precision(theta), atol=1e-12)
+
+
+def test_and_needs_both_directions_and_or_needs_one():
+    directed = np.array([[[0, 0.3, -0.4], [0.1, 0, 0.05], [-0.5, 0.3, 0]]])
+    pairs = {rule: apply_rule(directed, 0.2, rule)[0] for rule in ("and", "or")}
+    assert pairs["and"].tolist() == [[False, False, True], [False, False, False], [True, False, False]]
+    assert pairs["or"].tolist() == [[False, True, True], [True, False, True], [True, True, False]]
 
 
 def test_precision_from_partial_undoes_it():
