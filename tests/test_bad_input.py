@@ -250,6 +250,15 @@ def test_labels_fractions_and_rows_that_make_no_sense(fitted, data):
         gf.DNNCGM(hidden_size=10**9).fit(X, Z)
 
 
+def test_things_that_are_no_tables(estimator, fitted, data):
+    with pytest.raises(gf.DataError, match=r"gf\.from_table\('t\.csv'"):
+        estimator().fit("t.csv", data[1])
+    with pytest.raises(gf.DataError, match=r"pandas\.DataFrame"):
+        fitted.predict_coef({"age": 50, "site": "A"})
+    with pytest.raises(gf.DataError, match="not a rectangular table"):
+        estimator().fit([[1, 2], [3]], data[1])
+
+
 def test_half_a_validation_set(data):
     with pytest.raises(gf.DataError, match="given together"):
         gf.DNNCGM(max_steps=5).fit(*data, X_val=data[0])

@@ -175,6 +175,9 @@ def test_checkpoints_are_not_mixed_up(tmp_path):
     (tmp_path / "c" / "edges.safetensors").write_bytes(b"rubbish")
     with pytest.raises(gf.ModelFileError, match="damaged"):
         gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(gf.OutputError, match="is a file"):
+        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "file")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     with pytest.raises(gf.OutputError, match="not empty"):

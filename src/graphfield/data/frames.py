@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,12 @@ def as_frame(data: Any, argument: str) -> Frame:
             f"{argument} is a sparse matrix, and sparse input is not supported: "
             "graphs need dense node values. Use X.toarray()."
         )
+    if isinstance(data, (str, Path)):
+        raise DataError(
+            f"{argument} is text. Read a file first: gf.from_table({str(data)!r}, covariates=[...])."
+        )
+    if isinstance(data, Mapping):
+        raise DataError(f"{argument} is a mapping. Pass a table: pandas.DataFrame([{argument.lower()}]).")
     if isinstance(data, pd.Series) or (hasattr(data, "ndim") and data.ndim == 1):
         raise _one_dimensional(argument, len(data))
     array = _as_array(data, argument)

@@ -41,6 +41,8 @@ class CheckpointFolder:
     def __init__(self, path: str | Path, fingerprint: str, seed: int, *, resume: bool) -> None:
         self.path = Path(path)
         self.seed = seed
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"{self.path} is a file. Name a folder for the checkpoint.")
         header_file = self.path / "fit.json"
         if header_file.exists():
             self.seed = self._continue(header_file, fingerprint, resume)
