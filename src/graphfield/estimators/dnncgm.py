@@ -18,6 +18,7 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import (
+    CENTERS,
     Inputs,
     check_flag,
     check_number,
@@ -54,7 +55,6 @@ from graphfield.training.config import (
 )
 from graphfield.training.loop import TrainingResult
 
-CENTERS = ("covariates", "constant", "none")
 EVALUATIONS = 40  # of the held-out loss in a full run
 
 

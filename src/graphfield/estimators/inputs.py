@@ -23,6 +23,9 @@ from graphfield.data.frames import (
 from graphfield.data.missing import handle_missing
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
+# What may be subtracted from the nodes: a mean that moves with z, one mean each, nothing.
+CENTERS = ("covariates", "constant", "none")
+
 
 @dataclass(frozen=True)
 class Inputs:

@@ -12,11 +12,9 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import check_flag, check_number, training_inputs
+from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import check_choice
 from graphfield.solvers.interaction import interaction_coefficients
-
-CENTERS = ("covariates", "constant", "none")
 
 
 class RegGMM(GraphEstimator):
