@@ -15,11 +15,13 @@ import graphfield as gf
 # Some packages draw from the global generators while they are imported; that is not our doing.
 assert gf.DNNCGM
 assert gf.GraphicalLasso
+assert gf.NodewiseLasso
 
 SMALL = {"max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
 ESTIMATORS = {
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
+    "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,
 }
 

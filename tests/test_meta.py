@@ -35,7 +35,7 @@ def test_every_public_name_exists():
         "import graphfield.metrics",
         "import graphfield.simulate",
         "import graphfield.data.roles",
-        "import graphfield; graphfield.GraphicalLasso()",
+        "import graphfield; graphfield.GraphicalLasso(), graphfield.NodewiseLasso()",
         "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],
 )

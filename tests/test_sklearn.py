@@ -80,6 +80,10 @@ class GraphicalLassoAtAverageZ(_AtAverageZ, gf.GraphicalLasso):
     pass
 
 
+class NodewiseLassoAtAverageZ(_AtAverageZ, gf.NodewiseLasso):
+    pass
+
+
 class RegGMMAtAverageZ(_AtAverageZ, gf.RegGMM):
     pass
 
@@ -89,6 +93,7 @@ class RegGMMAtAverageZ(_AtAverageZ, gf.RegGMM):
         RegGMMAtAverageZ(),
         DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),
         GraphicalLassoAtAverageZ(n_penalties=3, n_folds=3),
+        NodewiseLassoAtAverageZ(n_penalties=10, n_folds=3),
     ],
     expected_failed_checks=lambda _: OTHERS,
 )

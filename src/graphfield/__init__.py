@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
+    "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
     "load": "graphfield.estimators.persistence",
     "read_table": "graphfield.data.tables",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from graphfield.data.tables import read_table as read_table
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
     from graphfield.estimators.reggmm import RegGMM as RegGMM
     from graphfield.exceptions import DataError as DataError

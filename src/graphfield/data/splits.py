@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit
 
 from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError
@@ -53,3 +53,14 @@ def hold_out(
     split = splitter(n_splits=1, test_size=fraction, random_state=seed % 2**32)
     train, held_out = next(split.split(np.empty((n_samples, 0)), groups=groups))
     return np.sort(train), np.sort(held_out)
+
+
+def folds(
+    n_samples: int, groups: NDArray | None, n_folds: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Positions of training and held-out rows, fold by fold; rows of one group stay together."""
+    units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
+    if n_folds > units:
+        raise ParameterError(f"n_folds={n_folds} is more than there are {what} ({units}). Use fewer folds.")
+    splitter = KFold(n_folds) if groups is None else GroupKFold(n_folds)
+    return list(splitter.split(np.empty((n_samples, 0)), groups=groups))

@@ -1,21 +1,16 @@
-"""The static baseline: one sparse graph for everybody."""
+"""The static baseline: one sparse precision matrix for everybody."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
-from graphfield.data.nodes import NodeScaler
-from graphfield.data.splits import group_labels
-from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import check_number, training_inputs
-from graphfield.solvers.glasso import graphical_lasso_cv
+from graphfield.estimators.static import StaticGraph
+from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv_choice, graphical_lasso_ebic
+from graphfield.solvers.penalties import PenaltyChoice
 
 
-class GraphicalLasso(GraphEstimator):
+class GraphicalLasso(StaticGraph):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
     The line that every covariate-dependent estimate should be compared with: if it predicts held-out
@@ -23,10 +18,17 @@ class GraphicalLasso(GraphEstimator):
 
     Parameters
     ----------
+    penalty : {"cv", "ebic"} or float, default "cv"
+        Weight of the absolute off-diagonal entries of the precision matrix of standardised nodes; more
+        means fewer edges. "cv" takes the one with the best likelihood of held-out rows, which
+        keeps many weak edges; "ebic" the one with the lowest extended BIC (Foygel and Drton 2010),
+        which keeps few; a number is used as it is.
     n_penalties : int, default 6
         Penalties in each round of the search; more is finer and slower.
     n_folds : int, default 5
-        Cross-validation folds that choose the penalty.
+        Cross-validation folds, for "cv" only.
+    ebic_gamma : float, default 0.5
+        For "ebic" only: 0 is the BIC, more means fewer edges.
     missing : {"error", "drop", "impute"}, default "error"
         What to do with rows that have missing or infinite values.
 
@@ -36,6 +38,10 @@ class GraphicalLasso(GraphEstimator):
         In the user's units.
     penalty_ : float
         The chosen penalty, on standardised nodes.
+    path_ : DataFrame
+        ``penalty``, ``score`` and ``n_edges`` of every penalty that was tried, largest first. The score
+        is the mean log-likelihood of held-out rows for "cv" (higher is better), the extended BIC for
+        "ebic" (lower is better), and missing for a given number. Penalty 0 is the unpenalised matrix.
 
     Examples
     --------
@@ -44,33 +50,41 @@ class GraphicalLasso(GraphEstimator):
     >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
     >>> model.predict_graph(sim.Z[:2], threshold=0.1).shape
     (2, 50, 50)
+    >>> sparse = gf.GraphicalLasso(penalty="ebic").fit(sim.X, sim.Z)
+    >>> sparse.penalty_ > model.penalty_
+    True
     """
 
-    def __init__(self, *, n_penalties: int = 6, n_folds: int = 5, missing: str = "error") -> None:
+    precision_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        *,
+        penalty: float | str = "cv",
+        n_penalties: int = 6,
+        n_folds: int = 5,
+        ebic_gamma: float = 0.5,
+        missing: str = "error",
+    ) -> None:
+        self.penalty = penalty
         self.n_penalties = n_penalties
         self.n_folds = n_folds
+        self.ebic_gamma = ebic_gamma
         self.missing = missing
 
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> GraphicalLasso:
-        """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
-        check_number("n_penalties", self.n_penalties, 2, integer=True)
-        check_number("n_folds", self.n_folds, 2, integer=True)
-        inputs = training_inputs(X, Z, self.missing)
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=True, unknown="average")
-        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        labels = group_labels(groups, X)
-        precision, self.penalty_ = graphical_lasso_cv(
-            self.scaler_.transform(inputs.X),
-            None if labels is None else labels[inputs.rows],
-            self.n_penalties,
-            self.n_folds,
-        )
+    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
+        return graphical_lasso_cv_choice(values, groups, self.n_penalties, self.n_folds)
+
+    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
+        return graphical_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)
+
+    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
+        return graphical_lasso_at(S, penalty)
+
+    def _use(self, solution: NDArray, values: NDArray) -> None:  # noqa: ARG002
         scale = self.scaler_.scale
-        self.precision_ = precision / (scale[:, None] * scale[None, :])
+        self.precision_ = solution / (scale[:, None] * scale[None, :])
         self._derive()
-        self._set_threshold(self.encoder_.transform(inputs.Z), seed=0)
-        return self
 
     def _derive(self) -> None:
         """Residual scales and coefficients follow from the precision matrix."""
@@ -80,21 +94,9 @@ class GraphicalLasso(GraphEstimator):
         np.fill_diagonal(coef, 0.0)
         self._coef = coef.astype(np.float32)
 
-    def _encode(self, Z: Any) -> Encoded:
-        """Z is checked like everywhere, then all its rows count as equal."""
-        n = len(super()._encode(Z))
-        return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
+    def _arrays(self) -> dict[str, NDArray]:
+        return {"precision": self.precision_}
 
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()
-
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        return np.broadcast_to(self.scaler_.center, (len(encoded), self.n_features_in_)).copy()
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        return {"penalty": self.penalty_}, {"precision": self.precision_}
-
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        self.penalty_ = float(state["penalty"])
+    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
         self.precision_ = arrays["precision"]
         self._derive()

@@ -34,6 +34,7 @@ HEADER, ARRAYS = "model.json", "arrays.safetensors"
 _ESTIMATORS = {
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
+    "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
 }
 

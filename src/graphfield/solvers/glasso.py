@@ -1,4 +1,4 @@
-"""Graphical lasso with its penalty chosen by cross-validation."""
+"""Graphical lasso: its path of penalties, and one penalty chosen by cross-validation or EBIC."""
 
 from __future__ import annotations
 
@@ -7,10 +7,109 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.covariance import GraphicalLassoCV
+from numpy.typing import ArrayLike, NDArray
+from sklearn.covariance import GraphicalLassoCV, graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, KFold
+
+from graphfield.data.splits import folds
+from graphfield.exceptions import TrainingError
+from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path
+
+# Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
+# outer gap often stalls above its own tolerance until the iterations run out.
+_TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-8
+_MAX_ITERATIONS = 200
+# Rounds of the EBIC search, each between the neighbours of the best penalty so far.
+_ROUNDS = 3
+
+
+def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
+    """Minimise ``-log det(Theta) + tr(S Theta) + penalty sum_{j != k} |Theta_jk|`` at each penalty.
+
+    Each solution starts afresh: starting from its neighbour saves next to nothing.
+
+    Returns
+    -------
+    ndarray of shape (m, p, p)
+        Precision matrices; NaN where the solver broke down or did not converge, as happens at small
+        penalties with fewer rows than nodes.
+    """
+    penalties = np.asarray(penalties, dtype=np.float64)
+    with warnings.catch_warnings(), _numpy_random_state_kept():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.array([_precision(S, float(penalty)) for penalty in penalties])
+
+
+def _precision(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
+    try:
+        _, precision, costs = graphical_lasso(
+            S,
+            penalty,
+            tol=_TOLERANCE,
+            enet_tol=_INNER_TOLERANCE,
+            max_iter=_MAX_ITERATIONS,
+            return_costs=True,
+        )
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return np.full_like(S, np.nan)
+    # Without a penalty scikit-learn inverts S and reports one pair instead of a list of them.
+    converged = penalty == 0 or abs(costs[-1][1]) < _TOLERANCE
+    return precision if converged and np.isfinite(precision).all() else np.full_like(S, np.nan)
+
+
+def precision_ebic(
+    precisions: NDArray[np.float64], S: NDArray[np.float64], n_samples: int, gamma: float = 0.5
+) -> NDArray[np.float64]:
+    """Extended BIC of each precision matrix, (m,); lower is better, infinite for NaN matrices.
+
+    Foygel and Drton (2010): ``-2 loglik + E log n + 4 E gamma log p`` with E edges. ``gamma = 0`` is
+    the BIC; more prefers fewer edges.
+    """
+    signs, log_dets = np.linalg.slogdet(precisions)
+    twice_likelihood = n_samples * (log_dets - np.einsum("jk,mkj->m", S, precisions))
+    score = -twice_likelihood + edge_counts(precisions) * (np.log(n_samples) + 4 * gamma * np.log(len(S)))
+    return np.where((signs > 0) & np.isfinite(score), score, np.inf)
+
+
+def edge_counts(precisions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Non-zero entries above the diagonal, (m,); NaN for NaN matrices."""
+    upper = np.triu(precisions, 1)
+    return np.where(np.isnan(precisions).any(axis=(1, 2)), np.nan, np.count_nonzero(upper, axis=(1, 2)))
+
+
+def graphical_lasso_ebic(
+    S: NDArray[np.float64], n_samples: int, n_penalties: int, gamma: float = 0.5
+) -> PenaltyChoice:
+    """The precision matrix with the lowest extended BIC.
+
+    ``n_penalties`` are tried from the empty graph down to a tenth of the noise level, then twice as
+    many between the neighbours of the best.
+    """
+    penalties = search_path(S, n_samples, n_penalties)
+    path, precisions = np.empty((0, 3)), np.empty((0, *S.shape))
+    for _ in range(_ROUNDS):
+        new = graphical_lasso_path(S, penalties)
+        scores = precision_ebic(new, S, n_samples, gamma)
+        path = np.vstack([path, np.column_stack([penalties, scores, edge_counts(new)])])
+        precisions = np.concatenate([precisions, new])
+        order = np.argsort(-path[:, 0], kind="stable")
+        path, precisions = path[order], precisions[order]
+        best = int(np.argmin(path[:, 1]))
+        penalties = between_neighbours(path[:, 0], best, n_penalties)
+    return PenaltyChoice(precisions[best], float(path[best, 0]), path)
+
+
+def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
+    """The precision matrix at a penalty that is given."""
+    precisions = graphical_lasso_path(S, [penalty])
+    if np.isnan(precisions).any():
+        raise TrainingError(
+            f"The graphical lasso did not converge at penalty={penalty:g}: with so small a penalty this "
+            "correlation matrix is too close to singular. Use a larger one, 'ebic' or 'cv'."
+        )
+    path = np.array([[penalty, np.nan, edge_counts(precisions)[0]]])
+    return PenaltyChoice(precisions[0], penalty, path)
 
 
 def graphical_lasso_cv(
@@ -20,18 +119,39 @@ def graphical_lasso_cv(
 
     scikit-learn's search refines its grid of penalties twice around the best one.
     """
-    folds = KFold(n_folds) if groups is None else GroupKFold(n_folds)
-    splits = list(folds.split(X, groups=groups))
+    model = _searched(X, groups, n_penalties, n_folds)
+    return np.asarray(model.precision_, dtype=np.float64), float(model.alpha_)
+
+
+def graphical_lasso_cv_choice(
+    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
+) -> PenaltyChoice:
+    """:func:`graphical_lasso_cv` with its path: held-out log-likelihoods, and edges on all rows."""
+    model = _searched(X, groups, n_penalties, n_folds)
+    precision = np.asarray(model.precision_, dtype=np.float64)
+    penalties = np.asarray(model.cv_results_["alphas"], dtype=np.float64)
+    counts = edge_counts(graphical_lasso_path(X.T @ X / len(X), penalties))
+    counts[penalties == model.alpha_] = edge_counts(precision[None])
+    path = np.column_stack([penalties, model.cv_results_["mean_test_score"], counts])
+    return PenaltyChoice(precision, float(model.alpha_), path[np.argsort(-penalties, kind="stable")])
+
+
+def _searched(
+    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
+) -> GraphicalLassoCV:
     model = GraphicalLassoCV(
-        alphas=n_penalties, cv=splits, n_refinements=2, assume_centered=True, max_iter=200
+        alphas=n_penalties,
+        cv=folds(len(X), groups, n_folds),
+        n_refinements=2,
+        assume_centered=True,
+        max_iter=200,
     )
     with warnings.catch_warnings(), _numpy_random_state_kept():
         # The smallest penalties of the search often stop short, and with fewer rows than nodes their
         # likelihood is not finite; the chosen one decides.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        model.fit(X)
-    return np.asarray(model.precision_, dtype=np.float64), float(model.alpha_)
+        return model.fit(X)
 
 
 @contextmanager

@@ -1,0 +1,126 @@
+"""What the estimators with one graph for everybody have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Encoded
+from graphfield.data.nodes import NodeScaler
+from graphfield.data.splits import group_labels
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import check_number, training_inputs
+from graphfield.exceptions import ParameterError, listing, suggestion
+from graphfield.solvers.penalties import PenaltyChoice
+
+# Ways to choose the penalty; a number is taken as it is.
+CRITERIA = ("cv", "ebic")
+
+
+class StaticGraph(GraphEstimator):
+    """Base of the estimators that check Z and then ignore it; one penalty is chosen or given.
+
+    A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
+    :meth:`_at`) and what follows from the solution (:meth:`_use`), and keeps what it learned in
+    :meth:`_arrays` and :meth:`_set_arrays`.
+    """
+
+    penalty: float | str
+    n_penalties: int
+    n_folds: int
+    ebic_gamma: float
+    penalty_: float
+    path_: pd.DataFrame
+    _coef: NDArray[np.float32]  # (p, p), in the user's units
+
+    @abstractmethod
+    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
+        """The penalty chosen on held-out rows of the standardised ``values``."""
+
+    @abstractmethod
+    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
+        """The penalty chosen by the extended BIC from the correlation matrix."""
+
+    @abstractmethod
+    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
+        """The solution at a given penalty."""
+
+    @abstractmethod
+    def _use(self, solution: NDArray, values: NDArray) -> None:
+        """Set ``residual_scale_``, ``_coef`` and the public matrix from the solution."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, NDArray]:
+        """What :meth:`_use` has set, to be saved."""
+
+    @abstractmethod
+    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
+        """Inverse of :meth:`_arrays`."""
+
+    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Self:
+        """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
+        self._check_parameters()
+        inputs = training_inputs(X, Z, self.missing)
+        self._remember(inputs)
+        self._learn_covariates(inputs, standardize=True, unknown="average")
+        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
+        labels = group_labels(groups, X)
+        values = self.scaler_.transform(inputs.X)
+        chosen = self._choose(values, None if labels is None else labels[inputs.rows])
+        self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
+        self._use(chosen.solution, values)
+        self._set_threshold(self.encoder_.transform(inputs.Z), seed=0)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_penalty(self.penalty)
+        check_number("n_penalties", self.n_penalties, 2, integer=True)
+        check_number("n_folds", self.n_folds, 2, integer=True)
+        check_number("ebic_gamma", self.ebic_gamma, 0)
+
+    def _choose(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
+        if self.penalty == "cv":
+            return self._by_cv(values, groups)
+        S = values.T @ values / len(values)
+        return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
+
+    def _encode(self, Z: Any) -> Encoded:
+        """Z is checked like everywhere, then all its rows count as equal."""
+        n = len(super()._encode(Z))
+        return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
+
+    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
+        return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()
+
+    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        return np.broadcast_to(self.scaler_.center, (len(encoded), self.n_features_in_)).copy()
+
+    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
+        return {"penalty": self.penalty_}, {"path": path, **self._arrays()}
+
+    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        self.penalty_, self.path_ = float(state["penalty"]), path_frame(arrays["path"])
+        self._set_arrays(arrays)
+
+
+def path_frame(path: NDArray[np.float64]) -> pd.DataFrame:
+    """``penalty, score, n_edges``, one row per penalty; missing where it is not known."""
+    finite = np.where(np.isfinite(path), path, np.nan)
+    return pd.DataFrame(finite, columns=["penalty", "score", "n_edges"]).astype({"n_edges": "Int64"})
+
+
+def check_penalty(value: Any) -> None:
+    """Raise unless ``value`` is one of the criteria or a number above zero."""
+    if isinstance(value, str) and value in CRITERIA:
+        return
+    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not (numeric and 0 < value < np.inf):
+        hint = suggestion(value, CRITERIA) if isinstance(value, str) else ""
+        raise ParameterError(
+            f"penalty must be one of {listing(CRITERIA)} or a number above 0, got {value!r}.{hint}"
+        )
