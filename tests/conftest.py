@@ -21,6 +21,9 @@ ESTIMATORS = {
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "reggmm": gf.RegGMM,
+    "reggmm-sparse-group": lambda **params: gf.RegGMM(
+        penalty="sparse-group", n_penalties=8, n_folds=3, **params
+    ),
 }
 
 

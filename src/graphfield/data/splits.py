@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit
 
 from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError
@@ -53,3 +53,21 @@ def hold_out(
     split = splitter(n_splits=1, test_size=fraction, random_state=seed % 2**32)
     train, held_out = next(split.split(np.empty((n_samples, 0)), groups=groups))
     return np.sort(train), np.sort(held_out)
+
+
+def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None) -> NDArray[np.intp]:
+    """The fold, 0 to n_folds - 1, that holds each row out; rows of one group share a fold.
+
+    Without groups the assignment is random but always the same, so that rows sorted by a covariate
+    do not leave a part of its range to one fold.
+    """
+    available, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
+    if available < n_folds:
+        raise DataError(f"n_folds={n_folds} needs as many {what}, got {available}. Use fewer folds.")
+    labels = np.arange(n_samples) % n_folds
+    if groups is None:
+        return np.random.default_rng(0).permutation(labels)
+    splits = GroupKFold(n_folds).split(np.empty((n_samples, 0)), groups=groups)
+    for fold, (_, held_out) in enumerate(splits):
+        labels[held_out] = fold
+    return labels
