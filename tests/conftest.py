@@ -23,6 +23,9 @@ ESTIMATORS = {
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,
+    "reggmm-sparse-group": lambda **params: gf.RegGMM(
+        penalty="sparse-group", n_penalties=8, n_folds=3, **params
+    ),
 }
 
 

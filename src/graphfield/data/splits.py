@@ -56,11 +56,24 @@ def hold_out(
 
 
 def folds(
-    n_samples: int, groups: NDArray | None, n_folds: int
+    n_samples: int, groups: NDArray | None, n_folds: int, *, shuffle: bool = False
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Positions of training and held-out rows, fold by fold; rows of one group stay together."""
+    """Positions of training and held-out rows, fold by fold; rows of one group stay together.
+
+    ``shuffle`` assigns rows at random but always the same, so that rows sorted by a covariate do
+    not leave a part of its range to one fold; it does not apply to groups.
+    """
     units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
     if n_folds > units:
         raise ParameterError(f"n_folds={n_folds} is more than there are {what} ({units}). Use fewer folds.")
-    splitter = KFold(n_folds) if groups is None else GroupKFold(n_folds)
+    mixed = KFold(n_folds, shuffle=shuffle, random_state=0 if shuffle else None)
+    splitter = mixed if groups is None else GroupKFold(n_folds)
     return list(splitter.split(np.empty((n_samples, 0)), groups=groups))
+
+
+def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None) -> NDArray[np.intp]:
+    """The fold, 0 to n_folds - 1, that holds each row out; see :func:`folds` with ``shuffle``."""
+    labels = np.empty(n_samples, dtype=np.intp)
+    for fold, (_, held_out) in enumerate(folds(n_samples, groups, n_folds, shuffle=True)):
+        labels[held_out] = fold
+    return labels
