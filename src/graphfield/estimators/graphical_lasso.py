@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
+from graphfield.data.frames import Frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
@@ -69,7 +70,7 @@ class GraphicalLasso(GraphEstimator):
         scale = self.scaler_.scale
         self.precision_ = precision / (scale[:, None] * scale[None, :])
         self._derive()
-        self._set_threshold(self.encoder_.transform(inputs.Z), seed=0)
+        self._set_threshold(self._encode_frame(inputs.Z), seed=0)
         return self
 
     def _derive(self) -> None:
@@ -80,9 +81,9 @@ class GraphicalLasso(GraphEstimator):
         np.fill_diagonal(coef, 0.0)
         self._coef = coef.astype(np.float32)
 
-    def _encode(self, Z: Any) -> Encoded:
+    def _encode_frame(self, frame: Frame) -> Encoded:
         """Z is checked like everywhere, then all its rows count as equal."""
-        n = len(super()._encode(Z))
+        n = len(super()._encode_frame(frame))
         return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
