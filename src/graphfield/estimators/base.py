@@ -74,6 +74,8 @@ class GraphEstimator(BaseEstimator, ABC):
     scaler_: NodeScaler
     n_features_in_: int
     missing: str
+    # An estimator that ignores covariates accepts a Z without columns.
+    _uses_covariates = True
 
     @abstractmethod
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
@@ -90,6 +92,10 @@ class GraphEstimator(BaseEstimator, ABC):
     def _encode_frame(self, frame: Frame) -> Encoded:
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
         return self.encoder_.transform(frame)
+
+    def _encoded_shape(self) -> tuple[int, int]:
+        """Numeric columns and columns of codes that :meth:`_encode_frame` gives."""
+        return len(self.encoder_.numeric), len(self.encoder_.categorical)
 
     @abstractmethod
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -269,7 +275,8 @@ class GraphEstimator(BaseEstimator, ABC):
             del self.feature_names_in_
 
     def _learn_covariates(self, inputs: Inputs, *, standardize: bool, unknown: str) -> None:
-        self.encoder_ = CovariateEncoder(standardize=standardize, unknown=unknown).fit(inputs.Z)
+        encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
+        self.encoder_ = encoder.fit(inputs.Z, allow_empty=not self._uses_covariates)
         self.covariate_names_ = list(self.encoder_.names)
 
     def _set_threshold(self, encoded: Encoded, seed: int) -> None:

@@ -13,17 +13,19 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, training_inputs
-from graphfield.solvers.glasso import graphical_lasso_cv
+from graphfield.solvers.glasso import graphical_lasso_cv, graphical_lasso_precision
 
 
 class GraphicalLasso(GraphEstimator):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
     The line that every covariate-dependent estimate should be compared with: if it predicts held-out
-    rows as well, the covariates do not matter.
+    rows as well, the covariates do not matter. ``Z`` may also have no columns at all.
 
     Parameters
     ----------
+    penalty : float, optional
+        On standardised nodes; more makes a sparser graph. By default chosen by cross-validation.
     n_penalties : int, default 6
         Penalties in each round of the search; more is finer and slower.
     n_folds : int, default 5
@@ -36,7 +38,7 @@ class GraphicalLasso(GraphEstimator):
     precision_ : ndarray of shape (p, p)
         In the user's units.
     penalty_ : float
-        The chosen penalty, on standardised nodes.
+        The penalty used, on standardised nodes.
 
     Examples
     --------
@@ -47,13 +49,24 @@ class GraphicalLasso(GraphEstimator):
     (2, 50, 50)
     """
 
-    def __init__(self, *, n_penalties: int = 6, n_folds: int = 5, missing: str = "error") -> None:
+    _uses_covariates = False
+
+    def __init__(
+        self,
+        *,
+        penalty: float | None = None,
+        n_penalties: int = 6,
+        n_folds: int = 5,
+        missing: str = "error",
+    ) -> None:
+        self.penalty = penalty
         self.n_penalties = n_penalties
         self.n_folds = n_folds
         self.missing = missing
 
     def fit(self, X: Any, Z: Any, *, groups: Any = None) -> GraphicalLasso:
         """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
+        check_number("penalty", self.penalty, 0, optional=True, open_low=True)
         check_number("n_penalties", self.n_penalties, 2, integer=True)
         check_number("n_folds", self.n_folds, 2, integer=True)
         inputs = training_inputs(X, Z, self.missing)
@@ -61,12 +74,13 @@ class GraphicalLasso(GraphEstimator):
         self._learn_covariates(inputs, standardize=True, unknown="average")
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         labels = group_labels(groups, X)
-        precision, self.penalty_ = graphical_lasso_cv(
-            self.scaler_.transform(inputs.X),
-            None if labels is None else labels[inputs.rows],
-            self.n_penalties,
-            self.n_folds,
-        )
+        values = self.scaler_.transform(inputs.X)
+        if self.penalty is None:
+            groups = None if labels is None else labels[inputs.rows]
+            precision, self.penalty_ = graphical_lasso_cv(values, groups, self.n_penalties, self.n_folds)
+        else:
+            self.penalty_ = float(self.penalty)
+            precision = graphical_lasso_precision(values.T @ values / len(values), self.penalty_)
         scale = self.scaler_.scale
         self.precision_ = precision / (scale[:, None] * scale[None, :])
         self._derive()
@@ -85,6 +99,9 @@ class GraphicalLasso(GraphEstimator):
         """Z is checked like everywhere, then all its rows count as equal."""
         n = len(super()._encode_frame(frame))
         return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
+
+    def _encoded_shape(self) -> tuple[int, int]:
+        return 0, 0
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded
+from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
@@ -116,15 +116,3 @@ class RegGMM(GraphEstimator):
         self.interactions_, self._mean = arrays["interactions"], arrays["mean"]
         if len(self._mean) != state["n_covariate_features"]:
             raise ValueError(f"expected {state['n_covariate_features']} features, got {len(self._mean)}")
-
-
-def features(encoder: CovariateEncoder, encoded: Encoded) -> NDArray[np.float64]:
-    """A one, the numeric covariates, and an indicator per level but the first: (n, m).
-
-    A level unseen in training gets the training shares of the levels in place of indicators.
-    """
-    parts = [np.ones((len(encoded), 1)), encoded.numeric]
-    for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
-        rows = np.vstack([np.eye(len(column.levels)), column.shares])
-        parts.append(rows[codes][:, 1:])
-    return np.hstack(parts)
