@@ -19,6 +19,9 @@ assert gf.NodewiseLasso
 
 SMALL = {"max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
 ESTIMATORS = {
+    "by-cluster": lambda **params: gf.ByCluster(
+        estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
+    ),
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
@@ -26,6 +29,7 @@ ESTIMATORS = {
     "reggmm-sparse-group": lambda **params: gf.RegGMM(
         penalty="sparse-group", n_penalties=8, n_folds=3, **params
     ),
+    "tree": lambda **params: gf.TreeCGM(**{"random_state": 0, **params}),
 }
 
 
@@ -51,6 +55,11 @@ def small_data(n: int = 120, p: int = 6, seed: int = 0) -> tuple[pd.DataFrame, p
     X = X * np.geomspace(0.1, 100, p) + np.arange(p)
     nodes = pd.DataFrame(X, columns=[f"n{i}" for i in range(p)])
     return nodes, pd.DataFrame({"age": age, "site": site})
+
+
+def plain_params(model) -> dict[str, object]:
+    """Parameters that can be compared: an estimator among them is there by its own parameters."""
+    return {k: v for k, v in model.get_params().items() if not hasattr(v, "get_params")}
 
 
 @pytest.fixture(scope="session")

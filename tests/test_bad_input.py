@@ -210,7 +210,7 @@ def test_text_that_was_meant_to_be_numbers(estimator, data):
         estimator().fit(X, odd)
     with pytest.raises(gf.DataError, match="'age' holds numbers stored as text"):
         estimator().fit(X, Z.assign(age=Z.age.round().astype(int).astype(str)))
-    estimator().fit(X, Z.assign(code=np.tile(["1", "2", "3"], 40)))
+    estimator().fit(X, Z.assign(site=np.tile(["1", "2", "3"], 40)))
 
 
 def test_empty_text_is_missing(estimator, data):

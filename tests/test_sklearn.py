@@ -49,7 +49,8 @@ def _scikit_learns_own_randomness():
 
 
 @parametrize_with_checks(
-    [_tiny(name) for name in ESTIMATORS],
+    # Random numbers as Z hold no clusters: ByCluster is checked below.
+    [_tiny(name) for name in ESTIMATORS if name != "by-cluster"],
     expected_failed_checks=lambda _: {**PREDICT_NEEDS_Z, **OTHERS},
 )
 @pytest.mark.filterwarnings("ignore")
@@ -88,14 +89,39 @@ class RegGMMAtAverageZ(_AtAverageZ, gf.RegGMM):
     pass
 
 
+class TreeCGMAtAverageZ(_AtAverageZ, gf.TreeCGM):
+    pass
+
+
+class ByClusterInHalves(gf.ByCluster):
+    """The checks bring random numbers as Z: here the rows are in cluster A and B by turns."""
+
+    def fit(self, X, y):
+        return super().fit(X, y if y is None else np.where(np.arange(len(y)) % 2, "A", "B")[:, None])
+
+    def predict(self, X):
+        return super().predict(X, self._all_in_a(X))
+
+    def score(self, X, y):  # noqa: ARG002
+        return super().score(X, self._all_in_a(X))
+
+    def _all_in_a(self, X):
+        return np.full((np.shape(X)[0] if np.ndim(X) == 2 else 1, 1), "A")
+
+
+TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for two clusters"}
+
+
 @parametrize_with_checks(
     [
         RegGMMAtAverageZ(),
+        TreeCGMAtAverageZ(random_state=0),
+        ByClusterInHalves(estimator=gf.GraphicalLasso(penalty=0.1)),
         DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),
         GraphicalLassoAtAverageZ(n_penalties=3, n_folds=3),
         NodewiseLassoAtAverageZ(n_penalties=10, n_folds=3),
     ],
-    expected_failed_checks=lambda _: OTHERS,
+    expected_failed_checks=lambda e: {**OTHERS, **(TOO_SMALL if isinstance(e, gf.ByCluster) else {})},
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("_scikit_learns_own_randomness")

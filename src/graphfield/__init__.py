@@ -17,10 +17,12 @@ __version__ = "0.1.0"
 # Public name -> module that defines it. Imported on first use, so that `import graphfield`
 # costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
+    "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
+    "TreeCGM": "graphfield.estimators.tree",
     "load": "graphfield.estimators.persistence",
     "read_table": "graphfield.data.tables",
     "from_table": "graphfield.data.roles",
@@ -47,11 +49,13 @@ if TYPE_CHECKING:
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table
+    from graphfield.estimators.by_cluster import ByCluster as ByCluster
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
     from graphfield.estimators.reggmm import RegGMM as RegGMM
+    from graphfield.estimators.tree import TreeCGM as TreeCGM
     from graphfield.exceptions import DataError as DataError
     from graphfield.exceptions import DataWarning as DataWarning
     from graphfield.exceptions import ExtrapolationWarning as ExtrapolationWarning

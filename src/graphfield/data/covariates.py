@@ -98,13 +98,14 @@ class CovariateEncoder:
     def categorical(self) -> list[Categorical]:
         return [c for c in self.columns if isinstance(c, Categorical)]
 
-    def fit(self, Z: Frame) -> CovariateEncoder:
-        if not Z.names:
+    def fit(self, Z: Frame, *, allow_empty: bool = False) -> CovariateEncoder:
+        """Learn the columns of ``Z``; ``allow_empty`` accepts a Z without any, for whom it is ignored."""
+        if not Z.names and not allow_empty:
             raise DataError("Z has no columns. Expected at least one covariate.")
         self.names, self.named = Z.names, Z.named
         learned = {name: self._learn(name, Z.values[name]) for name in Z.names}
         constant = [name for name, column in learned.items() if column is None]
-        if len(constant) == len(Z.names):
+        if constant and len(constant) == len(Z.names):
             raise DataError(
                 f"Covariate {listing(constant)} has the same value in every training row, and "
                 "there is no other covariate: no graph can depend on it."
@@ -198,6 +199,19 @@ class CovariateEncoder:
         encoder.names, encoder.named = list(state["names"]), state["named"]
         encoder.columns = [_column_from(dict(column)) for column in state["columns"]]
         return encoder
+
+
+def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = False) -> NDArray[np.float64]:
+    """A one, the numeric covariates, and an indicator per level: (n, m).
+
+    The first level of each covariate has no indicator, unless ``all_levels``. A level unseen in
+    training gets the training shares of the levels in place of indicators.
+    """
+    parts = [np.ones((len(encoded), 1)), encoded.numeric]
+    for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
+        rows = np.vstack([np.eye(len(column.levels)), column.shares])
+        parts.append(rows[codes] if all_levels else rows[codes][:, 1:])
+    return np.hstack(parts)
 
 
 def _column_from(state: dict[str, Any]) -> Numeric | Categorical:

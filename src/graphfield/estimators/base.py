@@ -26,7 +26,7 @@ from graphfield.data.frames import (
 )
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_block, long_frame
+from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame
 from graphfield.estimators.inputs import Inputs, one_row
 from graphfield.exceptions import DataError, NoGapWarning, ParameterError
 from graphfield.graphs.export import to_networkx
@@ -60,7 +60,8 @@ class GraphEstimator(BaseEstimator, ABC):
     node_names_, covariate_names_ : list of str
         Names in the order of the outputs.
     residual_scale_ : ndarray of shape (p,)
-        Standard deviation of each node given the others, in the user's units.
+        Standard deviation of each node given the others, in the user's units. Where it differs with
+        z, this is its root mean square over the training rows.
     threshold_ : Threshold
         The cut that ``threshold="gap"`` stands for, found at fit time.
     """
@@ -73,6 +74,8 @@ class GraphEstimator(BaseEstimator, ABC):
     scaler_: NodeScaler
     n_features_in_: int
     missing: str
+    # An estimator that ignores covariates accepts a Z without columns.
+    _uses_covariates = True
 
     @abstractmethod
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
@@ -81,6 +84,18 @@ class GraphEstimator(BaseEstimator, ABC):
     @abstractmethod
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Conditional means in the user's units, (m, p)."""
+
+    def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """Standard deviation of each node given the others, (m, p); here the same at every z."""
+        return np.broadcast_to(self.residual_scale_, (len(encoded), self.n_features_in_))
+
+    def _encode_frame(self, frame: Frame) -> Encoded:
+        """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
+        return self.encoder_.transform(frame)
+
+    def _encoded_shape(self) -> tuple[int, int]:
+        """Numeric columns and columns of codes that :meth:`_encode_frame` gives."""
+        return len(self.encoder_.numeric), len(self.encoder_.categorical)
 
     @abstractmethod
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -101,7 +116,7 @@ class GraphEstimator(BaseEstimator, ABC):
             ``[i, j, k]`` is beta_jk(z_i), the weight of node k in the regression of node j, in the
             user's units; the diagonal is zero.
         """
-        return self._per_row(Z, lambda coef: coef)
+        return self._per_row(Z, lambda coef, _: coef)
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
         """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory.
@@ -119,7 +134,7 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
-        return self._per_row(Z, lambda coef: partial_correlations(coef, self.residual_scale_))
+        return self._per_row(Z, partial_correlations)
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
         """The score an edge is ranked by: the size of its partial correlation, (n, p, p)."""
@@ -145,21 +160,18 @@ class GraphEstimator(BaseEstimator, ABC):
             Symmetric, with a False diagonal.
         """
         cut = self._resolve_threshold(threshold)
-        return self._per_row(
-            Z, lambda coef: apply_rule(directed_strengths(coef, self.residual_scale_), cut, rule)
-        )
+        return self._per_row(Z, lambda coef, scale: apply_rule(directed_strengths(coef, scale), cut, rule))
 
     def predict_precision(self, Z: TableLike) -> NDArray[np.float64]:
         """Precision matrices at each row of Z: (n, p, p), symmetric and positive definite.
 
-        Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from
-        ``residual_scale_``. Where separately estimated edges do not add up to a positive definite
+        Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from the residual
+        standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, all edges of that graph are shrunk by one factor until they do.
         """
 
-        def precision(coef: NDArray) -> NDArray:
-            partial = partial_correlations(coef, self.residual_scale_)
-            return precision_from_partial(partial, self.residual_scale_)
+        def precision(coef: NDArray, scale: NDArray) -> NDArray:
+            return precision_from_partial(partial_correlations(coef, scale), scale)
 
         return self._per_row(Z, precision)
 
@@ -181,7 +193,7 @@ class GraphEstimator(BaseEstimator, ABC):
         """
         cut = self._resolve_threshold(threshold)
         distinct, index = self._encode(Z).distinct()
-        blocks = [b for coef in self._coef_chunks(distinct) for b in self._blocks(coef, cut, rule)]
+        blocks = [b for coef, scale in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)]
         return long_frame(blocks, index, self.node_names_, max_rows)
 
     def iter_edges(
@@ -189,8 +201,10 @@ class GraphEstimator(BaseEstimator, ABC):
     ) -> Iterator[pd.DataFrame]:
         """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
         cut = self._resolve_threshold(threshold)
-        for rows, coef in self._row_blocks(self._encode(Z)):
-            blocks = self._blocks(coef, cut, rule)
+        encoded = self._encode(Z)
+        for rows, coef in self._row_blocks(encoded):
+            scale = self._residual_scale_at(encoded.take(np.arange(rows.start, rows.stop)))
+            blocks = edge_blocks(coef, scale, cut, rule)
             frame = long_frame(blocks, np.arange(len(coef)), self.node_names_, DEFAULT_MAX_ROWS)
             frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
             yield frame
@@ -201,9 +215,9 @@ class GraphEstimator(BaseEstimator, ABC):
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
         """
         check_is_fitted(self)
-        coef = self.predict_coef(one_row(z, self.covariate_names_))
+        encoded = self._encode(one_row(z, self.covariate_names_))
         cut = self._resolve_threshold(threshold)
-        directed = directed_strengths(coef, self.residual_scale_)
+        directed = directed_strengths(self._coef_at(encoded), self._residual_scale_at(encoded))
         graph = apply_rule(directed, cut, rule)[0]
         return to_networkx(graph, symmetrise(directed)[0], self.node_names_)
 
@@ -215,7 +229,7 @@ class GraphEstimator(BaseEstimator, ABC):
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
-        return self._fitted_values(node_values(x_frame), self.encoder_.transform(z_frame))
+        return self._fitted_values(node_values(x_frame), self._encode_frame(z_frame))
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
@@ -229,7 +243,7 @@ class GraphEstimator(BaseEstimator, ABC):
         values = node_values(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        fitted = self._fitted_values(values, self.encoder_.transform(z_frame))
+        fitted = self._fitted_values(values, self._encode_frame(z_frame))
         return float(r2_score(values, fitted))
 
     # -- files ------------------------------------------------------------------------------
@@ -261,7 +275,8 @@ class GraphEstimator(BaseEstimator, ABC):
             del self.feature_names_in_
 
     def _learn_covariates(self, inputs: Inputs, *, standardize: bool, unknown: str) -> None:
-        self.encoder_ = CovariateEncoder(standardize=standardize, unknown=unknown).fit(inputs.Z)
+        encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
+        self.encoder_ = encoder.fit(inputs.Z, allow_empty=not self._uses_covariates)
         self.covariate_names_ = list(self.encoder_.names)
 
     def _set_threshold(self, encoded: Encoded, seed: int) -> None:
@@ -273,8 +288,8 @@ class GraphEstimator(BaseEstimator, ABC):
         distinct, index = encoded.take(rows).distinct()
         upper = np.triu_indices(self.n_features_in_, 1)
         parts = [
-            np.abs(partial_correlations(coef, self.residual_scale_)[:, upper[0], upper[1]])
-            for coef in self._coef_chunks(distinct)
+            np.abs(partial_correlations(coef, scale)[:, upper[0], upper[1]])
+            for coef, scale in self._chunks(distinct)
         ]
         self.threshold_ = find_threshold(np.concatenate(parts)[index], n)
 
@@ -305,7 +320,7 @@ class GraphEstimator(BaseEstimator, ABC):
         check_is_fitted(self)
         frame = self._match_covariates(Z)
         check_complete(None, frame)
-        return self.encoder_.transform(frame)
+        return self._encode_frame(frame)
 
     def _fitted_values(self, values: NDArray, encoded: Encoded) -> NDArray[np.float64]:
         mean = self._mean_at(encoded)
@@ -315,21 +330,23 @@ class GraphEstimator(BaseEstimator, ABC):
             fitted[rows] = mean[rows] + np.einsum("bjk,bk->bj", coef, centred[rows])
         return fitted
 
-    def _coef_chunks(self, distinct: Encoded) -> Iterator[NDArray[np.float32]]:
+    def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float64]]]:
+        """Coefficients and residual scales of consecutive rows, in bounded memory."""
         step = self._rows_per_chunk()
         for start in range(0, len(distinct), step):
-            yield self._coef_at(distinct.take(np.arange(start, min(start + step, len(distinct)))))
+            rows = distinct.take(np.arange(start, min(start + step, len(distinct))))
+            yield self._coef_at(rows), self._residual_scale_at(rows)
 
     def _rows_per_chunk(self) -> int:
         return max(1, _CHUNK_BYTES // (4 * self.n_features_in_**2))
 
-    def _per_row(self, Z: TableLike, function: Callable[[NDArray], NDArray]) -> NDArray:
-        """``function`` of the coefficients at every row; equal rows are evaluated once."""
+    def _per_row(self, Z: TableLike, function: Callable[[NDArray, NDArray], NDArray]) -> NDArray:
+        """``function`` of coefficients and residual scales at every row; equal rows are done once."""
         distinct, index = self._encode(Z).distinct()
-        parts = [function(coef) for coef in self._coef_chunks(distinct)]
+        parts = [function(coef, scale) for coef, scale in self._chunks(distinct)]
         if not parts:
             p = self.n_features_in_
-            return function(np.empty((0, p, p), dtype=np.float32))
+            return function(np.empty((0, p, p), dtype=np.float32), np.empty((0, p)))
         table = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return table if len(table) == len(index) else table[index]
 
@@ -348,8 +365,3 @@ class GraphEstimator(BaseEstimator, ABC):
             else:
                 which, inverse = np.unique(index[rows], return_inverse=True)
                 yield rows, self._coef_at(distinct.take(which))[inverse]
-
-    def _blocks(self, coef: NDArray, cut: float, rule: str) -> list[EdgeBlock]:
-        directed = directed_strengths(coef, self.residual_scale_)
-        graphs = apply_rule(directed, cut, rule)
-        return [edge_block(g, r) for g, r in zip(graphs, symmetrise(directed), strict=True)]

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError
+from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
 
 DEFAULT_MAX_ROWS = 100_000_000  # 1.6 GB
 
@@ -27,6 +28,13 @@ def edge_block(graph: NDArray[np.bool_], partial: NDArray) -> EdgeBlock:
     j, k = np.nonzero(np.triu(graph, 1))
     kind = np.int16 if len(graph) < 2**15 else np.int32
     return EdgeBlock(j.astype(kind), k.astype(kind), partial[j, k].astype(np.float32))
+
+
+def edge_blocks(coef: NDArray, residual_scale: NDArray, cut: float, rule: str) -> list[EdgeBlock]:
+    """The edges of each graph whose strengths pass ``cut`` under ``rule``."""
+    directed = directed_strengths(coef, residual_scale)
+    graphs = apply_rule(directed, cut, rule)
+    return [edge_block(g, r) for g, r in zip(graphs, symmetrise(directed), strict=True)]
 
 
 def long_frame(

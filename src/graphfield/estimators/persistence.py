@@ -32,10 +32,12 @@ HEADER, ARRAYS = "model.json", "arrays.safetensors"
 
 # Estimators that may be named in a file, and nothing else.
 _ESTIMATORS = {
+    "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
+    "TreeCGM": "graphfield.estimators.tree",
 }
 
 
@@ -43,31 +45,42 @@ def save_model(
     model: GraphEstimator, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None
 ) -> Path:
     """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
-    state, arrays = model._get_state()
-    arrays = {
-        **arrays,
-        "node/center": model.scaler_.center,
-        "node/scale": model.scaler_.scale,
-        "node/residual_scale": model.residual_scale_,
-    }
+    content, arrays = pack(model)
     payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "graphfield_version": __version__,
+        "arrays_sha256": hashlib.sha256(payload).hexdigest(),
+        **content,
+    }
+    text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
+    files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
+    write_folder(path, files, overwrite=overwrite)
+    return path
+
+
+def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """A fitted model as JSON values and arrays; :func:`unpack` is the inverse.
+
+    A model that holds other models packs each of them and keeps their arrays under a prefix.
+    """
+    state, arrays = model._get_state()
+    header = {
         "estimator": type(model).__name__,
         "params": _plain_params(model),
         "node_names": model.node_names_,
         "nodes_named": model._nodes_named,
         "encoder": model.encoder_.to_state(),
         "threshold": asdict(model.threshold_),
-        "arrays_sha256": hashlib.sha256(payload).hexdigest(),
         "state": state,
     }
-    text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
-    files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
-    write_folder(path, files, overwrite=overwrite)
-    return path
+    node = {
+        "node/center": model.scaler_.center,
+        "node/scale": model.scaler_.scale,
+        "node/residual_scale": model.residual_scale_,
+    }
+    return header, {**arrays, **node}
 
 
 def load(path: str | Path) -> GraphEstimator:
@@ -91,7 +104,7 @@ def load(path: str | Path) -> GraphEstimator:
             "again from where it was written."
         )
     try:
-        return _rebuild(header, load_arrays(payload))
+        return unpack(header, load_arrays(payload))
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError(
             f"{path / HEADER} is damaged or was edited: {type(error).__name__}: {error}."
@@ -129,11 +142,9 @@ def _read_bytes(path: Path) -> bytes:
         raise ModelFileError(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def _rebuild(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator:
-    name = header["estimator"]
-    kind = getattr(import_module(_ESTIMATORS[name]), name)
-    params = {k: _tuples(v) for k, v in header["params"].items()}
-    model: GraphEstimator = kind(**params)
+def unpack(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator:
+    """The model that :func:`pack` took apart."""
+    model = _unfitted(header)
     model.node_names_ = list(header["node_names"])
     model.n_features_in_ = len(model.node_names_)
     model._nodes_named = header["nodes_named"]
@@ -148,15 +159,28 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimat
     return model
 
 
+def _unfitted(header: dict[str, Any]) -> GraphEstimator:
+    name = header["estimator"]
+    kind: type[GraphEstimator] = getattr(import_module(_ESTIMATORS[name]), name)
+    return kind(**{k: _param(v) for k, v in header["params"].items()})
+
+
 def _plain_params(model: GraphEstimator) -> dict[str, Any]:
     """Hyper-parameters as JSON; a random generator cannot be written and becomes None."""
-    params = model.get_params(deep=False)
-    return {k: v if _is_plain(v) else None for k, v in params.items()}
+    return {k: _plain_param(v) for k, v in model.get_params(deep=False).items()}
 
 
-def _tuples(value: Any) -> Any:
-    """JSON knows lists only; hyper-parameters are tuples."""
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+def _plain_param(value: Any) -> Any:
+    if isinstance(value, GraphEstimator):
+        return {"estimator": type(value).__name__, "params": _plain_params(value)}
+    return value if _is_plain(value) else None
+
+
+def _param(value: Any) -> Any:
+    """JSON knows lists only, hyper-parameters are tuples; a mapping is an estimator."""
+    if isinstance(value, dict):
+        return _unfitted(value)
+    return tuple(_param(v) for v in value) if isinstance(value, list) else value
 
 
 def _is_plain(value: Any) -> bool:

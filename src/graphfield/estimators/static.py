@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
+from graphfield.data.frames import Frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
@@ -36,6 +37,7 @@ class StaticGraph(GraphEstimator):
     penalty_: float
     path_: pd.DataFrame
     _coef: NDArray[np.float32]  # (p, p), in the user's units
+    _uses_covariates = False
 
     @abstractmethod
     def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
@@ -73,7 +75,7 @@ class StaticGraph(GraphEstimator):
         chosen = self._choose(values, None if labels is None else labels[inputs.rows])
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
-        self._set_threshold(self.encoder_.transform(inputs.Z), seed=0)
+        self._set_threshold(self._encode_frame(inputs.Z), seed=0)
         return self
 
     def _check_parameters(self) -> None:
@@ -88,10 +90,13 @@ class StaticGraph(GraphEstimator):
         S = values.T @ values / len(values)
         return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
 
-    def _encode(self, Z: Any) -> Encoded:
+    def _encode_frame(self, frame: Frame) -> Encoded:
         """Z is checked like everywhere, then all its rows count as equal."""
-        n = len(super()._encode(Z))
+        n = len(super()._encode_frame(frame))
         return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
+
+    def _encoded_shape(self) -> tuple[int, int]:
+        return 0, 0
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()
@@ -104,7 +109,7 @@ class StaticGraph(GraphEstimator):
         return {"penalty": self.penalty_}, {"path": path, **self._arrays()}
 
     def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        self.penalty_, self.path_ = float(state["penalty"]), path_frame(arrays["path"])
+        self.penalty_, self.path_ = float(state["penalty"]), path_frame(arrays.get("path", np.empty((0, 3))))
         self._set_arrays(arrays)
 
 

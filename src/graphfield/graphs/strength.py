@@ -22,9 +22,13 @@ MIN_EIGENVALUE = 1e-3
 
 
 def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
-    """``beta_jk * sigma_k / sigma_j`` for every ordered pair; same shape as ``coef`` (n, p, p)."""
+    """``beta_jk * sigma_k / sigma_j`` for every ordered pair; same shape as ``coef`` (n, p, p).
+
+    ``residual_scale`` is (p,), the same for all graphs, or (n, p), one row per graph.
+    """
     scale = np.asarray(residual_scale, dtype=coef.dtype)
-    return coef * (scale[None, :] / scale[:, None])
+    ratio = scale[..., None, :] / scale[..., :, None]
+    return np.multiply(coef, ratio, out=ratio if ratio.shape == coef.shape else None)
 
 
 def symmetrise(directed: NDArray) -> NDArray:
@@ -37,7 +41,10 @@ def symmetrise(directed: NDArray) -> NDArray:
 
 
 def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:
-    """Signed partial correlations, (n, p, p), symmetric with a zero diagonal."""
+    """Signed partial correlations, (n, p, p), symmetric with a zero diagonal.
+
+    ``residual_scale`` is (p,) or (n, p), as in :func:`directed_strengths`.
+    """
     return symmetrise(directed_strengths(coef, residual_scale))
 
 
@@ -63,7 +70,7 @@ def precision_from_partial(partial: NDArray, residual_scale: NDArray) -> NDArray
 
     ``Theta = D^-1 (I - a R) D^-1`` with ``D = diag(sigma)``. ``a`` is 1 wherever ``I - R`` is
     already positive definite and otherwise the largest factor that makes it so: all edges of that
-    graph shrink alike, none appears or disappears.
+    graph shrink alike, none appears or disappears. ``residual_scale`` is (p,) or (n, p).
     """
     scale = np.asarray(residual_scale, dtype=np.float64)
     n_nodes = partial.shape[-1]
@@ -72,7 +79,7 @@ def precision_from_partial(partial: NDArray, residual_scale: NDArray) -> NDArray
     shrink = np.where(largest > limit, limit / np.maximum(largest, limit), 1.0)
     identity = np.eye(n_nodes)
     correlation = identity - shrink[..., None, None] * partial
-    return correlation / (scale[:, None] * scale[None, :])
+    return correlation / (scale[..., :, None] * scale[..., None, :])
 
 
 def partial_from_precision(precision: NDArray) -> NDArray:

@@ -12,13 +12,17 @@ from sklearn.covariance import GraphicalLassoCV, graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
 from graphfield.data.splits import folds
-from graphfield.exceptions import TrainingError
+from graphfield.exceptions import DataError, TrainingError
 from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
 _TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-8
 _MAX_ITERATIONS = 200
+_ILL_CONDITIONED = (
+    "The graphical lasso breaks down: some nodes are too nearly copies, or sums, of others. Drop some of "
+    "them, or use a larger penalty."
+)
 # Rounds of the EBIC search, each between the neighbours of the best penalty so far.
 _ROUNDS = 3
 
@@ -35,9 +39,7 @@ def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArra
         penalties with fewer rows than nodes.
     """
     penalties = np.asarray(penalties, dtype=np.float64)
-    with warnings.catch_warnings(), _numpy_random_state_kept():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with _quiet():
         return np.array([_precision(S, float(penalty)) for penalty in penalties])
 
 
@@ -139,19 +141,41 @@ def graphical_lasso_cv_choice(
 def _searched(
     X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
 ) -> GraphicalLassoCV:
-    model = GraphicalLassoCV(
-        alphas=n_penalties,
-        cv=folds(len(X), groups, n_folds),
-        n_refinements=2,
-        assume_centered=True,
-        max_iter=200,
-    )
+    splits = folds(len(X), groups, n_folds)
+    # Where nodes are nearly copies of each other the solver breaks down at small penalties.
+    searches = [n_penalties, *(np.geomspace(1, low, 2 * n_penalties) for low in (0.02, 0.1, 0.3))]
+    for penalties in searches:
+        model = GraphicalLassoCV(
+            alphas=penalties, cv=splits, n_refinements=2, assume_centered=True, max_iter=200
+        )
+        try:
+            with _quiet():
+                return model.fit(X)
+        except FloatingPointError:
+            continue
+    raise DataError(_ILL_CONDITIONED)
+
+
+def graphical_lasso_precision(
+    covariance: NDArray[np.float64], penalty: float, tol: float = 1e-4
+) -> NDArray[np.float64]:
+    """Sparse precision matrix at one penalty, to a duality gap of ``tol``."""
+    try:
+        with _quiet():
+            # Inner problems must be solved more closely than the gap, or it never closes.
+            solved = graphical_lasso(covariance, penalty, tol=tol, enet_tol=tol / 10, max_iter=100)
+    except FloatingPointError as error:
+        raise DataError(_ILL_CONDITIONED) from error
+    return np.asarray(solved[1], dtype=np.float64)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the solver's warnings: what stops short at the smallest penalties does not decide."""
     with warnings.catch_warnings(), _numpy_random_state_kept():
-        # The smallest penalties of the search often stop short, and with fewer rows than nodes their
-        # likelihood is not finite; the chosen one decides.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        return model.fit(X)
+        yield
 
 
 @contextmanager

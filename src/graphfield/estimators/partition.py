@@ -1,0 +1,128 @@
+"""One fitted model per part of the covariate space: what the estimators built so have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Encoded
+from graphfield.data.frames import Frame
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import Inputs
+from graphfield.exceptions import DataError
+
+
+class PartitionedGraph(GraphEstimator):
+    """Base of the estimators that send each row to one of several fitted models.
+
+    A subclass says in :meth:`_part_of` which model is responsible for a row, in :meth:`_inner_frame`
+    which covariates that model is given, and calls :meth:`_fit_parts` in its ``fit``.
+    """
+
+    _parts: list[GraphEstimator]
+
+    @abstractmethod
+    def _part_of(self, encoded: Encoded) -> NDArray[np.intp]:
+        """Position in ``_parts`` of the model for each row, from the covariates as encoded here."""
+
+    def _inner_frame(self, frame: Frame) -> Frame:
+        """Covariates for the models of the parts; here none."""
+        return Frame(frame.values[[]], named=True)
+
+    def _fit_parts(
+        self,
+        models: Sequence[GraphEstimator],
+        inputs: Inputs,
+        part: NDArray[np.intp],
+        groups: NDArray | None,
+        names: Sequence[str],
+    ) -> None:
+        """Fit each model on its own rows; ``names`` tell the user which part an error is about."""
+        inner = self._inner_frame(inputs.Z).values
+        for which, (model, name) in enumerate(zip(models, names, strict=True)):
+            rows = np.flatnonzero(part == which)
+            columns = inputs.node_names if inputs.nodes_named else None
+            X = inputs.X[rows] if columns is None else pd.DataFrame(inputs.X[rows], columns=columns)
+            Z = inner.iloc[rows].reset_index(drop=True)
+            try:
+                model.fit(X, Z, groups=None if groups is None else groups[rows])
+            except DataError as error:
+                raise DataError(f"In {name} ({len(rows)} rows): {error}") from error
+        self._parts = list(models)
+
+    def _finish(self, inputs: Inputs, seed: int) -> None:
+        """What the base keeps about all rows together."""
+        encoded = self._encode_frame(inputs.Z)
+        self.residual_scale_ = np.sqrt((self._residual_scale_at(encoded) ** 2).mean(axis=0))
+        self._set_threshold(encoded, seed)
+
+    def _encoded_shape(self) -> tuple[int, int]:
+        numeric, codes = zip(*(model._encoded_shape() for model in self._parts), strict=True)
+        return max(numeric), 1 + max(codes)
+
+    def _encode_frame(self, frame: Frame) -> Encoded:
+        """The part in the first column of the codes, then the row as the model of its part sees it."""
+        part = self._part_of(super()._encode_frame(frame))
+        inner = self._inner_frame(frame)
+        n_numeric, n_codes = self._encoded_shape()
+        numeric, codes = np.zeros((len(part), n_numeric)), np.zeros((len(part), n_codes), dtype=np.int64)
+        codes[:, 0] = part
+        for which in np.unique(part):
+            rows = np.flatnonzero(part == which)
+            seen = self._parts[which]._encode_frame(Frame(inner.values.iloc[rows], inner.named))
+            numeric[rows, : seen.numeric.shape[1]] = seen.numeric
+            codes[rows, 1 : 1 + seen.codes.shape[1]] = seen.codes
+        return Encoded(numeric, codes)
+
+    def _by_part(self, encoded: Encoded) -> Iterator[tuple[NDArray[np.intp], GraphEstimator, Encoded]]:
+        """Rows of each part, its model, and the rows as that model sees them."""
+        part = encoded.codes[:, 0]
+        for which in np.unique(part):
+            rows, model = np.flatnonzero(part == which), self._parts[which]
+            n_numeric, n_codes = model._encoded_shape()
+            own = encoded.take(rows)
+            yield rows, model, Encoded(own.numeric[:, :n_numeric], own.codes[:, 1 : 1 + n_codes])
+
+    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
+        p = self.n_features_in_
+        coef = np.empty((len(encoded), p, p), dtype=np.float32)
+        for rows, model, own in self._by_part(encoded):
+            coef[rows] = model._coef_at(own)
+        return coef
+
+    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        mean = np.empty((len(encoded), self.n_features_in_))
+        for rows, model, own in self._by_part(encoded):
+            mean[rows] = model._mean_at(own)
+        return mean
+
+    def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        scale = np.empty((len(encoded), self.n_features_in_))
+        for rows, model, own in self._by_part(encoded):
+            scale[rows] = model._residual_scale_at(own)
+        return scale
+
+    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        from graphfield.estimators.persistence import pack
+
+        headers: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray] = {}
+        for which, model in enumerate(self._parts):
+            header, own = pack(model)
+            headers.append(header)
+            arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
+        return {"parts": headers}, arrays
+
+    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        from graphfield.estimators.persistence import unpack
+
+        self._parts = []
+        for which, header in enumerate(state["parts"]):
+            prefix = f"part/{which}/"
+            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            self._parts.append(unpack(header, own))

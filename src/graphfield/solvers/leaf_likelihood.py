@@ -1,0 +1,171 @@
+"""How many leaves and which penalties predict held-out rows best: Gaussian likelihood, tree by tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.exceptions import DataError
+from graphfield.solvers.covariance_tree import Tree
+from graphfield.solvers.glasso import graphical_lasso_precision
+
+# Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
+_RATIO = 0.7
+_LARGEST = 3.0
+_STEPS = 10
+# Trees larger than the best so far that are tried before the search ends: these many and a half more.
+_PATIENCE = 4
+# The smallest tree that is behind the best one by no more than this many standard errors is taken.
+_EVIDENCE = 1.0
+
+
+def penalty_of(factor: float, n_rows: int, n_nodes: int) -> float:
+    """A factor means the same in leaves of different sizes."""
+    return float(factor * np.sqrt(np.log(n_nodes) / n_rows))
+
+
+Nodes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Log-likelihood of the held-out rows of some nodes of the tree, at the best step of the grid."""
+
+    rows: NDArray[np.float64]
+    step: int
+    usable: bool = True
+
+
+class HeldOutSearch:
+    """Held-out log-likelihood of the first 1, 2, 3, ... splits of a tree.
+
+    Trees of different sizes share most of their leaves, so each node is fitted once.
+
+    Parameters
+    ----------
+    tree : Tree
+    train, held_out : pairs of ndarrays
+        Node values in standard units, (n, p), and the features of the covariates that ``tree`` splits on.
+    """
+
+    def __init__(self, tree: Tree, train: tuple[NDArray, NDArray], held_out: tuple[NDArray, NDArray]) -> None:
+        self._tree = tree
+        self._train, self._held_out = train[0], held_out[0]
+        self._in_train, self._in_held_out = tree.members(train[1]), tree.members(held_out[1])
+        self._fits: dict[Nodes, _Fit] = {}
+
+    def best_size(self) -> tuple[pd.DataFrame, int]:
+        """The table of sizes and their likelihoods, and the size that is chosen."""
+        rows: list[NDArray] = []
+        best, best_size = -np.inf, 1
+        for size in range(1, len(self._tree.leaves) + 1):
+            rows.append(self._row_likelihood(size))
+            total = float(rows[-1].mean())
+            if total > best:
+                best, best_size = total, size
+            if size >= best_size + _PATIENCE + best_size // 2:
+                break
+        return _comparison(np.array(rows), best_size - 1)
+
+    def merged(self, leaves: Iterable[int]) -> list[Nodes]:
+        """Leaves that are better off with one graph in common, by held-out likelihood; pair by pair."""
+        parts: list[Nodes] = [(int(leaf),) for leaf in leaves]
+        while len(parts) > 1:
+            gains = {pair: self._gain(*pair) for pair in combinations(parts, 2)}
+            (first, second), gain = max(gains.items(), key=lambda item: item[1])
+            if not gain > 0:
+                break
+            parts = [part for part in parts if part not in (first, second)]
+            parts.append(tuple(sorted(first + second)))
+        return sorted(parts)
+
+    def factor(self, nodes: Nodes) -> float:
+        """The penalty factor that was best on the held-out rows of these nodes."""
+        return _factor(self._fit(nodes).step)
+
+    def _gain(self, first: Nodes, second: Nodes) -> float:
+        union = self._fit(tuple(sorted(first + second)))
+        return float(union.rows.sum() - self._fit(first).rows.sum() - self._fit(second).rows.sum())
+
+    def _row_likelihood(self, size: int) -> NDArray[np.float64]:
+        rows = np.empty(len(self._held_out))
+        for leaf in self._tree.first(size).leaves:
+            fit = self._fit((int(leaf),))
+            if not fit.usable:
+                return np.full(len(rows), -np.inf)
+            rows[self._in_held_out[:, leaf]] = fit.rows
+        return rows
+
+    def _fit(self, nodes: Nodes) -> _Fit:
+        if nodes not in self._fits:
+            columns = list(nodes)
+            train = self._train[self._in_train[:, columns].any(axis=1)]
+            held_out = self._held_out[self._in_held_out[:, columns].any(axis=1)]
+            # There are many pairs of leaves to try, so their unions keep the penalty of their parts.
+            self._fits[nodes] = _best_step(train, held_out, self._start(nodes), walk=len(nodes) == 1)
+        return self._fits[nodes]
+
+    def _start(self, nodes: Nodes) -> int:
+        if len(nodes) > 1:
+            return int(np.median([self._fit((node,)).step for node in nodes]))
+        if nodes == (0,):
+            return _STEPS // 2
+        return self._fit((self._tree.parent(nodes[0]),)).step
+
+
+def _comparison(rows: NDArray[np.float64], best: int) -> tuple[pd.DataFrame, int]:
+    """``rows`` are the log-likelihoods of each held-out row under trees with 1, 2, 3, ... leaves."""
+    with np.errstate(invalid="ignore"):  # trees without a likelihood are infinitely far behind
+        behind = rows[best] - rows
+        error = behind.std(axis=1) / np.sqrt(rows.shape[1])
+        close = behind.mean(axis=1) <= _EVIDENCE * error
+    table = pd.DataFrame(
+        {
+            "leaves": np.arange(1, len(rows) + 1),
+            "log_likelihood": rows.mean(axis=1),
+            "behind": behind.mean(axis=1),
+            "standard_error": error,
+        }
+    )
+    return table, int(np.argmax(close)) + 1
+
+
+def _factor(step: int) -> float:
+    return _LARGEST * _RATIO**step
+
+
+def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = True) -> _Fit:
+    """The likelihood at step ``start`` of the grid of penalties, or walk from there as long as it rises."""
+    center, scale = train.mean(axis=0), train.std(axis=0)
+    if np.ptp(train, axis=0).min() == 0:
+        return _Fit(np.full(len(held_out), -np.inf), start, usable=False)
+    if len(held_out) == 0:
+        return _Fit(np.empty(0), start)
+    train, held_out = (train - center) / scale, (held_out - center) / scale
+    covariance = train.T @ train / len(train)
+    constant = -np.log(scale).sum() - len(scale) * np.log(2 * np.pi) / 2
+
+    def at(step: int) -> NDArray[np.float64]:
+        penalty = penalty_of(_factor(step), len(train), len(scale))
+        try:
+            precision = graphical_lasso_precision(covariance, penalty, tol=1e-3)
+        except DataError:  # the penalty is too small for such a covariance
+            return np.full(len(held_out), -np.inf)
+        quadratic = np.einsum("ij,jk,ik->i", held_out, precision, held_out, optimize=True)
+        return constant + (np.linalg.slogdet(precision)[1] - quadratic) / 2
+
+    best, step = at(start), start
+    for direction in (-1, 1) if walk else ():
+        if step != start:
+            break
+        while 0 <= step + direction < _STEPS:
+            other = at(step + direction)
+            if not other.sum() > best.sum():
+                break
+            best, step = other, step + direction
+    return _Fit(best, step)
