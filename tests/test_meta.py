@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import graphfield as gf
-from graphfield.experiments.specs import load_spec, paper_recipe, published
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(m.name for m in pkgutil.walk_packages(gf.__path__, "graphfield."))
@@ -83,18 +82,6 @@ def test_floors_are_met_by_the_tested_pins():
     names = {re.split(r"[><=\[]", d)[0] for d in project["dependencies"]}
     assert names <= set(pins)
     assert pins["torch"] == "2.13.0"
-
-
-def test_specs_load_and_name_real_parameters():
-    spec = load_spec("table1")
-    assert published("table1", "dnn-cgm", "G1")["auprc"] == 0.98
-    known = set(gf.DNNCGM().get_params())
-    for setting in spec["recipe"]["by_setting"]:
-        recipe = paper_recipe(setting, 10_000)
-        assert set(recipe) <= known
-        gf.DNNCGM(**recipe)._check_parameters()
-    with pytest.raises(gf.ParameterError, match="Did you mean 'table1'"):
-        load_spec("tabel1")
 
 
 def test_small_files():

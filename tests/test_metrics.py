@@ -36,6 +36,8 @@ def test_equal_to_scikit_learn(case):
     for ours, theirs in pairs:
         expected = [theirs(s[OFF], w[OFF]) for w, s in zip(weights, skeleton, strict=True)]
         np.testing.assert_allclose(ours(weights, skeleton), expected, rtol=0, atol=1e-12)
+        expected = [theirs(s.ravel(), w.ravel()) for w, s in zip(weights, skeleton, strict=True)]
+        np.testing.assert_allclose(ours(weights, skeleton, diagonal=True), expected, rtol=0, atol=1e-12)
     thresholded = [
         (f1, lambda t, y: reference.f1_score(t, y, zero_division=0)),
         (balanced_accuracy, reference.balanced_accuracy_score),

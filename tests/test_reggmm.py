@@ -159,9 +159,9 @@ def test_rows_of_one_group_share_a_fold():
     assert all(len(set(folds[groups == g])) == 1 for g in range(7))
     counts = np.bincount(fold_labels(29, 3, None))
     assert counts.max() - counts.min() <= 1
-    with pytest.raises(gf.DataError, match="n_folds=8 needs as many groups, got 7"):
+    with pytest.raises(gf.ParameterError, match=r"n_folds=8 is more than there are groups \(7\)"):
         fold_labels(29, 8, groups)
-    with pytest.raises(gf.DataError, match="n_folds=5 needs as many rows, got 4"):
+    with pytest.raises(gf.ParameterError, match=r"n_folds=5 is more than there are rows \(4\)"):
         fold_labels(4, 5, None)
 
 

@@ -60,7 +60,9 @@ def listing(names: Iterable[object], most: int = 8) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` where a known name is close, else an empty string."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
+    options = list(known)
+    close = [option for option in options if option.lower() == name.lower()]
+    close = close or get_close_matches(name, options, n=1, cutoff=0.7)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -2,7 +2,8 @@
 
 Every function takes ``weights`` and ``skeleton`` of shape (n, p, p) (or (p, p) for one graph) and
 returns one value per sample, shape (n,). Only off-diagonal entries count; both directions of a
-pair count, so that an asymmetric score (the paper's |beta_jk|) can be evaluated too.
+pair count, so that an asymmetric score (the paper's |beta_jk|) can be evaluated too. The paper's own
+tables leave the diagonal in the ranking; ``diagonal=True`` repeats that, to compare with them.
 A sample whose true graph is empty or complete has no ranking to judge: its score is NaN.
 """
 
@@ -21,24 +22,24 @@ __all__ = ["auprc", "auroc", "balanced_accuracy", "f1", "sensitivity", "specific
 _CHUNK_ENTRIES = 2_000_000
 
 
-def auroc(weights: ArrayLike, skeleton: ArrayLike) -> NDArray[np.float64]:
+def auroc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) -> NDArray[np.float64]:
     """Area under the ROC curve, ties counted half (equal to scikit-learn's ``roc_auc_score``).
 
     >>> W = np.array([[0, .9, .1], [.9, 0, .2], [.1, .2, 0]])
     >>> auroc(W, W > .5)
     array([1.])
     """
-    return _by_rows(_auroc_rows, weights, skeleton)
+    return _by_rows(_auroc_rows, weights, skeleton, diagonal)
 
 
-def auprc(weights: ArrayLike, skeleton: ArrayLike) -> NDArray[np.float64]:
+def auprc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) -> NDArray[np.float64]:
     """Average precision, ties taken together (equal to ``average_precision_score``).
 
     >>> W = np.array([[0, .9, .1], [.9, 0, .2], [.1, .2, 0]])
     >>> auprc(W, W > .15).round(3)
     array([1.])
     """
-    return _by_rows(_auprc_rows, weights, skeleton)
+    return _by_rows(_auprc_rows, weights, skeleton, diagonal)
 
 
 def f1(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
@@ -65,7 +66,10 @@ def balanced_accuracy(weights: ArrayLike, skeleton: ArrayLike, threshold: float 
     return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
 
 
-def _off_diagonal(weights: ArrayLike, skeleton: ArrayLike) -> tuple[NDArray, NDArray[np.bool_]]:
+def _entries(
+    weights: ArrayLike, skeleton: ArrayLike, diagonal: bool = False
+) -> tuple[NDArray, NDArray[np.bool_]]:
+    """The entries of each matrix that count, one row per sample."""
     w, s = np.asarray(weights), np.asarray(skeleton)
     if w.ndim == 2:
         w, s = w[None], s[None] if s.ndim == 2 else s
@@ -77,16 +81,17 @@ def _off_diagonal(weights: ArrayLike, skeleton: ArrayLike) -> tuple[NDArray, NDA
     if w.dtype.kind == "f" and not np.isfinite(w).all():
         raise DataError(f"weights hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
     p = w.shape[1]
-    keep = ~np.eye(p, dtype=bool)
-    return w[:, keep], s[:, keep].astype(bool)  # (n, p * (p - 1))
+    keep = np.ones((p, p), dtype=bool) if diagonal else ~np.eye(p, dtype=bool)
+    return w[:, keep], s[:, keep].astype(bool)  # (n, p * (p - 1)), or (n, p * p)
 
 
 def _by_rows(
     score: Callable[[NDArray, NDArray], NDArray[np.float64]],
     weights: ArrayLike,
     skeleton: ArrayLike,
+    diagonal: bool,
 ) -> NDArray[np.float64]:
-    w, s = _off_diagonal(weights, skeleton)
+    w, s = _entries(weights, skeleton, diagonal)
     step = max(1, _CHUNK_ENTRIES // max(1, w.shape[1]))
     parts = [score(w[i : i + step], s[i : i + step]) for i in range(0, len(w), step)]
     return np.concatenate(parts) if parts else np.empty(0)
@@ -130,7 +135,7 @@ def _auprc_rows(w: NDArray, s: NDArray) -> NDArray[np.float64]:
 def _confusion(
     weights: ArrayLike, skeleton: ArrayLike, threshold: float
 ) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    w, s = _off_diagonal(weights, skeleton)
+    w, s = _entries(weights, skeleton)
     said = w > threshold
     counts = (said & s, said & ~s, ~said & s, ~said & ~s)
     tp, fp, fn, tn = (c.sum(axis=1).astype(np.float64) for c in counts)

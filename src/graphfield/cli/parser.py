@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from graphfield import __version__
 from graphfield.cli import commands
+from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
 BAD_INPUT = 2
@@ -43,6 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     _fit_parser(group)
     _graph_parser(group)
     _simulate_parser(group)
+    _reproduce_parser(group)
     return parser
 
 
@@ -103,3 +105,21 @@ def _simulate_parser(group: Any) -> None:
     p.add_argument("--out", type=Path, required=True, metavar="FILE.npz")
     p.add_argument("--force", action="store_true", help="replace an existing file")
     p.set_defaults(run=commands.simulate)
+
+
+def _reproduce_parser(group: Any) -> None:
+    p = group.add_parser("reproduce", help="the paper's tables and figures, ours beside the published values")
+    p.add_argument(
+        "table",
+        metavar="TABLE",
+        help="table1, table3, table4, table5, remark30k, all (these five), figures, or a .toml file",
+    )
+    p.add_argument("--settings", metavar="G1,D1", help="some settings only")
+    p.add_argument("--methods", metavar="dnn-cgm,reggmm", help="some methods only")
+    p.add_argument("--replicates", type=int, default=5, help="data replicates (default 5)")
+    p.add_argument("--seed", type=int, default=0, help="seed of the first replicate; the others follow")
+    p.add_argument("--out", type=Path, default=Path("graphfield-reproduce"), metavar="DIR")
+    p.add_argument("--force", action="store_true", help="run cells again that DIR already has")
+    p.add_argument("--jobs", type=int, help="cells at a time (default: one per CPU core)")
+    p.add_argument("--device", default="auto", help="auto, cpu or cuda, for the neural methods")
+    p.set_defaults(run=reproduce)

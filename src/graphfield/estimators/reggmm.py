@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
+from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import fold_labels, group_labels
@@ -203,3 +203,9 @@ def _sparse_group_solver() -> ModuleType:
             "penalty='sparse-group' needs the package skglm: pip install 'graphfield[baselines]'."
         ) from error
     return sparse_group
+
+
+def covariate_of_feature(encoder: CovariateEncoder) -> NDArray[np.intp]:
+    """Which covariate each column of :func:`features` belongs to, counted from 1; 0 is the one: (m,)."""
+    widths = [1] + [1] * len(encoder.numeric) + [len(c.levels) - 1 for c in encoder.categorical]
+    return np.repeat(np.arange(len(widths)), widths)

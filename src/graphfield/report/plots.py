@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _NAMES_UP_TO = 40  # nodes; beyond that labels on the axes cannot be read
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -39,7 +40,7 @@ def plot_graph(
 
     ``limit`` is the value at full colour; share it between pictures that are to be compared.
     """
-    plt = _pyplot()
+    plt = pyplot()
     if ax is None:
         ax = plt.subplots(figsize=(5, 5), layout="constrained")[1]
     partial = np.asarray(partial)
@@ -59,7 +60,7 @@ def plot_graphs(
     rows: dict[str, NDArray], columns: Sequence[str], names: Sequence[str] | None = None
 ) -> Figure:
     """A grid of heatmaps on one colour scale: one row per entry (label to (m, p, p)), m columns."""
-    plt = _pyplot()
+    plt = pyplot()
     limit = max(float(np.abs(matrices).max()) for matrices in rows.values())
     shape = (len(rows), len(columns))
     figure, axes = plt.subplots(

@@ -10,8 +10,8 @@ Advance = Callable[[int, str], None]
 
 
 @contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Advance]:
-    """Yield ``advance(steps_done, note)``. Draws on stderr, only when that is a terminal."""
+def progress_bar(description: str, total: int, unit: str = "steps") -> Iterator[Advance]:
+    """Yield ``advance(done, note)``. Draws on stderr, only when that is a terminal."""
     if not sys.stderr.isatty():
         yield _silent
         return
@@ -21,7 +21,7 @@ def progress_bar(description: str, total: int) -> Iterator[Advance]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps"),
+        TextColumn(f"{{task.completed}}/{{task.total}} {unit}"),
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
     )

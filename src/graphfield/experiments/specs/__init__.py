@@ -1,46 +1,205 @@
-"""Published values and recipes: one TOML file per table, read here."""
+"""The paper's tables and recipes as TOML files, read and checked here.
+
+A table is a list of rows (method, evaluation, perhaps a threshold) with the published value per
+column where there is one. A column is a setting, or a setting with ``-pseudo`` for the truth without
+edges between married parents.
+"""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from graphfield.exceptions import ParameterError, listing, suggestion
+from graphfield.simulate import SETTINGS
 
 FORMAT_VERSION = 1
+TABLES = ("table1", "table3", "table4", "table5", "remark30k")
+METRICS = ("auroc", "auprc", "f1", "balanced_accuracy")
+EVALUATIONS = ("published", "corrected", "strength", "best")
+_PSEUDO = "-pseudo"
+_TABLE_KEYS = {
+    "format_version",
+    "title",
+    "source",
+    "n_train",
+    "n_test",
+    "columns",
+    "metrics",
+    "rows",
+}
+_ROW_KEYS = {"method", "evaluation", "threshold", *METRICS}
 
 
-@cache
-def load_spec(name: str) -> dict[str, Any]:
-    """The spec called ``name``, for example ``"table1"``."""
-    folder = files(__name__)
-    known = sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
-    if name not in known:
-        raise ParameterError(f"Unknown table {name!r}.{suggestion(name, known)} Known: {listing(known)}.")
-    spec = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
-    if spec.get("format_version") != FORMAT_VERSION:
-        raise ParameterError(f"Spec {name!r} has format version {spec.get('format_version')!r}.")
-    return spec
+@dataclass(frozen=True)
+class Published:
+    """A printed mean, and its standard deviation over replicates where that is printed."""
+
+    mean: float
+    sd: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: how an estimate was made, how it is scored, what the paper printed."""
+
+    method: str
+    evaluation: str
+    threshold: float | None = None
+    published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (metric, column)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    name: str
+    title: str
+    source: str
+    n_train: int
+    n_test: int
+    columns: tuple[str, ...]
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def settings(self) -> list[str]:
+        return list(dict.fromkeys(split_column(column)[0] for column in self.columns))
+
+
+def split_column(column: str) -> tuple[str, str]:
+    """Setting and truth of a column.
+
+    >>> split_column("D1-pseudo"), split_column("G1")
+    (('D1', 'pseudo'), ('G1', 'skeleton'))
+    """
+    if column.endswith(_PSEUDO):
+        return column.removesuffix(_PSEUDO), "pseudo"
+    return column, "skeleton"
+
+
+def load_table(name: str) -> TableSpec:
+    """The table called ``name``, for example ``"table1"``, or a TOML file of the same form."""
+    if name in TABLES:
+        text = (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
+        return _table(name, text)
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise ParameterError(
+            f"Unknown table {name!r}.{suggestion(name, TABLES)} Known: {listing(TABLES)}, or a .toml file."
+        )
+    try:
+        return _table(path.stem, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"Cannot read {path}: {error}.") from error
 
 
 def published(table: str, method: str, setting: str) -> dict[str, float]:
-    """Published values of one cell, for example ``{"auroc": 0.99, "auprc": 0.98, ...}``."""
-    return dict(load_spec(table)["published"][method][setting])
+    """Published values of one method in one column, for example ``{"auroc": 0.99, "auprc": 0.98}``."""
+    values = {
+        metric: value.mean
+        for row in load_table(table).rows
+        if row.method == method
+        for (metric, column), value in row.published.items()
+        if column == setting
+    }
+    if not values:
+        raise ParameterError(f"{table} has no published value of {method!r} in {setting!r}.")
+    return values
 
 
-def paper_recipe(setting: str, n_train: int) -> dict[str, Any]:
-    """Hyper-parameters of ``DNNCGM`` that rebuild the published training of one setting.
+def paper_recipe(setting: str, n_train: int, method: str = "dnn-cgm") -> dict[str, Any]:
+    """Hyper-parameters of ``DNNCGM`` that rebuild the published training in one setting.
+
+    ``method`` is "dnn-cgm", or "reggmm-adam" for the paper's way to fit a linear model.
 
     >>> paper_recipe("G1", 10_000)["max_steps"]
     950
     """
-    recipe = load_spec("table1")["recipe"]
+    recipe = _recipes()[method]
     if setting not in recipe["by_setting"]:
         raise ParameterError(f"No recipe for setting {setting!r}. Known: {listing(recipe['by_setting'])}.")
     params = {**recipe["common"], **recipe["by_setting"][setting]}
     epochs = params.pop("epochs")
-    params["schedule"] = tuple(params["schedule"])
+    params["schedule"] = _tuples(params["schedule"])
+    params["batch_size"] = min(params["batch_size"], n_train)
     params["max_steps"] = epochs * (n_train // params["batch_size"])
     return {**params, "patience": None}
+
+
+@cache
+def _recipes() -> dict[str, Any]:
+    return tomllib.loads((files(__name__) / "recipes.toml").read_text(encoding="utf-8"))
+
+
+def _table(name: str, text: str) -> TableSpec:
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"Spec {name!r} is not valid TOML: {error}.") from error
+    if raw.get("format_version") != FORMAT_VERSION:
+        raise ParameterError(
+            f"Spec {name!r} has format_version {raw.get('format_version')!r}; this version of graphfield "
+            f"reads {FORMAT_VERSION}."
+        )
+    _check_keys(f"Spec {name!r}", raw, _TABLE_KEYS)
+    lacking = [key for key in ("columns", "metrics", "rows") if not raw.get(key)]
+    if lacking:
+        raise ParameterError(f"Spec {name!r} lacks {listing(lacking)}.")
+    columns = tuple(raw["columns"])
+    for column in columns:
+        _check_known(f"Spec {name!r}: unknown setting", split_column(column)[0], SETTINGS)
+    for metric in raw["metrics"]:
+        _check_known(f"Spec {name!r}: unknown metric", metric, METRICS)
+    return TableSpec(
+        name,
+        str(raw.get("title", name)),
+        str(raw.get("source", "")),
+        _count(name, "n_train", raw.get("n_train", 10_000)),
+        _count(name, "n_test", raw.get("n_test", 1_000)),
+        columns,
+        tuple(raw["metrics"]),
+        tuple(_row(name, row, columns) for row in raw["rows"]),
+    )
+
+
+def _row(name: str, raw: dict[str, Any], columns: tuple[str, ...]) -> Row:
+    where = f"Spec {name!r}, row of method {raw.get('method')!r}"
+    _check_keys(where, raw, _ROW_KEYS)
+    if not isinstance(raw.get("method"), str):
+        raise ParameterError(f"{where} must name a method.")
+    _check_known(f"{where}: unknown evaluation", raw.get("evaluation"), EVALUATIONS)
+    values = {}
+    for metric in METRICS:
+        for column, numbers in raw.get(metric, {}).items():
+            _check_known(f"{where}: unknown column", column, columns)
+            if not isinstance(numbers, list) or len(numbers) not in (1, 2):
+                raise ParameterError(f"{where}: {metric}.{column} must be [mean] or [mean, sd].")
+            values[metric, column] = Published(*numbers, *([None] if len(numbers) == 1 else []))
+    return Row(raw["method"], raw["evaluation"], raw.get("threshold"), values)
+
+
+def _check_keys(where: str, raw: dict[str, Any], known: Iterable[str]) -> None:
+    known = sorted(known)
+    for key in raw:
+        _check_known(f"{where}: unknown key", key, known)
+
+
+def _check_known(what: str, name: Any, known: Iterable[str]) -> None:
+    known = list(known)
+    if name not in known:
+        hint = suggestion(name, known) if isinstance(name, str) else ""
+        raise ParameterError(f"{what} {name!r}.{hint} Known: {listing(known, most=len(known))}.")
+
+
+def _count(name: str, key: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ParameterError(f"Spec {name!r}: {key} must be a whole number >= 1, got {value!r}.")
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,99 @@
+"""``graphfield reproduce``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from graphfield.cli.commands import say
+from graphfield.cli.values import names
+from graphfield.exceptions import ParameterError, TrainingError
+
+if TYPE_CHECKING:
+    from graphfield.experiments.runner import Failure
+    from graphfield.experiments.specs import TableSpec
+    from graphfield.experiments.tables import Entry
+
+_LABEL, _COLUMN = 58, 15
+
+
+def reproduce(arguments: argparse.Namespace) -> None:
+    _check(arguments)
+    settings = names(arguments.settings) if arguments.settings is not None else None
+    methods = names(arguments.methods) if arguments.methods is not None else None
+    if arguments.table == "figures":
+        from graphfield.experiments.figures import draw_figures
+
+        if methods is not None:
+            raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
+        for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
+            say(f"Wrote {path}.")
+        return
+    from graphfield.experiments.runner import plan, run_cells
+    from graphfield.experiments.specs import TABLES, load_table
+    from graphfield.experiments.tables import write_cells, write_table
+
+    tables = [load_table(name) for name in (TABLES if arguments.table == "all" else (arguments.table,))]
+    seeds = list(range(arguments.seed, arguments.seed + arguments.replicates))
+    cells = plan(tables, settings, methods, seeds)
+    start = time.perf_counter()
+    failures = run_cells(
+        cells, arguments.out, force=arguments.force, jobs=arguments.jobs or _cores(), device=arguments.device
+    )
+    for table in tables:
+        _print(table, write_table(table, arguments.out, seeds, _command(arguments, table.name)))
+    write_cells(arguments.out)
+    written = ", ".join(f"{arguments.out}/{table.name}.md" for table in tables)
+    say(f"Wrote {written} (and .csv, .html) and cells.csv in {time.perf_counter() - start:.0f} s.")
+    if failures:
+        raise TrainingError(_failed(failures))
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.replicates < 1:
+        raise ParameterError(f"--replicates must be at least 1, got {arguments.replicates}.")
+    if arguments.seed < 0:
+        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.")
+
+
+def _cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _command(arguments: argparse.Namespace, table: str) -> str:
+    """The command that makes this table again, without what does not change its numbers."""
+    parts = [f"graphfield reproduce {table}", f"--replicates {arguments.replicates}"]
+    parts += [f"--settings {arguments.settings}"] if arguments.settings else []
+    parts += [f"--methods {arguments.methods}"] if arguments.methods else []
+    parts += [f"--seed {arguments.seed}"] if arguments.seed else []
+    return " ".join(parts)
+
+
+def _print(table: TableSpec, found: list[Entry]) -> None:
+    from graphfield.experiments.tables import METRIC_TITLES, printed_lines
+
+    say(f"\n{table.title}")
+    for metric in table.metrics:
+        say(f"\n{METRIC_TITLES[metric]:{_LABEL}s}" + "".join(f"{c:>{_COLUMN}s}" for c in table.columns))
+        for line in printed_lines(metric, table, found):
+            label = line.label if line.kind in ("ours", "heading") else f"    {line.label}"
+            say(f"{label[:_LABEL]:{_LABEL}s}" + "".join(f"{c:>{_COLUMN}s}" for c in line.cells).rstrip())
+    say("")
+
+
+def _failed(failures: list[Failure]) -> str:
+    for failure in failures:
+        sys.stderr.write(failure.trace)
+    lines = "; ".join(f"{failure.cell.name}: {failure.reason}" for failure in failures[:5])
+    more = f" and {len(failures) - 5} more" if len(failures) > 5 else ""
+    noun = "cell" if len(failures) == 1 else "cells"
+    return (
+        f"{len(failures)} {noun} failed: {lines}{more}. The others are kept; the same command tries "
+        "these again."
+    )

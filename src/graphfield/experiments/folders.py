@@ -1,0 +1,136 @@
+"""One folder per cell: what was run, its numbers, the scores of every sample, and a mark that it is whole.
+
+OUT/run.json                                         the format of this folder
+OUT/cells/G1/dnn-cgm/n10000-test1000-seed0/spec.json    what decides the result
+                                          report.json   metrics, times, versions, hardware
+                                          samples.parquet   one row per evaluation and test sample
+                                          DONE
+OUT/table1.md, .csv, .html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from graphfield import __version__
+from graphfield.exceptions import OutputError
+from graphfield.experiments.methods import METHODS, Cell
+
+FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
+_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
+
+
+def open_results(out: Path) -> None:
+    """Create ``out`` as a results folder, or check that it is one that this version can go on with."""
+    header = out / "run.json"
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out} is a file. Name a folder.")
+    if header.is_file():
+        _check_header(out, header)
+        return
+    if out.is_dir() and any(out.iterdir()):
+        raise OutputError(f"{out} holds other files and no results of 'reproduce'. Name another folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        header.write_text(json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}) + "\n")
+    except OSError as error:
+        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+
+
+def _check_header(out: Path, header: Path) -> None:
+    try:
+        content = json.loads(header.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{header} is damaged: {error}.") from error
+    found = content.get("format_version") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or found != FORMAT_VERSION:
+        raise OutputError(
+            f"{out} has results of format version {found!r}; this graphfield ({__version__}) writes "
+            f"{FORMAT_VERSION}. Name another folder."
+        )
+
+
+def cell_folder(out: Path, cell: Cell) -> Path:
+    return out / "cells" / cell.name
+
+
+def cell_spec(cell: Cell) -> dict[str, Any]:
+    """What decides a cell's result, as plain JSON values."""
+    parameters = METHODS[cell.method].parameters(cell)
+    return json.loads(json.dumps({**asdict(cell), "parameters": parameters}))
+
+
+def is_done(out: Path, cell: Cell) -> bool:
+    """Whether the cell is whole. Another configuration under its name is an error, not a hit."""
+    folder = cell_folder(out, cell)
+    if not (folder / "DONE").is_file():
+        return False
+    try:
+        stored = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"{folder / 'spec.json'} is damaged: {error}. Add --force to run it again."
+        ) from error
+    if stored != cell_spec(cell):
+        raise OutputError(
+            f"{folder} was run with other parameters. Add --force to replace it, or name another folder."
+        )
+    return True
+
+
+def read_report(out: Path, cell: Cell) -> dict[str, Any]:
+    path = cell_folder(out, cell) / "report.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path} is damaged: {error}. Add --force to run it again.") from error
+
+
+def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
+    """The whole folder or none of it: an interrupted run leaves no DONE."""
+    folder = cell_folder(out, cell)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        (part / "spec.json").write_text(json.dumps(cell_spec(cell), indent=1) + "\n", encoding="utf-8")
+        (part / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        if find_spec("pyarrow") is None:
+            samples.to_csv(part / "samples.csv", index=False)
+        else:
+            samples.to_parquet(part / "samples.parquet", index=False)
+        (part / "DONE").write_text("")
+        part.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Versions and hardware of a run."""
+    return {
+        "graphfield": __version__,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES if find_spec(_module(name))},
+        "device": device,
+        "machine": platform.machine(),
+        "system": sys.platform,
+        "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
+    }
+
+
+def _module(package: str) -> str:
+    return {"scikit-learn": "sklearn"}.get(package, package)

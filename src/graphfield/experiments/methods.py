@@ -1,0 +1,244 @@
+"""The methods of the tables: how each is fitted and which of its scores are kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.nodes import normal_scores
+from graphfield.estimators.base import GraphEstimator
+from graphfield.experiments.evaluation import Evaluation
+from graphfield.experiments.paths import glasso_path, lasso_path, oracle_evaluations
+from graphfield.experiments.specs import paper_recipe
+from graphfield.simulate import Simulation, make_setting
+
+N_WATCH = 1_000  # rows on which training is watched; the test rows come after them
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit of one table: what decides its result, and nothing else."""
+
+    setting: str
+    method: str
+    n_train: int
+    n_test: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.setting}/{self.method}/n{self.n_train}-test{self.n_test}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A simulation cut into the rows to train on, to watch, and to test on."""
+
+    sim: Simulation
+    n_train: int
+
+    @property
+    def train(self) -> slice:
+        return slice(0, self.n_train)
+
+    @property
+    def watch(self) -> slice:
+        return slice(self.n_train, self.n_train + N_WATCH)
+
+    @property
+    def test(self) -> slice:
+        return slice(self.n_train + N_WATCH, None)
+
+    def truths(self) -> dict[str, NDArray[np.bool_]]:
+        """The true graphs of the test rows; without married edges too where that is another graph."""
+        Z = self.sim.Z[self.test]
+        skeleton, pseudo = self.sim.field.skeleton(Z), self.sim.field.pseudo_skeleton(Z)
+        same = np.array_equal(skeleton, pseudo)
+        return {"skeleton": skeleton} if same else {"skeleton": skeleton, "pseudo": pseudo}
+
+
+@dataclass
+class Outcome:
+    evaluations: dict[str, Evaluation]
+    seconds: dict[str, float]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """``parameters(cell)`` is what the run folder records; ``run`` does the work."""
+
+    title: str
+    parameters: Callable[[Cell], dict[str, Any]]
+    run: Callable[[Cell, Data, dict[str, Any], str], Outcome]
+
+
+def simulate(cell: Cell) -> Data:
+    n_samples = cell.n_train + N_WATCH + cell.n_test
+    return Data(make_setting(cell.setting, n_samples, cell.seed), cell.n_train)
+
+
+# -- estimators that answer for themselves -------------------------------------------------------
+
+
+def _both_scores(model: GraphEstimator, Z: Any) -> dict[str, Evaluation]:
+    """``published``: |beta_jk| as it comes, diagonal left in. ``strength``: our symmetric weight."""
+    return {
+        "published": Evaluation(np.abs(model.predict_coef(Z)), diagonal=True),
+        "strength": Evaluation(model.edge_weights(Z)),
+    }
+
+
+def _strength(model: GraphEstimator, Z: Any) -> dict[str, Evaluation]:
+    return {"strength": Evaluation(model.edge_weights(Z))}
+
+
+def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    from graphfield.estimators.dnncgm import DNNCGM
+
+    sim, watch = data.sim, data.watch
+    model = DNNCGM(**parameters, device=device)
+    start = time.perf_counter()
+    # A recipe trains on all rows and only watches others; the default holds out its own.
+    held = {} if parameters.get("patience", 0) is not None else _held(sim, watch)
+    model.fit(sim.X[data.train], sim.Z[data.train], **held)
+    fitted = time.perf_counter()
+    evaluations = _both_scores(model, sim.Z[data.test])
+    return Outcome(
+        evaluations,
+        _seconds(start, fitted),
+        {"steps": model.n_steps_, "device": _hardware(device)},
+    )
+
+
+def _hardware(device: str) -> str:
+    import torch
+
+    from graphfield.training.config import resolve_device
+
+    chosen = resolve_device(device)
+    return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"
+
+
+def _held(sim: Simulation, rows: slice) -> dict[str, Any]:
+    return {"X_val": sim.X[rows], "Z_val": sim.Z[rows]}
+
+
+def _reggmm(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    from graphfield.estimators.reggmm import RegGMM
+
+    return _fitted(RegGMM(**parameters), data, data.sim.X[data.train], _both_scores)
+
+
+def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    from graphfield.estimators.graphical_lasso import GraphicalLasso
+
+    model = GraphicalLasso(**parameters)
+    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
+    return Outcome(outcome.evaluations, outcome.seconds, {"penalty": model.penalty_})
+
+
+def _tree(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    from graphfield.estimators.tree import TreeCGM
+
+    model = TreeCGM(**parameters)
+    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
+    return Outcome(outcome.evaluations, outcome.seconds, {"leaves": model.n_leaves_})
+
+
+def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -> Outcome:
+    Z = data.sim.Z
+    start = time.perf_counter()
+    model.fit(X, Z[data.train])
+    fitted = time.perf_counter()
+    return Outcome(evaluate(model, Z[data.test]), _seconds(start, fitted))
+
+
+# -- penalty paths --------------------------------------------------------------------------------
+
+
+def _path(solve: Callable, *, by_cluster: bool) -> Callable[[Cell, Data, dict[str, Any], str], Outcome]:
+    def run(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+        regime = data.sim.regime
+        X = data.sim.X[data.train]
+        start = time.perf_counter()
+        evaluations, chosen = oracle_evaluations(
+            solve, X, regime[data.train] if by_cluster else None, regime[data.test], data.truths()
+        )
+        outcome = Outcome(evaluations, _seconds(start, time.perf_counter()), {"penalties": chosen})
+        own = _own_choice(cell, data, solve, by_cluster)
+        outcome.evaluations["strength"] = own
+        return outcome
+
+    return run
+
+
+def _own_choice(cell: Cell, data: Data, solve: Callable, by_cluster: bool) -> Evaluation:
+    """The estimator as a user has it, its penalty chosen by cross-validation."""
+    from graphfield.estimators.by_cluster import ByCluster
+    from graphfield.estimators.graphical_lasso import GraphicalLasso
+    from graphfield.estimators.nodewise_lasso import NodewiseLasso
+
+    model: GraphEstimator = GraphicalLasso() if solve is glasso_path else NodewiseLasso()
+    labels = pd.DataFrame({"cluster": [f"cluster {label}" for label in data.sim.regime]})
+    if by_cluster:
+        model = ByCluster(estimator=model, by="cluster")
+    model.fit(data.sim.X[data.train], labels.iloc[data.train])
+    return Evaluation(model.edge_weights(labels.iloc[data.test]))
+
+
+def _cluster_oracle(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    """Graphical lasso inside the true clusters at its best penalty: told twice what nobody knows."""
+    X = normal_scores(data.sim.X[data.train])
+    regime = data.sim.regime
+    start = time.perf_counter()
+    evaluations, chosen = oracle_evaluations(
+        glasso_path, X, regime[data.train], regime[data.test], data.truths()
+    )
+    seconds = _seconds(start, time.perf_counter())
+    return Outcome({"best": evaluations["best"]}, seconds, {"penalties": chosen["best"]})
+
+
+def _seconds(start: float, fitted: float) -> dict[str, float]:
+    return {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+
+
+def _recipe(method: str) -> Callable[[Cell], dict[str, Any]]:
+    def parameters(cell: Cell) -> dict[str, Any]:
+        return {**paper_recipe(cell.setting, cell.n_train, method), "random_state": cell.seed}
+
+    return parameters
+
+
+def _constant(**parameters: Any) -> Callable[[Cell], dict[str, Any]]:
+    return lambda _: dict(parameters)
+
+
+METHODS = {
+    "dnn-cgm": Method("DNN-CGM, the paper's hyper-parameters", _recipe("dnn-cgm"), _neural),
+    "dnn-cgm-code": Method("DNN-CGM, the published configuration", _recipe("dnn-cgm-code"), _neural),
+    "dnn-cgm-default": Method("DNNCGM, our defaults", lambda cell: {"random_state": cell.seed}, _neural),
+    "reggmm-adam": Method("RegGMM by Adam, the paper's recipe", _recipe("reggmm-adam"), _neural),
+    "reggmm": Method("RegGMM, exact least squares", _constant(), _reggmm),
+    "reggmm-sparse-group": Method("RegGMM, sparse-group penalty", _constant(penalty="sparse-group"), _reggmm),
+    "glasso-by-cluster": Method(
+        "glasso within the true clusters", _constant(), _path(glasso_path, by_cluster=True)
+    ),
+    "lasso-by-cluster": Method(
+        "nodewise lasso within the true clusters", _constant(), _path(lasso_path, by_cluster=True)
+    ),
+    "glasso": Method("glasso on all samples", _constant(), _path(glasso_path, by_cluster=False)),
+    "lasso": Method("nodewise lasso on all samples", _constant(), _path(lasso_path, by_cluster=False)),
+    "static": Method("static: graphical lasso without z", _constant(), _static),
+    "tree": Method("tree + graphical lasso", _constant(), _tree),
+    "cluster-oracle": Method("cluster oracle: glasso told the clusters", _constant(), _cluster_oracle),
+}
+# Shown in every table, on normal scores of the ranks: what ignoring z gives, what ten lines of
+# scikit-learn give, and what being told the clusters would give.
+LINES = {"static": "strength", "tree": "strength", "cluster-oracle": "best"}

@@ -1,0 +1,147 @@
+"""Runs the cells of a table in parallel, each once, and goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from graphfield.exceptions import (
+    ExtrapolationWarning,
+    MissingDependencyError,
+    ParameterError,
+    TrainingWarning,
+    listing,
+    suggestion,
+)
+from graphfield.experiments.evaluation import score_samples, summarise
+from graphfield.experiments.folders import environment, is_done, open_results, write_cell
+from graphfield.experiments.methods import LINES, METHODS, Cell, simulate
+from graphfield.experiments.specs import TableSpec
+from graphfield.training.progress import progress_bar
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that did not finish, and why."""
+
+    cell: Cell
+    reason: str
+    trace: str
+
+
+def choose(kind: str, wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
+    """The wanted names, checked against the known ones; all of these when nothing was asked for."""
+    options = list(known)
+    if wanted is None:
+        return options
+    for name in wanted:
+        if name not in options:
+            raise ParameterError(
+                f"Unknown {kind} {name!r}.{suggestion(name, options)} Known here: "
+                f"{listing(options, most=len(options))}."
+            )
+    if not wanted:
+        raise ParameterError(f"No {kind} was named. Known here: {listing(options, most=len(options))}.")
+    return [name for name in options if name in wanted]
+
+
+def plan(
+    tables: Sequence[TableSpec],
+    settings: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    seeds: Sequence[int],
+) -> list[Cell]:
+    """Every fit that the tables need, once each; the comparison lines are among their methods."""
+    of_tables = dict.fromkeys([row.method for table in tables for row in table.rows] + list(LINES))
+    for method in of_tables:
+        choose("method", [method], METHODS)
+    wanted_methods = choose("method", methods, of_tables)
+    wanted_settings = choose("setting", settings, dict.fromkeys(s for t in tables for s in t.settings))
+    cells = [
+        Cell(setting, method, table.n_train, table.n_test, seed)
+        for table in tables
+        for setting in table.settings
+        for method in dict.fromkeys([*(row.method for row in table.rows), *LINES])
+        for seed in seeds
+        if setting in wanted_settings and method in wanted_methods
+    ]
+    return list(dict.fromkeys(cells))
+
+
+def run_cells(cells: Sequence[Cell], out: Path, *, force: bool, jobs: int, device: str) -> list[Failure]:
+    """Run what is not done yet; returns the cells that failed."""
+    open_results(out)
+    todo = [cell for cell in cells if force or not is_done(out, cell)]
+    failures = []
+    with progress_bar("reproducing", len(todo), unit="cells") as advance:
+        for done, (cell, failure) in enumerate(_results(todo, out, jobs, device), start=1):
+            advance(done, cell.name)
+            if failure is not None:
+                failures.append(failure)
+    return failures
+
+
+def _results(todo: list[Cell], out: Path, jobs: int, device: str) -> Iterator[tuple[Cell, Failure | None]]:
+    """In-process with all threads for one job; otherwise one thread per process.
+
+    Several fits with several threads each wait for each other and are many times slower.
+    """
+    if jobs == 1 or len(todo) < 2:
+        yield from (run_cell(cell, out, device) for cell in todo)
+        return
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(n_jobs=min(jobs, len(todo)), return_as="generator_unordered")
+        yield from pool(joblib.delayed(run_cell)(cell, out, device) for cell in todo)
+
+
+def run_cell(cell: Cell, out: Path, device: str) -> tuple[Cell, Failure | None]:
+    """Simulate, fit, predict, score, write. A failure is reported and does not stop the others."""
+    try:
+        _run(cell, out, device)
+    except MissingDependencyError as error:
+        return cell, Failure(cell, str(error), "")
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in one cell, the others must go on
+        return cell, Failure(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+    return cell, None
+
+
+def _run(cell: Cell, out: Path, device: str) -> None:
+    method = METHODS[cell.method]
+    parameters = method.parameters(cell)
+    start = time.perf_counter()
+    data = simulate(cell)
+    simulated = time.perf_counter()
+    with warnings.catch_warnings():
+        # Test covariates a little outside the training range, and recipes that stop mid-way, are
+        # part of the experiment.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        warnings.simplefilter("ignore", TrainingWarning)
+        outcome = method.run(cell, data, parameters, device)
+    before = time.perf_counter()
+    samples = score_samples(outcome.evaluations, data.truths())
+    seconds = {
+        "simulate": simulated - start,
+        **outcome.seconds,
+        "score": time.perf_counter() - before,
+    }
+    report: dict[str, Any] = {
+        "setting": cell.setting,
+        "method": cell.method,
+        "title": method.title,
+        "seed": cell.seed,
+        "n_train": cell.n_train,
+        "n_test": cell.n_test,
+        "parameters": parameters,
+        "metrics": summarise(samples),
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        "details": outcome.details,
+        "environment": environment(str(outcome.details.get("device", "cpu"))),
+    }
+    write_cell(out, cell, report, samples)

@@ -1,0 +1,259 @@
+"""From the cells of a results folder to a table: ours, published, difference, and the lines beside."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from graphfield import __version__
+from graphfield.exceptions import OutputError
+from graphfield.experiments.evaluation import metric_column
+from graphfield.experiments.folders import is_done, read_report
+from graphfield.experiments.methods import LINES, METHODS, Cell
+from graphfield.experiments.specs import Row, TableSpec, split_column
+
+METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
+EVALUATION_TITLES = {
+    "published": "evaluated as published",
+    "corrected": "same path, edges ranked by strength",
+    "strength": "edges ranked by strength",
+    "best": "edges ranked by strength, best penalty",
+}
+ROUNDING = 0.005  # published values have two decimals
+NOTES = """\
+Mean over data replicates, standard deviation in brackets. Published values: {source}. \
+"Evaluated as published" repeats the paper's evaluation: |beta| without symmetrising and with the \
+diagonal left in the ranking; for glasso the diagonal of the precision matrix too; for the nodewise \
+lasso a 0/1 graph; for both the penalty with the highest AUROC against the truth. "Same path, edges \
+ranked by strength" scores the same estimates by |partial correlation| off the diagonal, with the \
+penalty that has the highest AUPRC against the truth. No user can choose a penalty on the truth. The \
+lines at the end are on normal scores of the ranks, off the diagonal; the cluster oracle is told the \
+clusters and the best penalty. `*`: the difference is beyond one published standard deviation (ours \
+where none is published) and beyond rounding."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table."""
+
+    metric: str
+    row: Row
+    column: str
+    mean: float | None
+    sd: float | None
+    replicates: int
+
+    @property
+    def published(self) -> tuple[float | None, float | None]:
+        value = self.row.published.get((self.metric, self.column))
+        return (None, None) if value is None else (value.mean, value.sd)
+
+    @property
+    def difference(self) -> float | None:
+        published = self.published[0]
+        return None if self.mean is None or published is None else self.mean - published
+
+    @property
+    def deviates(self) -> bool:
+        """Beyond one standard deviation (the published one, ours where none is) and beyond rounding."""
+        if self.difference is None:
+            return False
+        sd = self.sd if self.published[1] is None else self.published[1]
+        return abs(self.difference) > (sd or 0) + ROUNDING
+
+
+def with_lines(table: TableSpec) -> list[Row]:
+    """The rows of the spec and, at the end, the lines that stand in every table."""
+    cuts = list(dict.fromkeys(row.threshold for row in table.rows))
+    lines = [Row(method, evaluation, cut) for method, evaluation in LINES.items() for cut in cuts]
+    return [*table.rows, *lines]
+
+
+def entries(table: TableSpec, out: Path, seeds: list[int]) -> list[Entry]:
+    """All numbers of a table from the cells that are done."""
+    reports: dict[Cell, dict] = {}
+    for setting in table.settings:
+        for method in dict.fromkeys(row.method for row in with_lines(table)):
+            for seed in seeds:
+                cell = Cell(setting, method, table.n_train, table.n_test, seed)
+                if is_done(out, cell):
+                    reports[cell] = read_report(out, cell)
+    found = []
+    for metric in table.metrics:
+        for row in with_lines(table):
+            for column in table.columns:
+                setting, truth = split_column(column)
+                values = [
+                    value
+                    for cell, report in reports.items()
+                    if (cell.setting, cell.method) == (setting, row.method)
+                    and (value := _value(report, row, truth, metric)) is not None
+                ]
+                mean = float(np.mean(values)) if values else None
+                sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+                found.append(Entry(metric, row, column, mean, sd, len(values)))
+    return found
+
+
+def _value(report: dict, row: Row, truth: str, metric: str) -> float | None:
+    by_truth = report["metrics"].get(row.evaluation, {})
+    return by_truth.get(truth, {}).get(metric_column(metric, row.threshold))
+
+
+def as_frame(table: TableSpec, found: list[Entry]) -> pd.DataFrame:
+    """Long form, one line per number: the CSV file."""
+    return pd.DataFrame(
+        {
+            "table": table.name,
+            "metric": e.metric,
+            "setting": split_column(e.column)[0],
+            "truth": split_column(e.column)[1],
+            "method": e.row.method,
+            "evaluation": e.row.evaluation,
+            "threshold": e.row.threshold,
+            "n_train": table.n_train,
+            "replicates": e.replicates,
+            "ours": e.mean,
+            "ours_sd": e.sd,
+            "published": e.published[0],
+            "published_sd": e.published[1],
+            "difference": e.difference,
+        }
+        for e in found
+        if e.mean is not None or e.published[0] is not None
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A printed line: label, one text per column, and whether it opens a method or belongs to one."""
+
+    label: str
+    cells: list[str]
+    kind: str  # "ours", "published", "difference" or "heading"
+
+
+def printed_lines(metric: str, table: TableSpec, found: list[Entry]) -> Iterator[Line]:
+    """The lines of one metric; rows of which nothing was run are left out."""
+    of_metric = [e for e in found if e.metric == metric]
+    lines_begun = False
+    for row in with_lines(table):
+        mine = [e for e in of_metric if e.row is row or e.row == row]
+        if all(e.mean is None for e in mine):
+            continue
+        if row.method in LINES and not lines_begun:
+            lines_begun = True
+            yield Line("Lines to compare with", [""] * len(mine), "heading")
+        yield Line(_label(row), [_number(e.mean, e.sd) for e in mine], "ours")
+        if any(e.published[0] is not None for e in mine):
+            yield Line("published", [_number(*e.published, decimals=2) for e in mine], "published")
+            yield Line("difference", [_difference(e) for e in mine], "difference")
+
+
+def _label(row: Row) -> str:
+    cut = "" if row.threshold is None else f", above {row.threshold:g}"
+    return f"{METHODS[row.method].title} ({EVALUATION_TITLES[row.evaluation]}{cut})"
+
+
+def _number(mean: float | None, sd: float | None, decimals: int = 3) -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:.{decimals}f}" + ("" if sd is None else f" ({sd:.3f})")
+
+
+def _difference(entry: Entry) -> str:
+    if entry.difference is None:
+        return "-"
+    return f"{entry.difference:+.3f}" + ("*" if entry.deviates else "")
+
+
+def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
+    parts = [f"# {table.title}", "", f"`{command}`", "", NOTES.format(source=table.source), ""]
+    for metric in table.metrics:
+        parts += [f"## {METRIC_TITLES[metric]}", "", f"| | {' | '.join(table.columns)} |"]
+        parts.append("| --- |" + " --- |" * len(table.columns))
+        for line in printed_lines(metric, table, found):
+            label = {"ours": line.label, "heading": f"**{line.label}**"}.get(line.kind, f"_{line.label}_")
+            parts.append(f"| {label} | {' | '.join(line.cells)} |")
+        parts.append("")
+    return "\n".join([*parts, _footer(found), ""])
+
+
+def as_html(table: TableSpec, found: list[Entry], command: str) -> str:
+    """One self-contained page."""
+    body = [f"<h1>{html.escape(table.title)}</h1>", f"<p><code>{html.escape(command)}</code></p>"]
+    body.append(f"<p>{html.escape(NOTES.format(source=table.source)).replace('`', '')}</p>")
+    for metric in table.metrics:
+        head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in table.columns)
+        body.append(f"<h2>{METRIC_TITLES[metric]}</h2><div class='wide'><table>")
+        body.append(f"<thead><tr><td></td>{head}</tr></thead><tbody>")
+        for line in printed_lines(metric, table, found):
+            cells = "".join(f"<td>{html.escape(c)}</td>" for c in line.cells)
+            body.append(f'<tr class="{line.kind}"><th scope="row">{html.escape(line.label)}</th>{cells}</tr>')
+        body.append("</tbody></table></div>")
+    body.append(f"<p>{html.escape(_footer(found))}</p>")
+    return _PAGE.format(title=html.escape(table.title), body="\n".join(body))
+
+
+def _footer(found: list[Entry]) -> str:
+    counts = sorted({e.replicates for e in found if e.replicates})
+    replicates = (
+        f"{counts[0]}" if len(counts) == 1 else " to ".join(str(c) for c in (counts[:1] + counts[-1:]))
+    )
+    return f"Replicates per number: {replicates or 0}. graphfield {__version__}."
+
+
+def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> list[Entry]:
+    """Write ``OUT/NAME.md``, ``.csv`` and ``.html`` from the cells that are done."""
+    found = entries(table, out, seeds)
+    try:
+        (out / f"{table.name}.md").write_text(as_markdown(table, found, command), encoding="utf-8")
+        (out / f"{table.name}.html").write_text(as_html(table, found, command), encoding="utf-8")
+        as_frame(table, found).to_csv(out / f"{table.name}.csv", index=False, float_format="%.5g")
+    except OSError as error:
+        raise OutputError(f"Cannot write to {out}: {error.strerror}.") from error
+    return found
+
+
+def write_cells(out: Path) -> None:
+    """``OUT/cells.csv``: every cell that is done, with its metrics, times and hardware."""
+    lines = []
+    for done in sorted((out / "cells").glob("*/*/*/DONE")):
+        report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
+        cell = {key: report[key] for key in ("setting", "method", "n_train", "seed")}
+        times = {f"{name}_seconds": value for name, value in report["seconds"].items()}
+        device = report["environment"]["device"]
+        for evaluation, by_truth in report["metrics"].items():
+            for truth, metrics in by_truth.items():
+                key = {"evaluation": evaluation, "truth": truth}
+                lines.append({**cell, **key, **metrics, **times, "device": device})
+    pd.DataFrame(lines).to_csv(out / "cells.csv", index=False, float_format="%.5g")
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem;
+        color: #1b1b1b; background: #fff; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: .25rem .7rem; text-align: right; white-space: nowrap; }}
+th[scope=row] {{ text-align: left; font-weight: normal; white-space: normal; min-width: 18rem; }}
+thead th {{ border-bottom: 2px solid #444; }}
+tr.ours > * {{ border-top: 1px solid #ccc; }}
+tr.ours th {{ font-weight: 600; }}
+tr.published > *, tr.difference > * {{ color: #555; }}
+tr.published th, tr.difference th {{ padding-left: 2rem; }}
+tr.heading th {{ padding-top: 1.2rem; font-style: italic; }}
+code {{ background: #f2f2f2; padding: .1rem .3rem; }}
+</style></head><body>
+{body}
+</body></html>
+"""
