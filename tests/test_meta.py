@@ -35,6 +35,7 @@ def test_every_public_name_exists():
         "import graphfield.simulate",
         "import graphfield.data.roles",
         "import graphfield; graphfield.GraphicalLasso(), graphfield.NodewiseLasso()",
+        "import graphfield; graphfield.ByCluster(); graphfield.TreeCGM()",
         "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],
 )
