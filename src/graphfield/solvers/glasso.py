@@ -13,18 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from graphfield.data.splits import folds
 from graphfield.exceptions import DataError, TrainingError
-from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path
+from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path, too_dense
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
-_TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-8
-_MAX_ITERATIONS = 200
+_TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-10
+_MAX_ITERATIONS = 100
 _ILL_CONDITIONED = (
     "The graphical lasso breaks down: some nodes are too nearly copies, or sums, of others. Drop some of "
     "them, or use a larger penalty."
 )
-# Rounds of the EBIC search, each between the neighbours of the best penalty so far.
-_ROUNDS = 3
+# Rounds of the EBIC search after the first, each between the neighbours of the best penalty so far.
+_ROUNDS = 2
 
 
 def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
@@ -55,9 +55,11 @@ def _precision(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
         )
     except (FloatingPointError, np.linalg.LinAlgError):
         return np.full_like(S, np.nan)
-    # Without a penalty scikit-learn inverts S and reports one pair instead of a list of them.
-    converged = penalty == 0 or abs(costs[-1][1]) < _TOLERANCE
-    return precision if converged and np.isfinite(precision).all() else np.full_like(S, np.nan)
+    if penalty == 0:  # the inverse of S, whether it has one or not
+        good = np.linalg.eigvalsh(S)[0] > len(S) * np.finfo(np.float64).eps
+    else:
+        good = abs(costs[-1][1]) < _TOLERANCE and np.isfinite(precision).all()
+    return precision if good else np.full_like(S, np.nan)
 
 
 def precision_ebic(
@@ -68,7 +70,8 @@ def precision_ebic(
     Foygel and Drton (2010): ``-2 loglik + E log n + 4 E gamma log p`` with E edges. ``gamma = 0`` is
     the BIC; more prefers fewer edges.
     """
-    signs, log_dets = np.linalg.slogdet(precisions)
+    with np.errstate(invalid="ignore"):
+        signs, log_dets = np.linalg.slogdet(precisions)
     twice_likelihood = n_samples * (log_dets - np.einsum("jk,mkj->m", S, precisions))
     score = -twice_likelihood + edge_counts(precisions) * (np.log(n_samples) + 4 * gamma * np.log(len(S)))
     return np.where((signs > 0) & np.isfinite(score), score, np.inf)
@@ -85,21 +88,33 @@ def graphical_lasso_ebic(
 ) -> PenaltyChoice:
     """The precision matrix with the lowest extended BIC.
 
-    ``n_penalties`` are tried from the empty graph down to a tenth of the noise level, then twice as
-    many between the neighbours of the best.
+    ``n_penalties`` are tried from the empty graph down to a tenth of the noise level (or until nodes
+    have as many neighbours as half the rows), then twice as many between the neighbours of the best.
     """
     penalties = search_path(S, n_samples, n_penalties)
-    path, precisions = np.empty((0, 3)), np.empty((0, *S.shape))
+    precisions = _until_dense(S, penalties, n_samples)
+    tried = penalties[: len(precisions)]
     for _ in range(_ROUNDS):
-        new = graphical_lasso_path(S, penalties)
-        scores = precision_ebic(new, S, n_samples, gamma)
-        path = np.vstack([path, np.column_stack([penalties, scores, edge_counts(new)])])
-        precisions = np.concatenate([precisions, new])
-        order = np.argsort(-path[:, 0], kind="stable")
-        path, precisions = path[order], precisions[order]
-        best = int(np.argmin(path[:, 1]))
-        penalties = between_neighbours(path[:, 0], best, n_penalties)
-    return PenaltyChoice(precisions[best], float(path[best, 0]), path)
+        best = int(np.argmin(precision_ebic(precisions, S, n_samples, gamma)))
+        new = between_neighbours(tried, best, n_penalties)
+        tried = np.concatenate([tried, new])
+        order = np.argsort(-tried, kind="stable")
+        precisions = np.concatenate([precisions, graphical_lasso_path(S, new)])[order]
+        tried = tried[order]
+    scores = precision_ebic(precisions, S, n_samples, gamma)
+    best = int(np.argmin(scores))
+    path = np.column_stack([tried, scores, edge_counts(precisions)])
+    return PenaltyChoice(precisions[best], float(tried[best]), path)
+
+
+def _until_dense(S: NDArray, penalties: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """The path at descending penalties, which ends after a graph that is too dense."""
+    found = []
+    for penalty in penalties:
+        found.append(graphical_lasso_path(S, [penalty])[0])
+        if too_dense((np.count_nonzero(found[-1]) / len(S)) - 1, n_samples):
+            break
+    return np.array(found)
 
 
 def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
 from graphfield.data.splits import folds
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, search_path
+from graphfield.solvers.penalties import PenaltyChoice, penalty_path, search_path, too_dense
 
 __all__ = [
     "nodewise_cv_errors",
@@ -25,12 +25,11 @@ __all__ = [
 ]
 
 # Duality gap relative to the variance of a node. scikit-learn's 1e-4 leaves two digits in the
-# coefficients; coordinate descent converges so fast that this costs a tenth more time.
-_TOLERANCE = 1e-12
+# coefficients; this leaves eight and with more rows than nodes costs a tenth more time.
+_TOLERANCE = 1e-10
 _MAX_ITERATIONS = 5_000
-# EBIC compares residual variances, and with more coefficients than half the rows these say nothing:
-# they go to zero, and their logarithm would always prefer the fullest graph.
-_MOST_NEIGHBOURS = 0.5
+# Penalties that are solved before the search looks whether it has gone far enough.
+_BLOCK = 5
 
 
 def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
@@ -51,10 +50,17 @@ def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray
     """
     penalties = np.asarray(penalties, dtype=np.float64)
     descending = np.argsort(-penalties, kind="stable")
+    coef = np.empty((len(penalties), *S.shape))
+    coef[descending] = _solve(S, penalties[descending], np.zeros(S.shape))
+    return coef
+
+
+def _solve(S: NDArray, descending: NDArray, start: NDArray) -> NDArray[np.float64]:
+    """Coefficients at descending penalties, found from ``start`` (p, p) on."""
     p = len(S)
     # scikit-learn divides by the number of rows it is shown: p rows with rows'rows / p = S.
     rows, gram = np.sqrt(p) * _square_root(S), p * S
-    coef = np.zeros((len(penalties), p, p))
+    coef = np.zeros((len(descending), p, p))
     with warnings.catch_warnings():
         # Copies of one node stop short of a tolerance as tight as this one.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -63,15 +69,16 @@ def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray
             _, path, _ = lasso_path(
                 np.asfortranarray(rows[:, others]),
                 np.ascontiguousarray(rows[:, j]),
-                alphas=penalties[descending],
+                alphas=descending,
                 precompute=np.ascontiguousarray(gram[np.ix_(others, others)]),
                 Xy=gram[others, j],
+                coef_init=start[j, others],
                 tol=_TOLERANCE,
                 max_iter=_MAX_ITERATIONS,
                 random_state=0,  # never used, but drawn from NumPy's global generator otherwise
                 check_input=False,  # three quarters of the time otherwise
             )
-            coef[descending[:, None], j, others] = path.T
+            coef[:, j, others] = path.T
     return coef
 
 
@@ -128,26 +135,37 @@ def nodewise_ebic(
     variances = np.maximum(residual_variances(coef, S), np.finfo(np.float64).tiny)
     cost = np.log(n_samples) + 2 * gamma * np.log(max(len(S) - 1, 1))
     score = (n_samples * np.log(variances) + degrees * cost).sum(axis=1)
-    return np.where(degrees.max(axis=1) > _MOST_NEIGHBOURS * n_samples, np.inf, score)
+    # Residual variances go to zero there, and their logarithm would always prefer the fullest graph.
+    return np.where([too_dense(most, n_samples) for most in degrees.max(axis=1)], np.inf, score)
 
 
 def nodewise_lasso_cv(
     X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
 ) -> PenaltyChoice:
     """One penalty for all nodes of centred ``X`` (n, p), by held-out squared error."""
-    S = X.T @ X / len(X)
-    penalties = search_path(S, len(X), n_penalties)
-    errors = nodewise_cv_errors(X, folds(len(X), groups, n_folds), penalties)
-    return _choose(nodewise_lasso_path(S, penalties), penalties, errors)
+    splits = folds(len(X), groups, n_folds)
+    penalties, coef = _search(X.T @ X / len(X), len(X), n_penalties)
+    return _choose(coef, penalties, nodewise_cv_errors(X, splits, penalties))
 
 
 def nodewise_lasso_ebic(
     S: NDArray[np.float64], n_samples: int, n_penalties: int, gamma: float = 0.5
 ) -> PenaltyChoice:
     """One penalty for all nodes, by :func:`nodewise_ebic`."""
-    penalties = search_path(S, n_samples, n_penalties)
-    coef = nodewise_lasso_path(S, penalties)
+    penalties, coef = _search(S, n_samples, n_penalties)
     return _choose(coef, penalties, nodewise_ebic(coef, S, n_samples, gamma))
+
+
+def _search(S: NDArray, n_samples: int, n_penalties: int) -> tuple[NDArray, NDArray]:
+    """The penalties worth a look and their coefficients: down to the noise or to a full graph."""
+    penalties = search_path(S, n_samples, n_penalties)
+    found = np.zeros((0, *S.shape))
+    for stop in range(_BLOCK, len(penalties) + _BLOCK, _BLOCK):
+        start = found[-1] if len(found) else np.zeros(S.shape)
+        found = np.concatenate([found, _solve(S, penalties[len(found) : stop], start)])
+        if too_dense(np.count_nonzero(found[-1]) / len(S), n_samples):
+            break
+    return penalties[: len(found)], found
 
 
 def nodewise_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:

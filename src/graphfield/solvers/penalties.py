@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 # A penalty this many times smaller than the noise of a correlation, 1/sqrt(n), is as good as none.
 _BELOW_NOISE = 0.1
+# With more neighbours than this share of the rows a regression explains everything, held-out rows
+# excepted, and takes very long to solve.
+_MOST_NEIGHBOURS = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,14 @@ def search_path(S: NDArray[np.float64], n_samples: int, n_penalties: int) -> NDA
     """
     top = penalty_path(S, 1)[0]
     return penalty_path(S, n_penalties, ratio=min(0.1, _BELOW_NOISE / np.sqrt(n_samples) / top))
+
+
+def too_dense(n_neighbours: float, n_samples: int) -> bool:
+    """Whether a node has more neighbours than a search with so many rows should consider.
+
+    A search ends where this holds for the average node.
+    """
+    return n_neighbours > _MOST_NEIGHBOURS * n_samples
 
 
 def between_neighbours(penalties: NDArray, best: int, n_penalties: int) -> NDArray[np.float64]:

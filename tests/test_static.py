@@ -1,0 +1,264 @@
+"""The classical estimators of one graph, against independent computations on the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.covariance import graphical_lasso
+from sklearn.linear_model import Lasso
+from sklearn.model_selection import GroupKFold, KFold
+
+import graphfield as gf
+from graphfield.data.splits import folds
+from graphfield.metrics import auprc
+from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
+from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path, penalty_path
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+
+
+def band(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a Gaussian whose precision matrix has 0.4 next to the diagonal, and its graph."""
+    precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    X = np.random.default_rng(seed).multivariate_normal(np.zeros(p), np.linalg.inv(precision), n)
+    return X, (precision != 0) & ~np.eye(p, dtype=bool)
+
+
+def standard(X: np.ndarray) -> np.ndarray:
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def covariate(n: int) -> np.ndarray:
+    return np.linspace(-1, 1, n)[:, None]
+
+
+def raw_lasso(X: np.ndarray, penalty: float) -> np.ndarray:
+    """scikit-learn's Lasso on the rows themselves, node by node."""
+    p = X.shape[1]
+    coef = np.zeros((p, p))
+    for j in range(p):
+        others = np.arange(p) != j
+        model = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000, random_state=0)
+        coef[j, others] = model.fit(X[:, others], X[:, j]).coef_
+    return coef
+
+
+MODELS = [gf.GraphicalLasso, gf.NodewiseLasso]
+
+
+@pytest.mark.parametrize(("n", "p"), [(200, 8), (15, 25)])
+def test_nodewise_path_equals_the_lasso_on_the_rows(n, p):
+    X = standard(band(n, p)[0])
+    S = X.T @ X / n
+    penalties = penalty_path(S, 4, ratio=0.05)
+    path = nodewise_lasso_path(S, penalties)
+    for penalty, coef in zip(penalties, path, strict=True):
+        np.testing.assert_allclose(coef, raw_lasso(X, penalty), atol=1e-6)
+    assert not path[0].any(), "the first penalty is the empty graph"
+    order = [2, 0, 3, 1]
+    np.testing.assert_allclose(nodewise_lasso_path(S, penalties[order]), path[order], atol=1e-7)
+
+
+def test_graphical_path_equals_scikit_learn():
+    X = standard(band(200, 8)[0])
+    S = X.T @ X / len(X)
+    penalties = penalty_path(S, 5, ratio=0.02)
+    path = graphical_lasso_path(S, penalties)
+    state = np.random.get_state()  # noqa: NPY002
+    theirs = [graphical_lasso(S, penalty, tol=1e-9, enet_tol=1e-14, max_iter=500)[1] for penalty in penalties]
+    np.random.set_state(state)  # noqa: NPY002
+    # The gap at which scikit-learn stops changes its sign, so it can be small a step too early.
+    np.testing.assert_allclose(path, theirs, atol=5e-4)
+    counts = edge_counts(path)
+    assert counts[0] == 0
+    assert (np.diff(counts) >= 0).all()
+
+
+def test_a_graphical_lasso_that_breaks_down_is_nan():
+    X = np.random.default_rng(0).normal(size=(5, 30))
+    X[:, 1] = X[:, 0]
+    S = np.corrcoef(X.T)
+    path = graphical_lasso_path(S, [1.0, 1e-9, 0.0])
+    assert np.isfinite(path[0]).all()
+    assert np.isnan(path[1:]).all()
+    assert np.isnan(edge_counts(path)).tolist() == [False, True, True]
+    assert np.isinf(precision_ebic(path, S, 5)).tolist() == [False, True, True]
+    with pytest.raises(gf.TrainingError, match="did not converge at penalty=1e-09"):
+        gf.GraphicalLasso(penalty=1e-9).fit(np.tile(X, (2, 1)), covariate(10))
+
+
+def test_a_graphical_lasso_that_stops_short_is_nan(monkeypatch):
+    S = np.corrcoef(band(60, 8)[0].T)
+    monkeypatch.setattr("graphfield.solvers.glasso._MAX_ITERATIONS", 1)
+    assert np.isnan(graphical_lasso_path(S, [0.05])).all()
+
+
+def test_searches_end_where_regressions_explain_everything():
+    X = standard(np.random.default_rng(0).normal(size=(12, 40)))
+    S = X.T @ X / 12
+    full = nodewise_lasso_path(S, [0.6, 0.001])
+    assert np.isinf(nodewise_ebic(full, S, 12)).tolist() == [False, True]
+    for model, criterion in (
+        (gf.NodewiseLasso, "cv"),
+        (gf.NodewiseLasso, "ebic"),
+        (gf.GraphicalLasso, "ebic"),
+    ):
+        fitted = model(penalty=criterion, n_penalties=20, n_folds=3).fit(X, covariate(12))
+        assert fitted.path_.penalty.min() > 5 * 0.1 / np.sqrt(12)
+        assert fitted.path_.penalty.min() < fitted.penalty_
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(12), 5)])
+def test_cross_validation_by_quadratic_forms_equals_that_on_rows(groups):
+    X = band(60, 6)[0] + 3.0
+    penalties = np.array([0.3, 0.1, 0.02])
+    splitter = KFold(4) if groups is None else GroupKFold(4)
+    expected = np.zeros(3)
+    for train, test in splitter.split(X, groups=groups):
+        mean = X[train].mean(axis=0)
+        for i, penalty in enumerate(penalties):
+            fitted = mean + (X[test] - mean) @ raw_lasso(X[train], penalty).T
+            expected[i] += ((X[test] - fitted) ** 2).sum() / X.size
+    errors = nodewise_cv_errors(X, folds(60, groups, 4), penalties)
+    np.testing.assert_allclose(errors, expected, rtol=1e-8)
+
+
+def test_ebic_equals_its_formula_on_rows():
+    X = standard(band(80, 6)[0])
+    n, p = X.shape
+    S = X.T @ X / n
+    coef = raw_lasso(X, 0.1)
+    rss = ((X - X @ coef.T) ** 2).sum(axis=0)
+    degrees = (coef != 0).sum(axis=1)
+    expected = (n * np.log(rss / n) + degrees * (np.log(n) + 2 * 0.7 * np.log(p - 1))).sum()
+    assert nodewise_ebic(coef[None], S, n, 0.7)[0] == pytest.approx(expected)
+    precision = graphical_lasso_path(S, [0.1])
+    n_edges = np.count_nonzero(np.triu(precision[0], 1))
+    likelihood = n / 2 * (np.log(np.linalg.det(precision[0])) - np.trace(S @ precision[0]))
+    expected = -2 * likelihood + n_edges * np.log(n) + 4 * n_edges * 0.7 * np.log(p)
+    assert precision_ebic(precision, S, n, 0.7)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_larger_gamma_means_fewer_edges(model):
+    X, Z = band(100, 12)[0], covariate(100)
+    counts = []
+    for gamma in (0.0, 0.5, 5.0):
+        fitted = model(penalty="ebic", ebic_gamma=gamma).fit(X, Z)
+        counts.append(fitted.predict_graph(Z[:1], threshold=0.0).sum())
+    assert counts[0] >= counts[1] > counts[2] or counts[0] > counts[1] >= counts[2]
+
+
+@pytest.mark.parametrize("penalty", ["cv", "ebic"])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_band_is_found(model, penalty):
+    (X, truth), Z = band(1000, 15), covariate(1000)
+    fitted = model(penalty=penalty).fit(X, Z)
+    assert auprc(fitted.edge_weights(Z[:1]), truth[None])[0] > 0.98
+    path = fitted.path_
+    assert list(path.columns) == ["penalty", "score", "n_edges"]
+    assert path.penalty.is_monotonic_decreasing
+    assert path.penalty.iloc[0] > fitted.penalty_ > path.penalty[path.penalty > 0].iloc[-1]
+    best = path.score.idxmax() if (model, penalty) == (gf.GraphicalLasso, "cv") else path.score.idxmin()
+    assert path.penalty[best] == fitted.penalty_
+    assert path.n_edges[best] == fitted.predict_graph(Z[:1], threshold=0.0).sum() // 2
+    assert path.n_edges.iloc[0] == 0
+    assert path.n_edges.diff().min() >= -3, "fewer edges with a smaller penalty"
+
+
+def test_and_and_or_graphs_are_those_of_the_raw_lasso():
+    X, Z = band(120, 10)[0] * np.geomspace(0.01, 100, 10), covariate(120)
+    model = gf.NodewiseLasso(penalty=0.12).fit(X, Z)
+    there = raw_lasso(standard(X), 0.12) != 0
+    loose, strict = (model.predict_graph(Z[:1], threshold=0.0, rule=r)[0] for r in ("or", "and"))
+    np.testing.assert_array_equal(loose, there | there.T)
+    np.testing.assert_array_equal(strict, there & there.T)
+    assert (loose & ~strict).any(), "this example tells the two rules apart"
+    assert model.path_.n_edges.tolist() == [strict.sum() // 2]
+    assert model.path_.score.isna().all()
+
+
+def test_nodewise_coefficients_and_residuals_are_in_the_users_units():
+    scale = np.geomspace(0.1, 100, 6)
+    X, Z = band(200, 6)[0] * scale + 5, covariate(200)
+    model = gf.NodewiseLasso(penalty=0.05).fit(X, Z)
+    expected = raw_lasso(standard(X), 0.05) * np.outer(X.std(axis=0), 1 / X.std(axis=0))
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(model.residual_scale_, (X - model.predict(X, Z)).std(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("penalty", ["cv", "ebic", 0.1])
+@pytest.mark.parametrize("model", MODELS)
+def test_permuting_and_scaling_nodes(model, penalty):
+    X, Z = band(150, 8)[0], covariate(150)
+    order = np.random.default_rng(0).permutation(8)
+    plain = model(penalty=penalty).fit(X, Z).edge_weights(Z[:1])[0]
+    changed = model(penalty=penalty).fit((X * 2.0 ** np.arange(8))[:, order], Z).edge_weights(Z[:1])[0]
+    np.testing.assert_allclose(changed, plain[np.ix_(order, order)], atol=5e-3)
+
+
+@pytest.mark.parametrize("penalty", ["cv", "ebic"])
+@pytest.mark.parametrize("model", MODELS)
+def test_more_nodes_than_rows(model, penalty):
+    (X, truth), Z = band(20, 25, seed=1), covariate(20)
+    fitted = model(penalty=penalty).fit(X, Z)
+    assert np.isfinite(fitted.edge_weights(Z[:1])).all()
+    noise = np.random.default_rng(0).normal(size=(20, 25))
+    if penalty == "ebic":
+        edges = model(penalty="ebic").fit(noise, Z).predict_graph(Z[:1], threshold=0.0).sum() // 2
+        assert edges <= 5, "independent nodes have next to no edges"
+    else:
+        assert auprc(fitted.edge_weights(Z[:1]), truth[None])[0] > 3 * truth.mean()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_groups_stay_in_one_fold(model):
+    """With every row twice, folds that split the twins would choose a smaller penalty."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(25, 8)), 2, axis=0)
+    shuffled = rng.permutation(50)
+    X, groups = X[shuffled], (np.arange(50) // 2)[shuffled]
+    Z = covariate(50)
+    apart, together = model().fit(X, Z), model().fit(X, Z, groups=groups)
+    assert together.penalty_ > apart.penalty_
+    with pytest.raises(gf.ParameterError, match="n_folds=26 is more than there are groups \\(25\\)"):
+        model(n_folds=26).fit(X, Z, groups=groups)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_parameters_that_make_no_sense(model):
+    X, Z = band(20, 3)[0], covariate(20)
+    for penalty in (-0.1, 0, True, np.nan, np.inf, None, [0.1], "bic"):
+        with pytest.raises(
+            gf.ParameterError, match="penalty must be one of 'cv', 'ebic' or a number above 0"
+        ):
+            model(penalty=penalty).fit(X, Z)
+    with pytest.raises(gf.ParameterError, match="Did you mean 'ebic'"):
+        model(penalty="ebci").fit(X, Z)
+    with pytest.raises(gf.ParameterError, match="ebic_gamma must be a number in \\[0, inf\\)"):
+        model(ebic_gamma=-1).fit(X, Z)
+    with pytest.raises(gf.ParameterError, match="n_penalties must be a whole number"):
+        model(n_penalties=1.5).fit(X, Z)
+    with pytest.raises(gf.ParameterError, match="n_folds=21 is more than there are rows \\(20\\)"):
+        model(n_folds=21).fit(X, Z)
+
+
+@pytest.mark.parametrize("penalty", ["cv", "ebic", 0.1])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_path_is_saved(model, penalty, tmp_path):
+    X, Z = band(30, 5)[0], covariate(30)
+    fitted = model(penalty=penalty).fit(X, Z)
+    again = gf.load(fitted.save(tmp_path / "model"))
+    assert again.penalty_ == fitted.penalty_
+    pd.testing.assert_frame_equal(again.path_, fitted.path_)
+    np.testing.assert_array_equal(again.predict_coef(Z), fitted.predict_coef(Z))
+
+
+@pytest.mark.parametrize("penalty", ["cv", "ebic", 0.2])
+def test_copies_of_a_node_and_no_correlation_at_all(penalty):
+    X, Z = band(40, 4)[0], covariate(40)
+    copied = gf.NodewiseLasso(penalty=penalty).fit(np.column_stack([X, X[:, 0]]), Z)
+    assert copied.predict_graph(Z[:1], threshold=0.0)[0, 0, 4]
+    apart = np.kron(np.ones((10, 1)), np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]))
+    assert not gf.NodewiseLasso(penalty=penalty).fit(apart, Z).coef_.any()
