@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphfield.experiments.specs import TableSpec
     from graphfield.experiments.tables import Entry
 
-_LABEL, _COLUMN = 58, 15
+_COLUMN = 15
 
 
 def reproduce(arguments: argparse.Namespace) -> None:
@@ -80,10 +80,12 @@ def _print(table: TableSpec, found: list[Entry]) -> None:
 
     say(f"\n{table.title}")
     for metric in table.metrics:
-        say(f"\n{METRIC_TITLES[metric]:{_LABEL}s}" + "".join(f"{c:>{_COLUMN}s}" for c in table.columns))
-        for line in printed_lines(metric, table, found):
-            label = line.label if line.kind in ("ours", "heading") else f"    {line.label}"
-            say(f"{label[:_LABEL]:{_LABEL}s}" + "".join(f"{c:>{_COLUMN}s}" for c in line.cells).rstrip())
+        lines = list(printed_lines(metric, table, found))
+        labels = [x.label if x.kind in ("ours", "heading") else f"    {x.label}" for x in lines]
+        width = max([len(label) for label in labels] + [len(METRIC_TITLES[metric])])
+        say(f"\n{METRIC_TITLES[metric]:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in table.columns))
+        for label, line in zip(labels, lines, strict=True):
+            say((f"{label:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in line.cells)).rstrip())
     say("")
 
 

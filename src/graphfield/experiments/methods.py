@@ -221,23 +221,21 @@ def _constant(**parameters: Any) -> Callable[[Cell], dict[str, Any]]:
 
 
 METHODS = {
-    "dnn-cgm": Method("DNN-CGM, the paper's hyper-parameters", _recipe("dnn-cgm"), _neural),
-    "dnn-cgm-code": Method("DNN-CGM, the published configuration", _recipe("dnn-cgm-code"), _neural),
+    "dnn-cgm": Method("DNN-CGM, the paper's settings", _recipe("dnn-cgm"), _neural),
+    "dnn-cgm-code": Method("DNN-CGM, the published code's settings", _recipe("dnn-cgm-code"), _neural),
     "dnn-cgm-default": Method("DNNCGM, our defaults", lambda cell: {"random_state": cell.seed}, _neural),
-    "reggmm-adam": Method("RegGMM by Adam, the paper's recipe", _recipe("reggmm-adam"), _neural),
+    "reggmm-adam": Method("RegGMM by Adam, as published", _recipe("reggmm-adam"), _neural),
     "reggmm": Method("RegGMM, exact least squares", _constant(), _reggmm),
     "reggmm-sparse-group": Method("RegGMM, sparse-group penalty", _constant(penalty="sparse-group"), _reggmm),
-    "glasso-by-cluster": Method(
-        "glasso within the true clusters", _constant(), _path(glasso_path, by_cluster=True)
-    ),
+    "glasso-by-cluster": Method("glasso by true cluster", _constant(), _path(glasso_path, by_cluster=True)),
     "lasso-by-cluster": Method(
-        "nodewise lasso within the true clusters", _constant(), _path(lasso_path, by_cluster=True)
+        "nodewise lasso by true cluster", _constant(), _path(lasso_path, by_cluster=True)
     ),
     "glasso": Method("glasso on all samples", _constant(), _path(glasso_path, by_cluster=False)),
     "lasso": Method("nodewise lasso on all samples", _constant(), _path(lasso_path, by_cluster=False)),
     "static": Method("static: graphical lasso without z", _constant(), _static),
     "tree": Method("tree + graphical lasso", _constant(), _tree),
-    "cluster-oracle": Method("cluster oracle: glasso told the clusters", _constant(), _cluster_oracle),
+    "cluster-oracle": Method("cluster oracle: glasso, clusters given", _constant(), _cluster_oracle),
 }
 # Shown in every table, on normal scores of the ranks: what ignoring z gives, what ten lines of
 # scikit-learn give, and what being told the clusters would give.

@@ -20,22 +20,24 @@ from graphfield.experiments.specs import Row, TableSpec, split_column
 
 METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
 EVALUATION_TITLES = {
-    "published": "evaluated as published",
-    "corrected": "same path, edges ranked by strength",
-    "strength": "edges ranked by strength",
-    "best": "edges ranked by strength, best penalty",
+    "published": "as published",
+    "corrected": "corrected",
+    "strength": "by strength",
+    "best": "by strength, best penalty",
 }
 ROUNDING = 0.005  # published values have two decimals
-NOTES = """\
-Mean over data replicates, standard deviation in brackets. Published values: {source}. \
-"Evaluated as published" repeats the paper's evaluation: |beta| without symmetrising and with the \
-diagonal left in the ranking; for glasso the diagonal of the precision matrix too; for the nodewise \
-lasso a 0/1 graph; for both the penalty with the highest AUROC against the truth. "Same path, edges \
-ranked by strength" scores the same estimates by |partial correlation| off the diagonal, with the \
-penalty that has the highest AUPRC against the truth. No user can choose a penalty on the truth. The \
-lines at the end are on normal scores of the ranks, off the diagonal; the cluster oracle is told the \
-clusters and the best penalty. `*`: the difference is beyond one published standard deviation (ours \
-where none is published) and beyond rounding."""
+NOTES = (
+    "Mean over data replicates, standard deviation in brackets. Published values: {source}.",
+    '"As published" repeats the paper\'s evaluation: |beta| without symmetrising, the diagonal left in the '
+    "ranking; for glasso the diagonal of the precision matrix is left in too, the nodewise lasso is "
+    "scored as a 0/1 graph, and both are shown at the penalty with the highest AUROC against the truth.",
+    '"Corrected" scores the same path by |partial correlation| off the diagonal, at the penalty with the '
+    "highest AUPRC against the truth. No user can choose a penalty on the truth.",
+    '"By strength" is |partial correlation| off the diagonal, every choice made on the training data.',
+    "The lines at the end are fitted on normal scores of the ranks. The cluster oracle is told the clusters "
+    "and the best penalty of a longer path.",
+    "*: beyond one published standard deviation (ours where none is published) and beyond rounding.",
+)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,8 @@ def _difference(entry: Entry) -> str:
 
 
 def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
-    parts = [f"# {table.title}", "", f"`{command}`", "", NOTES.format(source=table.source), ""]
+    parts = [f"# {table.title}", "", f"`{command}`", ""]
+    parts += [f"- {note.format(source=table.source)}".replace("- *:", "- `*`:") for note in NOTES] + [""]
     for metric in table.metrics:
         parts += [f"## {METRIC_TITLES[metric]}", "", f"| | {' | '.join(table.columns)} |"]
         parts.append("| --- |" + " --- |" * len(table.columns))
@@ -188,7 +191,8 @@ def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
 def as_html(table: TableSpec, found: list[Entry], command: str) -> str:
     """One self-contained page."""
     body = [f"<h1>{html.escape(table.title)}</h1>", f"<p><code>{html.escape(command)}</code></p>"]
-    body.append(f"<p>{html.escape(NOTES.format(source=table.source)).replace('`', '')}</p>")
+    notes = "".join(f"<li>{html.escape(note.format(source=table.source))}</li>" for note in NOTES)
+    body.append(f"<ul>{notes}</ul>")
     for metric in table.metrics:
         head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in table.columns)
         body.append(f"<h2>{METRIC_TITLES[metric]}</h2><div class='wide'><table>")
