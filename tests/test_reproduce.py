@@ -198,6 +198,7 @@ def test_a_run_leaves_whole_folders_and_resumes(spec, tmp_path, capsys):
     samples = pd.read_parquet(folder / "samples.parquet")
     assert len(samples) == 2 * 2 * 20  # two evaluations, two truths
     assert {"fit", "predict", "score", "simulate"} <= set(report["seconds"])
+    assert report["config"] == gf.RegGMM().get_params()
     assert report["environment"]["packages"]["numpy"] == np.__version__
     pseudo = samples.query("evaluation == 'published' and truth == 'pseudo'")
     assert report["metrics"]["published"]["pseudo"]["auprc"] == pytest.approx(pseudo["auprc"].mean())

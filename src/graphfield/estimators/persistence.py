@@ -68,7 +68,7 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
     state, arrays = model._get_state()
     header = {
         "estimator": type(model).__name__,
-        "params": _plain_params(model),
+        "params": plain_params(model),
         "node_names": model.node_names_,
         "nodes_named": model._nodes_named,
         "encoder": model.encoder_.to_state(),
@@ -165,14 +165,14 @@ def _unfitted(header: dict[str, Any]) -> GraphEstimator:
     return kind(**{k: _param(v) for k, v in header["params"].items()})
 
 
-def _plain_params(model: GraphEstimator) -> dict[str, Any]:
+def plain_params(model: GraphEstimator) -> dict[str, Any]:
     """Hyper-parameters as JSON; a random generator cannot be written and becomes None."""
     return {k: _plain_param(v) for k, v in model.get_params(deep=False).items()}
 
 
 def _plain_param(value: Any) -> Any:
     if isinstance(value, GraphEstimator):
-        return {"estimator": type(value).__name__, "params": _plain_params(value)}
+        return {"estimator": type(value).__name__, "params": plain_params(value)}
     return value if _is_plain(value) else None
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from graphfield.data.nodes import normal_scores
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.persistence import plain_params
 from graphfield.experiments.evaluation import Evaluation
-from graphfield.experiments.paths import glasso_path, lasso_path, oracle_evaluations
+from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
 from graphfield.experiments.specs import paper_recipe
 from graphfield.simulate import Simulation, make_setting
 
@@ -65,8 +66,11 @@ class Data:
 
 @dataclass
 class Outcome:
+    """Scores to take, seconds of fit and predict, the full configuration, and what else was learned."""
+
     evaluations: dict[str, Evaluation]
     seconds: dict[str, float]
+    config: dict[str, Any]
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -113,6 +117,7 @@ def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
     return Outcome(
         evaluations,
         _seconds(start, fitted),
+        plain_params(model),
         {"steps": model.n_steps_, "device": _hardware(device)},
     )
 
@@ -141,7 +146,8 @@ def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
 
     model = GraphicalLasso(**parameters)
     outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    return Outcome(outcome.evaluations, outcome.seconds, {"penalty": model.penalty_})
+    outcome.details["penalty"] = model.penalty_
+    return outcome
 
 
 def _tree(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
@@ -149,7 +155,8 @@ def _tree(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Ou
 
     model = TreeCGM(**parameters)
     outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    return Outcome(outcome.evaluations, outcome.seconds, {"leaves": model.n_leaves_})
+    outcome.details["leaves"] = model.n_leaves_
+    return outcome
 
 
 def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -> Outcome:
@@ -157,7 +164,7 @@ def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -
     start = time.perf_counter()
     model.fit(X, Z[data.train])
     fitted = time.perf_counter()
-    return Outcome(evaluate(model, Z[data.test]), _seconds(start, fitted))
+    return Outcome(evaluate(model, Z[data.test]), _seconds(start, fitted), plain_params(model))
 
 
 # -- penalty paths --------------------------------------------------------------------------------
@@ -171,26 +178,26 @@ def _path(solve: Callable, *, by_cluster: bool) -> Callable[[Cell, Data, dict[st
         evaluations, chosen = oracle_evaluations(
             solve, X, regime[data.train] if by_cluster else None, regime[data.test], data.truths()
         )
-        outcome = Outcome(evaluations, _seconds(start, time.perf_counter()), {"penalties": chosen})
-        own = _own_choice(cell, data, solve, by_cluster)
-        outcome.evaluations["strength"] = own
-        return outcome
+        seconds = _seconds(start, time.perf_counter())
+        evaluations["strength"], config = _own_choice(data, solve, by_cluster)
+        return Outcome(evaluations, seconds, {**PATH, **config}, {"penalties": chosen})
 
     return run
 
 
-def _own_choice(cell: Cell, data: Data, solve: Callable, by_cluster: bool) -> Evaluation:
+def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluation, dict[str, Any]]:
     """The estimator as a user has it, its penalty chosen by cross-validation."""
     from graphfield.estimators.by_cluster import ByCluster
     from graphfield.estimators.graphical_lasso import GraphicalLasso
     from graphfield.estimators.nodewise_lasso import NodewiseLasso
 
     model: GraphEstimator = GraphicalLasso() if solve is glasso_path else NodewiseLasso()
+    config = plain_params(model)
     labels = pd.DataFrame({"cluster": [f"cluster {label}" for label in data.sim.regime]})
     if by_cluster:
         model = ByCluster(estimator=model, by="cluster")
     model.fit(data.sim.X[data.train], labels.iloc[data.train])
-    return Evaluation(model.edge_weights(labels.iloc[data.test]))
+    return Evaluation(model.edge_weights(labels.iloc[data.test])), config
 
 
 def _cluster_oracle(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
@@ -202,7 +209,7 @@ def _cluster_oracle(cell: Cell, data: Data, parameters: dict[str, Any], device: 
         glasso_path, X, regime[data.train], regime[data.test], data.truths()
     )
     seconds = _seconds(start, time.perf_counter())
-    return Outcome({"best": evaluations["best"]}, seconds, {"penalties": chosen["best"]})
+    return Outcome({"best": evaluations["best"]}, seconds, PATH, {"penalties": chosen["best"]})
 
 
 def _seconds(start: float, fitted: float) -> dict[str, float]:

@@ -22,6 +22,7 @@ from graphfield.solvers.lasso import nodewise_lasso_path, penalty_path
 # same steps, so that the published path is its first half.
 PUBLISHED_PENALTIES = 10
 PENALTIES, RATIO = 19, 0.01
+PATH = {"path_penalties": PENALTIES, "path_ratio": RATIO, "published_penalties": PUBLISHED_PENALTIES}
 
 
 def glasso_path(S: NDArray, penalties: NDArray) -> tuple[NDArray, NDArray]:

@@ -139,6 +139,7 @@ def _run(cell: Cell, out: Path, device: str) -> None:
         "n_train": cell.n_train,
         "n_test": cell.n_test,
         "parameters": parameters,
+        "config": outcome.config,
         "metrics": summarise(samples),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
         "details": outcome.details,
