@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import graphfield as gf
 from graphfield.experiments.specs import paper_recipe
@@ -75,11 +76,9 @@ def compared(estimator: Any, seed: int, n: int) -> dict[str, float]:
 def clusters(seed: int, n: int) -> dict[str, float]:
     """Graphical lasso inside the true clusters: what being told the clusters is worth."""
     sim = gf.make_setting("G1", n_samples=n + N_TEST, random_state=seed)
-    weights = np.empty(sim.skeleton[n:].shape)
-    for regime in np.unique(sim.regime):
-        rows, wanted = sim.regime[:n] == regime, sim.regime[n:] == regime
-        model = gf.GraphicalLasso().fit(sim.X[:n][rows], sim.Z[:n][rows])
-        weights[wanted] = model.edge_weights(sim.Z[n:][wanted])
+    labels = pd.DataFrame({"cluster": [f"cluster {label}" for label in sim.regime]})
+    model = gf.ByCluster(estimator=gf.GraphicalLasso()).fit(sim.X[:n], labels.iloc[:n])
+    weights = model.edge_weights(labels.iloc[n:])
     truth = sim.skeleton[n:]
     return {"auprc": float(auprc(weights, truth).mean()), "auroc": float(auroc(weights, truth).mean())}
 

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.by_cluster import ByCluster
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.reggmm import RegGMM
+from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import auprc, auroc, f1
@@ -52,6 +55,11 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     say("Fitting the comparison lines.")
     static, static_seconds = _timed(lambda: GraphicalLasso().fit(sim.X[train], sim.Z[train]))
     linear, linear_seconds = _timed(lambda: RegGMM().fit(sim.X[train], sim.Z[train]))
+    tree, tree_seconds = _timed(lambda: TreeCGM(random_state=seed).fit(sim.X[train], sim.Z[train]))
+    clusters = pd.DataFrame({"cluster": [f"cluster {label}" for label in sim.regime]})
+    told, told_seconds = _timed(
+        lambda: ByCluster(estimator=GraphicalLasso()).fit(sim.X[train], clusters.iloc[train])
+    )
     weights = model.edge_weights(sim.Z[test])
     truth = sim.skeleton[test]
     cited = published("table1", "dnn-cgm", SETTING)
@@ -59,7 +67,14 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         _line("DNNCGM (defaults)", weights, truth, seconds, "ours"),
         _line("graphical lasso", static.edge_weights(sim.Z[test]), truth, static_seconds, "no z"),
         _line("RegGMM", linear.edge_weights(sim.Z[test]), truth, linear_seconds, "linear in z"),
-        _cluster_oracle(sim, train, test),
+        _line("tree + graphical lasso", tree.edge_weights(sim.Z[test]), truth, tree_seconds, "TreeCGM"),
+        _line(
+            "graphical lasso by cluster",
+            told.edge_weights(clusters.iloc[test]),
+            truth,
+            told_seconds,
+            "told the clusters",
+        ),
         Line(
             "DNN-CGM, published",
             cited["auroc"],
@@ -104,21 +119,6 @@ def _line(method: str, weights: NDArray, truth: NDArray, seconds: float | None, 
         seconds,
         note,
     )
-
-
-def _cluster_oracle(sim: Simulation, train: slice, test: slice) -> Line:
-    """Graphical lasso inside the true clusters: what being told the clusters is worth."""
-    start = time.perf_counter()
-    weights = np.empty(sim.skeleton[test].shape, dtype=np.float32)
-    for regime in np.unique(sim.regime):
-        rows = sim.regime[train] == regime
-        wanted = sim.regime[test] == regime
-        if not wanted.any():
-            continue
-        model = GraphicalLasso().fit(sim.X[train][rows], sim.Z[train][rows])
-        weights[wanted] = model.edge_weights(sim.Z[test][wanted])
-    seconds = round(time.perf_counter() - start, 2)
-    return _line("graphical lasso by cluster", weights, sim.skeleton[test], seconds, "told the clusters")
 
 
 def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
