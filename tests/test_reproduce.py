@@ -18,7 +18,15 @@ from graphfield.experiments.evaluation import Evaluation, score_samples, summari
 from graphfield.experiments.folders import cell_folder, cell_spec, is_done, read_report
 from graphfield.experiments.methods import LINES, METHODS, Cell, Data, Method, simulate
 from graphfield.experiments.specs import TABLES, Published, Row, load_table, paper_recipe, published
-from graphfield.experiments.tables import Entry, as_frame, as_html, as_markdown, entries, printed_lines
+from graphfield.experiments.tables import (
+    Entry,
+    as_frame,
+    as_html,
+    as_markdown,
+    entries,
+    printed_lines,
+    with_lines,
+)
 
 SMALL = """
 format_version = 1
@@ -98,6 +106,14 @@ def test_recipes_are_valid_parameters(method):
         (('"corrected"', '"correct"'), "unknown evaluation 'correct'. Did you mean 'corrected'"),
         (("D1 = [0.74]", "D2 = [0.74]"), "unknown column 'D2'"),
         (("D1 = [0.74]", "D1 = 0.74"), "auprc.D1 must be [mean] or [mean, sd]"),
+        (("D1 = [0.74]", 'D1 = ["a"]'), "auprc.D1 must be [mean] or [mean, sd]"),
+        (("auprc = { G1 = [0.79, 0.004], D1 = [0.74] }", "auprc = 0.5"), "auprc must be a table of columns"),
+        (('columns = ["G1", "D1", "D1-pseudo"]', 'columns = "G1"'), "columns must be a list of names"),
+        (('"G1", "D1", ', '"G1", 3, '), "columns must be a list of names"),
+        (('"D1-pseudo"', '"G1-pseudo"'), "unknown setting 'G1'"),
+        (('evaluation = "corrected"', 'evaluation = "corrected"\nthreshold = 0.05'), "threshold is for 'f1'"),
+        (('"auroc", "auprc"', '"f1"'), "threshold must be one of '0.01'"),
+        (('evaluation = "published"', 'evaluation = "best"'), "Unknown evaluation of 'reggmm' 'best'"),
         (("columns =", "columns = ]"), "not valid TOML"),
     ],
 )
@@ -121,7 +137,9 @@ def test_a_wrong_spec_is_refused_before_any_work(spec, tmp_path, capsys, change,
         (["table1", "--replicates", "0"], "--replicates must be at least 1"),
         (["table1", "--jobs", "0"], "--jobs must be at least 1"),
         (["table1", "--seed", "-1"], "--seed must not be negative"),
+        (["table1", "--device", "tpu"], "device must be 'auto', 'cpu' or 'cuda'"),
         (["figures", "--settings", "S1"], "Unknown setting 'S1'"),
+        (["figures", "--device", "tpu"], "device must be 'auto', 'cpu' or 'cuda'"),
         (["figures", "--methods", "tree"], "--methods does not apply"),
     ],
 )
@@ -176,6 +194,19 @@ def test_path_evaluations_pick_the_best_penalty_against_the_truth(solve):
         truth = truths["skeleton"][regime[data.test] == label][0]
         roc = [reference.roc_auc_score(truth.ravel(), w.ravel()) for w in as_published[:10]]
         assert chosen["published"][part] == pytest.approx(penalties[int(np.argmax(roc))])
+
+
+def test_the_best_penalty_counts_every_skeleton_of_a_cluster():
+    """In S1 every sample has a graph of its own: the first must not decide for all."""
+    rng = np.random.default_rng(0)
+    path = rng.random((5, 6, 6))
+    skeletons = rng.random((7, 6, 6)) < 0.4
+    mean = [
+        np.mean([reference.average_precision_score(s.ravel(), w.ravel()) for s in skeletons]) for w in path
+    ]
+    assert paths._best(path, paths.auprc, True, skeletons) == int(np.argmax(mean))
+    path[int(np.argmax(mean))] = np.nan  # a penalty that could not be solved is not chosen
+    assert paths._best(path, paths.auprc, True, skeletons) == int(np.argsort(mean)[-2])
 
 
 def test_normal_scores_do_not_see_increasing_transforms():
@@ -255,7 +286,7 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(spec, tmp_path, capsy
             raise FloatingPointError("no luck")
         return METHODS["reggmm"].run(cell, data, {}, device)
 
-    monkeypatch.setitem(METHODS, "static", Method("static", lambda _: {}, fail))
+    monkeypatch.setitem(METHODS, "static", Method("static", ("strength",), lambda _: {}, fail))
     out = tmp_path / "out"
     assert reproduce(spec, out, "--methods", "static,reggmm") == 1
     error = capsys.readouterr().err
@@ -314,6 +345,7 @@ def test_every_method_runs_and_scores_above_chance(method, monkeypatch):
     scores = summarise(score_samples(outcome.evaluations, data.truths()))
     shown = {row.evaluation for name in TABLES for row in load_table(name).rows if row.method == method}
     assert shown | ({LINES[method]} if method in LINES else set()) <= set(scores)
+    assert set(METHODS[method].evaluations) == set(scores)
     assert all(by_truth["skeleton"]["auroc"] > 0.55 for by_truth in scores.values())
 
 
@@ -324,7 +356,7 @@ def _short_recipe(setting, n_train, method):
 
 def test_the_pseudo_truth_is_kept_only_where_it_differs():
     for setting, names in (("G1", ["skeleton"]), ("D1", ["skeleton", "pseudo"])):
-        sim = gf.make_setting(setting, 1_300, random_state=0)
+        sim = gf.make_setting(setting, 1_101, random_state=0)  # one test row, whatever its cluster
         assert list(Data(sim, 100).truths()) == names
 
 
@@ -355,6 +387,64 @@ def test_entries_average_over_replicates(tmp_path, monkeypatch):
     page = as_html(table, found, "graphfield reproduce table4")
     assert page.count("0.820 (0.028)") == 2
     assert "http" not in page
+
+
+def test_a_row_that_is_also_a_line_stands_once(spec, tmp_path):
+    spec.write_text(SMALL.replace('"glasso-by-cluster"', '"static"').replace('"corrected"', '"strength"'))
+    table = load_table(str(spec))
+    found = [
+        Entry("auprc", row, column, 0.5, None, 1) for row in with_lines(table) for column in table.columns
+    ]
+    lines = list(printed_lines("auprc", table, found))
+    assert [line.label for line in lines if line.label.startswith("static")] == [
+        "static: graphical lasso without z (by strength)"
+    ]
+    assert all(len(line.cells) == 3 for line in lines)
+    assert [line.kind for line in lines][:4] == ["ours", "published", "difference", "heading"]
+
+
+def test_a_damaged_cell_does_not_block_the_others(spec, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert reproduce(spec, out, "--methods", "reggmm,static", "--settings", "G1") == 0
+    (cell_folder(out, Cell("G1", "static", 300, 20, 0)) / "report.json").write_text("{")
+    assert reproduce(spec, out, "--methods", "reggmm", "--settings", "G1") == 0
+    said = capsys.readouterr()
+    assert "leaves out G1/static" in said.err
+    assert "RegGMM, exact least squares" in said.out
+
+
+def test_only_columns_with_numbers_are_shown(spec, tmp_path, capsys):
+    assert reproduce(spec, tmp_path / "out", "--methods", "reggmm", "--settings", "G1") == 0
+    assert "D1" not in capsys.readouterr().out
+    assert "| | G1 |" in (tmp_path / "out" / "small.md").read_text()
+
+
+def test_the_command_in_a_table_can_be_pasted(spec, tmp_path):
+    odd = spec.rename(tmp_path / "my spec.toml")
+    assert reproduce(odd, tmp_path / "out", "--methods", "reggmm", "--settings", "G1") == 0
+    command = f"graphfield reproduce '{odd}' --replicates 1 --settings G1 --methods reggmm"
+    assert command in (tmp_path / "out" / "my spec.md").read_text()
+
+
+def test_a_spec_must_not_take_the_name_of_a_table(spec, tmp_path, capsys):
+    assert reproduce(spec.rename(tmp_path / "table1.toml"), tmp_path / "out") == 2
+    assert "would take the name of a table of ours" in capsys.readouterr().err
+
+
+def test_a_killed_worker_is_a_failure_of_its_cells(spec, tmp_path, monkeypatch):
+    class Broken:
+        def __init__(self, **_):
+            pass
+
+        def __call__(self, _):
+            raise runner.TerminatedWorkerError("killed")
+            yield
+
+    monkeypatch.setattr(runner.joblib, "Parallel", Broken)
+    cells = runner.plan([load_table(str(spec))], ["G1"], ["reggmm", "static"], [0])
+    failures = runner.run_cells(cells, tmp_path / "out", force=False, jobs=2, device="cpu")
+    assert [failure.cell for failure in failures] == cells
+    assert "try fewer --jobs" in failures[0].reason
 
 
 def test_a_deviation_is_beyond_one_standard_deviation_and_rounding():

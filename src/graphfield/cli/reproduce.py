@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphfield.cli.commands import say
@@ -26,9 +30,11 @@ def reproduce(arguments: argparse.Namespace) -> None:
     methods = names(arguments.methods) if arguments.methods is not None else None
     if arguments.table == "figures":
         from graphfield.experiments.figures import draw_figures
+        from graphfield.training.config import resolve_device
 
         if methods is not None:
             raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
+        resolve_device(arguments.device)
         for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
             say(f"Wrote {path}.")
         return
@@ -40,16 +46,31 @@ def reproduce(arguments: argparse.Namespace) -> None:
     seeds = list(range(arguments.seed, arguments.seed + arguments.replicates))
     cells = plan(tables, settings, methods, seeds)
     start = time.perf_counter()
-    failures = run_cells(
-        cells, arguments.out, force=arguments.force, jobs=arguments.jobs or _cores(), device=arguments.device
-    )
+    with _polite_end():
+        failures = run_cells(
+            cells,
+            arguments.out,
+            force=arguments.force,
+            jobs=arguments.jobs or _cores(),
+            device=arguments.device,
+        )
     for table in tables:
-        _print(table, write_table(table, arguments.out, seeds, _command(arguments, table.name)))
+        _print(table, write_table(table, arguments.out, seeds, _command(arguments, table)))
     write_cells(arguments.out)
     written = ", ".join(f"{arguments.out}/{table.name}.md" for table in tables)
     say(f"Wrote {written} (and .csv, .html) and cells.csv in {time.perf_counter() - start:.0f} s.")
     if failures:
         raise TrainingError(_failed(failures))
+
+
+@contextmanager
+def _polite_end() -> Iterator[None]:
+    """``kill`` ends a run like Ctrl-C does: the worker processes go too."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -66,24 +87,26 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _command(arguments: argparse.Namespace, table: str) -> str:
+def _command(arguments: argparse.Namespace, table: TableSpec) -> str:
     """The command that makes this table again, without what does not change its numbers."""
-    parts = [f"graphfield reproduce {table}", f"--replicates {arguments.replicates}"]
-    parts += [f"--settings {arguments.settings}"] if arguments.settings else []
-    parts += [f"--methods {arguments.methods}"] if arguments.methods else []
-    parts += [f"--seed {arguments.seed}"] if arguments.seed else []
-    return " ".join(parts)
+    name = table.name if arguments.table == "all" else arguments.table
+    parts = ["graphfield", "reproduce", name, "--replicates", str(arguments.replicates)]
+    parts += ["--settings", arguments.settings] if arguments.settings else []
+    parts += ["--methods", arguments.methods] if arguments.methods else []
+    parts += ["--seed", str(arguments.seed)] if arguments.seed else []
+    return shlex.join(parts)
 
 
 def _print(table: TableSpec, found: list[Entry]) -> None:
-    from graphfield.experiments.tables import METRIC_TITLES, printed_lines
+    from graphfield.experiments.tables import METRIC_TITLES, printed_lines, shown_columns
 
     say(f"\n{table.title}")
     for metric in table.metrics:
         lines = list(printed_lines(metric, table, found))
         labels = [x.label if x.kind in ("ours", "heading") else f"    {x.label}" for x in lines]
         width = max([len(label) for label in labels] + [len(METRIC_TITLES[metric])])
-        say(f"\n{METRIC_TITLES[metric]:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in table.columns))
+        columns = shown_columns(table, found)
+        say(f"\n{METRIC_TITLES[metric]:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in columns))
         for label, line in zip(labels, lines, strict=True):
             say((f"{label:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in line.cells)).rstrip())
     say("")

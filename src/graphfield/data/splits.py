@@ -31,8 +31,8 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(
-            "groups has one label only, so no group can be held out. Pass your own X_val and "
-            "Z_val, set validation_fraction=0, or leave groups out."
+            "groups has one label only, so no group can be held out. Give each subject its own label, "
+            "or leave groups out."
         )
     return codes
 

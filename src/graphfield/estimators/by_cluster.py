@@ -30,9 +30,9 @@ class ByCluster(PartitionedGraph):
     Parameters
     ----------
     estimator : estimator of graphfield, optional
-        Cloned and fitted once per cluster; by default :class:`GraphicalLasso`. Its parameters can be
-        set as ``estimator__NAME``. It is given the covariates other than ``by``; one that ignores
-        covariates, such as the default, is given none and works without any.
+        Cloned and fitted once per cluster; by default :class:`GraphicalLasso`. The parameters of one
+        that is given can be set as ``estimator__NAME``. It sees the covariates other than ``by``; one
+        that ignores covariates, such as the default, is given none and works without any.
     by : str, optional
         Name of the covariate that holds the clusters (``"z1"``, ``"z2"``, ... where Z has no names). May
         be a column of whole numbers such as 0, 1, 2. By default the only categorical covariate.

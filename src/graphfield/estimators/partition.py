@@ -14,7 +14,7 @@ from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
-from graphfield.exceptions import DataError
+from graphfield.exceptions import GraphfieldError
 
 
 class PartitionedGraph(GraphEstimator):
@@ -51,8 +51,8 @@ class PartitionedGraph(GraphEstimator):
             Z = inner.iloc[rows].reset_index(drop=True)
             try:
                 model.fit(X, Z, groups=None if groups is None else groups[rows])
-            except DataError as error:
-                raise DataError(f"In {name} ({len(rows)} rows): {error}") from error
+            except GraphfieldError as error:
+                raise type(error)(f"In {name} ({len(rows)} rows): {error}") from error
         self._parts = list(models)
 
     def _finish(self, inputs: Inputs, seed: int) -> None:

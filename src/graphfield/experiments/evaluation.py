@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.experiments.specs import THRESHOLDS
 from graphfield.metrics import auprc, auroc, balanced_accuracy, f1
-
-# Cuts at which the paper reports F1 and balanced accuracy.
-THRESHOLDS = (0.01, 0.025, 0.05, 0.075, 0.1)
 
 
 @dataclass(frozen=True)
@@ -61,5 +59,6 @@ def summarise(samples: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
     summary: dict[str, dict[str, dict[str, float]]] = {}
     for (evaluation, truth), part in samples.groupby(["evaluation", "truth"], sort=False):
         means = part.drop(columns=["evaluation", "truth", "sample"]).mean()
-        summary.setdefault(str(evaluation), {})[str(truth)] = {str(k): float(v) for k, v in means.items()}
+        found = {str(k): float(v) for k, v in means.dropna().items()}
+        summary.setdefault(str(evaluation), {})[str(truth)] = found
     return summary

@@ -71,7 +71,7 @@ def setting_figure(sim: Simulation, n_train: int, seed: int, device: str) -> Any
         plot_graph(estimate[i], limit=limit, ax=axes[2, i])
     axes[0, 0].set_ylabel("what is mixed (0/1)", fontsize=11)
     axes[1, 0].set_ylabel(f"true {kind}", fontsize=11)
-    axes[2, 0].set_ylabel(f"estimated, above {cut:.2f}", fontsize=11)
+    axes[2, 0].set_ylabel(f"estimated, above {cut:.3f}", fontsize=11)
     figure.suptitle(f"Setting {sim.setting}: {n_train:,} training samples, DNNCGM with its defaults")
     figure.colorbar(axes[2, 0].images[0], ax=axes[1:, :], shrink=0.6, label="partial correlation")
     return figure

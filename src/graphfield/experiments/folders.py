@@ -101,8 +101,11 @@ def read_report(out: Path, cell: Cell) -> dict[str, Any]:
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
     """The whole folder or none of it: an interrupted run leaves no DONE."""
     folder = cell_folder(out, cell)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise OutputError(f"Cannot write {folder}: {error.strerror}.") from error
     try:
         (part / "spec.json").write_text(json.dumps(cell_spec(cell), indent=1) + "\n", encoding="utf-8")
         (part / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -115,6 +118,8 @@ def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFr
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(part, folder)
+    except OSError as error:
+        raise OutputError(f"Cannot write {folder}: {error.strerror}.") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -128,7 +133,7 @@ def environment(device: str) -> dict[str, Any]:
         "device": device,
         "machine": platform.machine(),
         "system": sys.platform,
-        "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS") or os.cpu_count(),
     }
 
 

@@ -56,8 +56,7 @@ def oracle_evaluations(
       penalty with the highest AUPRC.
     * ``best``: the same with the longer path.
 
-    Samples of one regime share their skeleton, so each is scored once. Also returns the penalties
-    chosen against the true skeleton, one per part.
+    Also returns the penalties chosen against the true skeleton, one per part.
     """
     scored = {"published": (auroc, PUBLISHED_PENALTIES), "corrected": (auprc, PUBLISHED_PENALTIES)}
     scored["best"] = (auprc, PENALTIES)
@@ -71,7 +70,7 @@ def oracle_evaluations(
         for name, (metric, length) in scored.items():
             path = published if name == "published" else strength
             for truth, skeleton in truths.items():
-                best = _best(path[:length], metric, name == "published", skeleton, test_regime, wanted)
+                best = _best(path[:length], metric, name == "published", skeleton[wanted])
                 weights[name][truth][wanted] = path[best]
                 if truth == "skeleton":
                     chosen[name].append(float(penalties[best]))
@@ -90,16 +89,17 @@ def _parts(
     return parts
 
 
-def _best(
-    path: NDArray, metric: Callable, diagonal: bool, skeleton: NDArray, regime: NDArray, wanted: NDArray
-) -> int:
-    """Index of the penalty with the highest mean of ``metric`` over the wanted test samples."""
-    total = np.zeros(len(path))
-    for label in np.unique(regime[wanted]):
-        rows = np.flatnonzero(wanted & (regime == label))
-        truth = np.broadcast_to(skeleton[rows[0]], path.shape)
-        solved = np.isfinite(path).all(axis=(1, 2))
-        scores = np.full(len(path), -np.inf)
-        scores[solved] = metric(path[solved], truth[solved], diagonal=diagonal)
-        total += len(rows) * scores
+def _best(path: NDArray, metric: Callable, diagonal: bool, skeletons: NDArray) -> int:
+    """Index of the penalty with the highest mean of ``metric`` over the test samples.
+
+    Samples of one cluster mostly share their skeleton, so each distinct one is scored once.
+    """
+    flat = skeletons.reshape(len(skeletons), -1)
+    distinct, counts = np.unique(flat, axis=0, return_counts=True)
+    solved = np.isfinite(path).all(axis=(1, 2))
+    total = np.where(solved, 0.0, -np.inf)
+    for truth, count in zip(distinct.reshape(-1, *path.shape[1:]), counts, strict=True):
+        total[solved] += count * metric(
+            path[solved], np.broadcast_to(truth, path[solved].shape), diagonal=diagonal
+        )
     return int(total.argmax())

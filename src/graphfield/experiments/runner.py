@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from graphfield.exceptions import (
     ExtrapolationWarning,
-    MissingDependencyError,
+    GraphfieldError,
     ParameterError,
     TrainingWarning,
     listing,
@@ -24,6 +25,7 @@ from graphfield.experiments.evaluation import score_samples, summarise
 from graphfield.experiments.folders import environment, is_done, open_results, write_cell
 from graphfield.experiments.methods import LINES, METHODS, Cell, simulate
 from graphfield.experiments.specs import TableSpec
+from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
 
@@ -59,9 +61,11 @@ def plan(
     seeds: Sequence[int],
 ) -> list[Cell]:
     """Every fit that the tables need, once each; the comparison lines are among their methods."""
-    of_tables = dict.fromkeys([row.method for table in tables for row in table.rows] + list(LINES))
-    for method in of_tables:
-        choose("method", [method], METHODS)
+    rows = [row for table in tables for row in table.rows]
+    for row in rows:
+        choose("method", [row.method], METHODS)
+        choose(f"evaluation of {row.method!r}", [row.evaluation], METHODS[row.method].evaluations)
+    of_tables = dict.fromkeys([row.method for row in rows] + list(LINES))
     wanted_methods = choose("method", methods, of_tables)
     wanted_settings = choose("setting", settings, dict.fromkeys(s for t in tables for s in t.settings))
     cells = [
@@ -72,11 +76,14 @@ def plan(
         for seed in seeds
         if setting in wanted_settings and method in wanted_methods
     ]
+    for cell in cells:
+        METHODS[cell.method].parameters(cell)  # a setting without a recipe is heard of before any work
     return list(dict.fromkeys(cells))
 
 
 def run_cells(cells: Sequence[Cell], out: Path, *, force: bool, jobs: int, device: str) -> list[Failure]:
     """Run what is not done yet; returns the cells that failed."""
+    resolve_device(device)
     open_results(out)
     todo = [cell for cell in cells if force or not is_done(out, cell)]
     failures = []
@@ -96,16 +103,23 @@ def _results(todo: list[Cell], out: Path, jobs: int, device: str) -> Iterator[tu
     if jobs == 1 or len(todo) < 2:
         yield from (run_cell(cell, out, device) for cell in todo)
         return
+    left = set(todo)
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         pool = joblib.Parallel(n_jobs=min(jobs, len(todo)), return_as="generator_unordered")
-        yield from pool(joblib.delayed(run_cell)(cell, out, device) for cell in todo)
+        try:
+            for cell, failure in pool(joblib.delayed(run_cell)(cell, out, device) for cell in todo):
+                left.discard(cell)
+                yield cell, failure
+        except TerminatedWorkerError:
+            reason = "a worker process was killed, perhaps for want of memory; try fewer --jobs"
+            yield from ((cell, Failure(cell, reason, "")) for cell in todo if cell in left)
 
 
 def run_cell(cell: Cell, out: Path, device: str) -> tuple[Cell, Failure | None]:
     """Simulate, fit, predict, score, write. A failure is reported and does not stop the others."""
     try:
         _run(cell, out, device)
-    except MissingDependencyError as error:
+    except GraphfieldError as error:
         return cell, Failure(cell, str(error), "")
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in one cell, the others must go on
         return cell, Failure(cell, f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from graphfield import __version__
-from graphfield.exceptions import OutputError
+from graphfield.exceptions import DataWarning, OutputError
 from graphfield.experiments.evaluation import metric_column
 from graphfield.experiments.folders import is_done, read_report
 from graphfield.experiments.methods import LINES, METHODS, Cell
@@ -36,6 +37,7 @@ NOTES = (
     '"By strength" is |partial correlation| off the diagonal, every choice made on the training data.',
     "The lines at the end are fitted on normal scores of the ranks. The cluster oracle is told the clusters "
     "and the best penalty of a longer path.",
+    "The table shows every cell of its folder, also those of earlier commands.",
     "*: beyond one published standard deviation (ours where none is published) and beyond rounding.",
 )
 
@@ -74,7 +76,13 @@ def with_lines(table: TableSpec) -> list[Row]:
     """The rows of the spec and, at the end, the lines that stand in every table."""
     cuts = list(dict.fromkeys(row.threshold for row in table.rows))
     lines = [Row(method, evaluation, cut) for method, evaluation in LINES.items() for cut in cuts]
-    return [*table.rows, *lines]
+    own = [row for row in table.rows if (row.method, row.evaluation) not in LINES.items()]
+    cited = [row for row in table.rows if row not in own and row.published]
+    return [*own, *(next((row for row in cited if _same(row, line)), line) for line in lines)]
+
+
+def _same(row: Row, other: Row) -> bool:
+    return (row.method, row.evaluation, row.threshold) == (other.method, other.evaluation, other.threshold)
 
 
 def entries(table: TableSpec, out: Path, seeds: list[int]) -> list[Entry]:
@@ -84,8 +92,11 @@ def entries(table: TableSpec, out: Path, seeds: list[int]) -> list[Entry]:
         for method in dict.fromkeys(row.method for row in with_lines(table)):
             for seed in seeds:
                 cell = Cell(setting, method, table.n_train, table.n_test, seed)
-                if is_done(out, cell):
-                    reports[cell] = read_report(out, cell)
+                try:
+                    if is_done(out, cell):
+                        reports[cell] = read_report(out, cell)
+                except OutputError as error:  # of a cell that was not asked for now
+                    warnings.warn(f"{table.name} leaves out {cell.name}: {error}", DataWarning, stacklevel=2)
     found = []
     for metric in table.metrics:
         for row in with_lines(table):
@@ -128,7 +139,7 @@ def as_frame(table: TableSpec, found: list[Entry]) -> pd.DataFrame:
             "difference": e.difference,
         }
         for e in found
-        if e.mean is not None or e.published[0] is not None
+        if e.mean is not None
     )
 
 
@@ -141,12 +152,19 @@ class Line:
     kind: str  # "ours", "published", "difference" or "heading"
 
 
+def shown_columns(table: TableSpec, found: list[Entry]) -> list[str]:
+    """The columns that have a number."""
+    filled = {e.column for e in found if e.mean is not None}
+    return [column for column in table.columns if column in filled]
+
+
 def printed_lines(metric: str, table: TableSpec, found: list[Entry]) -> Iterator[Line]:
     """The lines of one metric; rows of which nothing was run are left out."""
-    of_metric = [e for e in found if e.metric == metric]
+    shown = shown_columns(table, found)
+    of_metric = [e for e in found if e.metric == metric and e.column in shown]
     lines_begun = False
     for row in with_lines(table):
-        mine = [e for e in of_metric if e.row is row or e.row == row]
+        mine = [e for e in of_metric if _same(e.row, row)]
         if all(e.mean is None for e in mine):
             continue
         if row.method in LINES and not lines_begun:
@@ -176,11 +194,12 @@ def _difference(entry: Entry) -> str:
 
 
 def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
+    columns = shown_columns(table, found)
     parts = [f"# {table.title}", "", f"`{command}`", ""]
     parts += [f"- {note.format(source=table.source)}".replace("- *:", "- `*`:") for note in NOTES] + [""]
     for metric in table.metrics:
-        parts += [f"## {METRIC_TITLES[metric]}", "", f"| | {' | '.join(table.columns)} |"]
-        parts.append("| --- |" + " --- |" * len(table.columns))
+        parts += [f"## {METRIC_TITLES[metric]}", "", f"| | {' | '.join(columns)} |"]
+        parts.append("| --- |" + " --- |" * len(columns))
         for line in printed_lines(metric, table, found):
             label = {"ours": line.label, "heading": f"**{line.label}**"}.get(line.kind, f"_{line.label}_")
             parts.append(f"| {label} | {' | '.join(line.cells)} |")
@@ -194,7 +213,8 @@ def as_html(table: TableSpec, found: list[Entry], command: str) -> str:
     notes = "".join(f"<li>{html.escape(note.format(source=table.source))}</li>" for note in NOTES)
     body.append(f"<ul>{notes}</ul>")
     for metric in table.metrics:
-        head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in table.columns)
+        columns = shown_columns(table, found)
+        head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
         body.append(f"<h2>{METRIC_TITLES[metric]}</h2><div class='wide'><table>")
         body.append(f"<thead><tr><td></td>{head}</tr></thead><tbody>")
         for line in printed_lines(metric, table, found):
@@ -228,8 +248,11 @@ def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> 
 def write_cells(out: Path) -> None:
     """``OUT/cells.csv``: every cell that is done, with its metrics, times and hardware."""
     lines = []
-    for done in sorted((out / "cells").glob("*/*/*/DONE")):
-        report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
+    for done in sorted((out / "cells").glob("*/*/[!.]*/DONE")):
+        try:
+            report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue  # the table has said so
         cell = {key: report[key] for key in ("setting", "method", "n_train", "seed")}
         times = {f"{name}_seconds": value for name, value in report["seconds"].items()}
         device = report["environment"]["device"]

@@ -22,6 +22,12 @@ FORMAT_VERSION = 1
 TABLES = ("table1", "table3", "table4", "table5", "remark30k")
 METRICS = ("auroc", "auprc", "f1", "balanced_accuracy")
 EVALUATIONS = ("published", "corrected", "strength", "best")
+# Cuts at which the paper reports F1 and balanced accuracy.
+THRESHOLDS = (0.01, 0.025, 0.05, 0.075, 0.1)
+_CUT_METRICS = ("f1", "balanced_accuracy")  # the others rank all edges and need no cut
+# Settings whose truth has edges between married parents, so that there is a graph without them.
+PSEUDO_SETTINGS = ("D1", "D2")
+_RESERVED = (*TABLES, "all", "figures", "cells")
 _PSEUDO = "-pseudo"
 _TABLE_KEYS = {
     "format_version",
@@ -87,6 +93,8 @@ def load_table(name: str) -> TableSpec:
         text = (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
         return _table(name, text)
     path = Path(name)
+    if path.suffix == ".toml" and path.stem in _RESERVED:
+        raise ParameterError(f"{path} would take the name of a table of ours. Rename the file.")
     if path.suffix != ".toml":
         raise ParameterError(
             f"Unknown table {name!r}.{suggestion(name, TABLES)} Known: {listing(TABLES)}, or a .toml file."
@@ -149,11 +157,15 @@ def _table(name: str, text: str) -> TableSpec:
     lacking = [key for key in ("columns", "metrics", "rows") if not raw.get(key)]
     if lacking:
         raise ParameterError(f"Spec {name!r} lacks {listing(lacking)}.")
-    columns = tuple(raw["columns"])
+    columns, metrics = (_texts(name, key, raw[key]) for key in ("columns", "metrics"))
     for column in columns:
-        _check_known(f"Spec {name!r}: unknown setting", split_column(column)[0], SETTINGS)
-    for metric in raw["metrics"]:
+        setting, truth = split_column(column)
+        known = SETTINGS if truth == "skeleton" else PSEUDO_SETTINGS
+        _check_known(f"Spec {name!r}: unknown setting", setting, known)
+    for metric in metrics:
         _check_known(f"Spec {name!r}: unknown metric", metric, METRICS)
+    if not isinstance(raw["rows"], list) or not all(isinstance(row, dict) for row in raw["rows"]):
+        raise ParameterError(f"Spec {name!r}: rows must be written as [[rows]] tables.")
     return TableSpec(
         name,
         str(raw.get("title", name)),
@@ -161,25 +173,45 @@ def _table(name: str, text: str) -> TableSpec:
         _count(name, "n_train", raw.get("n_train", 10_000)),
         _count(name, "n_test", raw.get("n_test", 1_000)),
         columns,
-        tuple(raw["metrics"]),
-        tuple(_row(name, row, columns) for row in raw["rows"]),
+        metrics,
+        tuple(_row(name, row, columns, metrics) for row in raw["rows"]),
     )
 
 
-def _row(name: str, raw: dict[str, Any], columns: tuple[str, ...]) -> Row:
+def _row(name: str, raw: dict[str, Any], columns: tuple[str, ...], metrics: tuple[str, ...]) -> Row:
     where = f"Spec {name!r}, row of method {raw.get('method')!r}"
     _check_keys(where, raw, _ROW_KEYS)
     if not isinstance(raw.get("method"), str):
         raise ParameterError(f"{where} must name a method.")
     _check_known(f"{where}: unknown evaluation", raw.get("evaluation"), EVALUATIONS)
+    cut = raw.get("threshold")
+    needs_cut = any(metric in _CUT_METRICS for metric in metrics)
+    if needs_cut and cut not in THRESHOLDS:
+        raise ParameterError(f"{where}: threshold must be one of {listing(THRESHOLDS)}, got {cut!r}.")
+    if cut is not None and not all(metric in _CUT_METRICS for metric in metrics):
+        raise ParameterError(f"{where}: a threshold is for {listing(_CUT_METRICS)} only.")
     values = {}
     for metric in METRICS:
-        for column, numbers in raw.get(metric, {}).items():
+        published = raw.get(metric, {})
+        if not isinstance(published, dict):
+            raise ParameterError(f"{where}: {metric} must be a table of columns, got {published!r}.")
+        for column, numbers in published.items():
             _check_known(f"{where}: unknown column", column, columns)
-            if not isinstance(numbers, list) or len(numbers) not in (1, 2):
-                raise ParameterError(f"{where}: {metric}.{column} must be [mean] or [mean, sd].")
-            values[metric, column] = Published(*numbers, *([None] if len(numbers) == 1 else []))
-    return Row(raw["method"], raw["evaluation"], raw.get("threshold"), values)
+            values[metric, column] = _published(f"{where}: {metric}.{column}", numbers)
+    return Row(raw["method"], raw["evaluation"], cut, values)
+
+
+def _published(where: str, numbers: Any) -> Published:
+    valid = isinstance(numbers, list) and len(numbers) in (1, 2)
+    if not valid or not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
+        raise ParameterError(f"{where} must be [mean] or [mean, sd], got {numbers!r}.")
+    return Published(numbers[0], numbers[1] if len(numbers) == 2 else None)
+
+
+def _texts(name: str, key: str, values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ParameterError(f"Spec {name!r}: {key} must be a list of names, got {values!r}.")
+    return tuple(values)
 
 
 def _check_keys(where: str, raw: dict[str, Any], known: Iterable[str]) -> None:
