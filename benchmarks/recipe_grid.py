@@ -71,8 +71,8 @@ def main() -> None:
     means = frame.drop(columns="seed").groupby(keys).mean().round(4)
     print(means.to_string())
     for setting, part in means.groupby("setting"):
-        best = part["validation_mse"].idxmin()
-        print(f"{setting}: lowest validation error at {dict(zip(keys, best, strict=True))}")
+        _, width, dropout, epochs = part["validation_mse"].idxmin()
+        print(f"{setting}: lowest validation error at width {width}, dropout {dropout}, {epochs} epochs")
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(fits, indent=1) + "\n", encoding="utf-8")
 

@@ -327,6 +327,12 @@ def test_cells_in_parallel_are_the_same_cells(spec, tmp_path):
                 assert two[evaluation][truth] == pytest.approx(values, abs=1e-9)
 
 
+def test_methods_that_draw_are_seeded_by_the_replicate():
+    """A cell run twice must give the same numbers."""
+    for method in ("tree", "dnn-cgm", "dnn-cgm-code", "dnn-cgm-default", "reggmm-adam"):
+        assert METHODS[method].parameters(Cell("G1", method, 1_000, 10, seed=3))["random_state"] == 3
+
+
 def test_every_method_has_parameters_that_json_can_hold():
     for method in METHODS:
         cell = Cell("G1", method, 1_000, 10, seed=3)

@@ -66,7 +66,11 @@ def reproduce(arguments: argparse.Namespace) -> None:
 @contextmanager
 def _polite_end() -> Iterator[None]:
     """``kill`` ends a run like Ctrl-C does: the worker processes go too."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

@@ -230,14 +230,16 @@ def _constant(**parameters: Any) -> Callable[[Cell], dict[str, Any]]:
     return lambda _: dict(parameters)
 
 
+def _seeded(cell: Cell) -> dict[str, Any]:
+    return {"random_state": cell.seed}
+
+
 _BETA = ("published", "strength")
 _PATH = ("published", "corrected", "best", "strength")
 METHODS = {
     "dnn-cgm": Method("DNN-CGM, the paper's settings", _BETA, _recipe("dnn-cgm"), _neural),
     "dnn-cgm-code": Method("DNN-CGM, the published code's settings", _BETA, _recipe("dnn-cgm-code"), _neural),
-    "dnn-cgm-default": Method(
-        "DNNCGM, our defaults", _BETA, lambda cell: {"random_state": cell.seed}, _neural
-    ),
+    "dnn-cgm-default": Method("DNNCGM, our defaults", _BETA, _seeded, _neural),
     "reggmm-adam": Method("RegGMM by Adam", _BETA, _recipe("reggmm-adam"), _neural),
     "reggmm": Method("RegGMM, exact least squares", _BETA, _constant(), _reggmm),
     "reggmm-sparse-group": Method(
@@ -252,7 +254,7 @@ METHODS = {
     "glasso": Method("glasso on all samples", _PATH, _constant(), _path(glasso_path, by_cluster=False)),
     "lasso": Method("nodewise lasso on all samples", _PATH, _constant(), _path(lasso_path, by_cluster=False)),
     "static": Method("static: graphical lasso without z", ("strength",), _constant(), _static),
-    "tree": Method("tree + graphical lasso", ("strength",), _constant(), _tree),
+    "tree": Method("tree + graphical lasso", ("strength",), _seeded, _tree),
     "cluster-oracle": Method(
         "cluster oracle: glasso, clusters given", ("best",), _constant(), _cluster_oracle
     ),
