@@ -29,15 +29,23 @@ def reproduce(arguments: argparse.Namespace) -> None:
     settings = names(arguments.settings) if arguments.settings is not None else None
     methods = names(arguments.methods) if arguments.methods is not None else None
     if arguments.table == "figures":
-        from graphfield.experiments.figures import draw_figures
-        from graphfield.training.config import resolve_device
+        _figures(arguments, settings, methods)
+    else:
+        _tables(arguments, settings, methods)
 
-        if methods is not None:
-            raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
-        resolve_device(arguments.device)
-        for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
-            say(f"Wrote {path}.")
-        return
+
+def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
+    from graphfield.experiments.figures import draw_figures
+    from graphfield.training.config import resolve_device
+
+    if methods is not None:
+        raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
+    resolve_device(arguments.device)
+    for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
+        say(f"Wrote {path}.")
+
+
+def _tables(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
     from graphfield.experiments.runner import plan, run_cells
     from graphfield.experiments.specs import TABLES, load_table
     from graphfield.experiments.tables import write_cells, write_table
@@ -45,15 +53,10 @@ def reproduce(arguments: argparse.Namespace) -> None:
     tables = [load_table(name) for name in (TABLES if arguments.table == "all" else (arguments.table,))]
     seeds = list(range(arguments.seed, arguments.seed + arguments.replicates))
     cells = plan(tables, settings, methods, seeds)
+    jobs = arguments.jobs or _cores()
     start = time.perf_counter()
     with _polite_end():
-        failures = run_cells(
-            cells,
-            arguments.out,
-            force=arguments.force,
-            jobs=arguments.jobs or _cores(),
-            device=arguments.device,
-        )
+        failures = run_cells(cells, arguments.out, force=arguments.force, jobs=jobs, device=arguments.device)
     for table in tables:
         _print(table, write_table(table, arguments.out, seeds, _command(arguments, table)))
     write_cells(arguments.out)
