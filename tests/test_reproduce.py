@@ -53,7 +53,9 @@ def spec(tmp_path):
 
 
 def reproduce(spec, out, *more) -> int:
-    return main(["reproduce", str(spec), "--replicates", "1", "--jobs", "1", "--out", str(out), *more])
+    """Without the lines unless they are named: they take most of the time."""
+    options = ["--replicates", "1", "--jobs", "1", "--no-lines", "--out", str(out)]
+    return main(["reproduce", str(spec), *options, *more])
 
 
 # -- specs ----------------------------------------------------------------------------------------
@@ -317,7 +319,7 @@ def test_an_interrupt_leaves_no_done_and_the_next_run_goes_on(spec, tmp_path, ca
 
 def test_cells_in_parallel_are_the_same_cells(spec, tmp_path):
     table = load_table(str(spec))
-    cells = runner.plan([table], ["G1"], ["reggmm", "glasso-by-cluster"], [0])
+    cells = runner.plan([table], ["G1"], ["reggmm", "glasso-by-cluster"], [0], lines=False)
     for name, jobs in (("one", 1), ("two", 2)):
         assert runner.run_cells(cells, tmp_path / name, force=False, jobs=jobs, device="cpu") == []
     for cell in cells:
@@ -331,6 +333,14 @@ def test_methods_that_draw_are_seeded_by_the_replicate():
     """A cell run twice must give the same numbers."""
     for method in ("tree", "dnn-cgm", "dnn-cgm-code", "dnn-cgm-default", "reggmm-adam"):
         assert METHODS[method].parameters(Cell("G1", method, 1_000, 10, seed=3))["random_state"] == 3
+
+
+def test_the_lines_come_along_with_any_method():
+    tables = [load_table(name) for name in TABLES]
+    cells = runner.plan(tables, ["D1"], ["reggmm"], [0])
+    assert {cell.method for cell in cells} == {"reggmm", *LINES}
+    assert {cell.n_train for cell in cells} == {10_000, 30_000}
+    assert len(cells) == len(set(cells)) == 8  # once each, though five tables share them
 
 
 def test_every_method_has_parameters_that_json_can_hold():
@@ -428,7 +438,7 @@ def test_only_columns_with_numbers_are_shown(spec, tmp_path, capsys):
 def test_the_command_in_a_table_can_be_pasted(spec, tmp_path):
     odd = spec.rename(tmp_path / "my spec.toml")
     assert reproduce(odd, tmp_path / "out", "--methods", "reggmm", "--settings", "G1") == 0
-    command = f"graphfield reproduce '{odd}' --replicates 1 --settings G1 --methods reggmm"
+    command = f"graphfield reproduce '{odd}' --replicates 1 --settings G1 --methods reggmm --no-lines"
     assert command in (tmp_path / "out" / "my spec.md").read_text()
 
 
@@ -447,7 +457,7 @@ def test_a_killed_worker_is_a_failure_of_its_cells(spec, tmp_path, monkeypatch):
             yield
 
     monkeypatch.setattr(runner.joblib, "Parallel", Broken)
-    cells = runner.plan([load_table(str(spec))], ["G1"], ["reggmm", "static"], [0])
+    cells = runner.plan([load_table(str(spec))], ["G1"], ["reggmm", "static"], [0], lines=False)
     failures = runner.run_cells(cells, tmp_path / "out", force=False, jobs=2, device="cpu")
     assert [failure.cell for failure in failures] == cells
     assert "try fewer --jobs" in failures[0].reason

@@ -115,7 +115,8 @@ def _reproduce_parser(group: Any) -> None:
         help="table1, table3, table4, table5, remark30k, all (these five), figures, or a .toml file",
     )
     p.add_argument("--settings", metavar="G1,D1", help="some settings only")
-    p.add_argument("--methods", metavar="dnn-cgm,reggmm", help="some methods only")
+    p.add_argument("--methods", metavar="dnn-cgm,reggmm", help="some methods only, and the lines beside them")
+    p.add_argument("--no-lines", action="store_true", help="without the static, tree and oracle lines")
     p.add_argument("--replicates", type=int, default=5, help="data replicates (default 5)")
     p.add_argument("--seed", type=int, default=0, help="seed of the first replicate; the others follow")
     p.add_argument("--out", type=Path, default=Path("graphfield-reproduce"), metavar="DIR")

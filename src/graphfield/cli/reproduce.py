@@ -52,7 +52,7 @@ def _tables(arguments: argparse.Namespace, settings: list[str] | None, methods: 
 
     tables = [load_table(name) for name in (TABLES if arguments.table == "all" else (arguments.table,))]
     seeds = list(range(arguments.seed, arguments.seed + arguments.replicates))
-    cells = plan(tables, settings, methods, seeds)
+    cells = plan(tables, settings, methods, seeds, lines=not arguments.no_lines)
     jobs = arguments.jobs or _cores()
     start = time.perf_counter()
     with _polite_end():
@@ -100,6 +100,7 @@ def _command(arguments: argparse.Namespace, table: TableSpec) -> str:
     parts = ["graphfield", "reproduce", name, "--replicates", str(arguments.replicates)]
     parts += ["--settings", arguments.settings] if arguments.settings else []
     parts += ["--methods", arguments.methods] if arguments.methods else []
+    parts += ["--no-lines"] if arguments.no_lines else []
     parts += ["--seed", str(arguments.seed)] if arguments.seed else []
     return shlex.join(parts)
 

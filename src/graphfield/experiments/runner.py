@@ -59,14 +59,19 @@ def plan(
     settings: Sequence[str] | None,
     methods: Sequence[str] | None,
     seeds: Sequence[int],
+    *,
+    lines: bool = True,
 ) -> list[Cell]:
-    """Every fit that the tables need, once each; the comparison lines are among their methods."""
+    """Every fit that the tables need, once each.
+
+    The lines to compare with come along whatever ``methods`` are named, unless ``lines`` is False.
+    """
     rows = [row for table in tables for row in table.rows]
     for row in rows:
         choose("method", [row.method], METHODS)
         choose(f"evaluation of {row.method!r}", [row.evaluation], METHODS[row.method].evaluations)
     of_tables = dict.fromkeys([row.method for row in rows] + list(LINES))
-    wanted_methods = choose("method", methods, of_tables)
+    wanted_methods = {*choose("method", methods, of_tables), *(LINES if lines else ())}
     wanted_settings = choose("setting", settings, dict.fromkeys(s for t in tables for s in t.settings))
     cells = [
         Cell(setting, method, table.n_train, table.n_test, seed)
