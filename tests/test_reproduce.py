@@ -27,6 +27,7 @@ from graphfield.experiments.tables import (
     printed_lines,
     with_lines,
 )
+from graphfield.solvers.lasso import nodewise_lasso_path
 
 SMALL = """
 format_version = 1
@@ -209,6 +210,27 @@ def test_the_best_penalty_counts_every_skeleton_of_a_cluster():
     assert paths._best(path, paths.auprc, True, skeletons) == int(np.argmax(mean))
     path[int(np.argmax(mean))] = np.nan  # a penalty that could not be solved is not chosen
     assert paths._best(path, paths.auprc, True, skeletons) == int(np.argsort(mean)[-2])
+
+
+def test_a_skeleton_counts_as_often_as_there_are_samples_of_it():
+    rare, common = np.zeros((2, 6, 6), dtype=bool)
+    rare[0, 1:4] = common[3, :3] = common[4, :3] = True
+    for_common, for_both = common * 1.0, rare * 1.0 + common * 0.5
+    skeletons = np.array([rare] + 8 * [common])
+    assert paths._best(np.array([for_both, for_common]), paths.auprc, True, skeletons) == 1
+    assert paths._best(np.array([for_both, for_common]), paths.auprc, True, skeletons[:2]) == 0
+
+
+def test_the_published_lasso_graph_is_joined_by_or():
+    data = simulate(Cell("G1", "lasso", 150, 5, seed=0))
+    S = np.corrcoef(data.sim.X[data.train].T)
+    penalties = paths.penalty_path(S, 6)
+    graph, strength = paths.lasso_path(S, penalties)
+    coef = nodewise_lasso_path(S, penalties)
+    one_way = (coef != 0) & (coef.transpose(0, 2, 1) == 0)
+    assert one_way.any()
+    assert graph[one_way].all()
+    np.testing.assert_array_equal(graph > 0, strength > 0)
 
 
 def test_normal_scores_do_not_see_increasing_transforms():
