@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphfield.experiments.tables import Entry
 
 _COLUMN = 15
+MAX_REPLICATES = 1_000
 
 
 def reproduce(arguments: argparse.Namespace) -> None:
@@ -81,8 +82,10 @@ def _polite_end() -> Iterator[None]:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.replicates < 1:
-        raise ParameterError(f"--replicates must be at least 1, got {arguments.replicates}.")
+    if not 1 <= arguments.replicates <= MAX_REPLICATES:
+        raise ParameterError(
+            f"--replicates must be at least 1 and at most {MAX_REPLICATES:,}, got {arguments.replicates}."
+        )
     if arguments.seed < 0:
         raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
     if arguments.jobs is not None and arguments.jobs < 1:

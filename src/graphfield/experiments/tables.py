@@ -251,8 +251,9 @@ def write_cells(out: Path) -> None:
     for done in sorted((out / "cells").glob("*/*/[!.]*/DONE")):
         try:
             report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue  # the table has said so
+        except (OSError, ValueError) as error:
+            warnings.warn(f"cells.csv leaves out {done.parent}: {error}", DataWarning, stacklevel=2)
+            continue
         cell = {key: report[key] for key in ("setting", "method", "n_train", "seed")}
         times = {f"{name}_seconds": value for name, value in report["seconds"].items()}
         device = report["environment"]["device"]
