@@ -29,7 +29,6 @@ def test_a_linear_field_equals_the_exact_least_squares_solution():
         center="none",
         standardize=False,
         penalty=0.0,
-        weight_decay=0.0,
         validation_fraction=0.0,
         schedule="cosine",
         learning_rate=0.02,

@@ -24,7 +24,6 @@ def config(**changes) -> TrainingConfig:
         "min_steps": 0,
         "evaluate_every": 10,
         "learning_rate": 0.01,
-        "weight_decay": 0.0,
         "schedule": "cosine",
         "patience": None,
     }

@@ -23,6 +23,7 @@ _PUBLIC = {
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
     "TreeCGM": "graphfield.estimators.tree",
+    "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "read_table": "graphfield.data.tables",
     "from_table": "graphfield.data.roles",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
     from graphfield.estimators.reggmm import RegGMM as RegGMM
+    from graphfield.estimators.together import fit_together as fit_together
     from graphfield.estimators.tree import TreeCGM as TreeCGM
     from graphfield.exceptions import DataError as DataError
     from graphfield.exceptions import DataWarning as DataWarning

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
-from graphfield.data.frames import check_same_length, node_values
+from graphfield.data.frames import Frame, check_same_length, node_values
 from graphfield.data.missing import POLICIES, handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels, hold_out
@@ -27,23 +27,20 @@ from graphfield.estimators.inputs import (
     training_inputs,
 )
 from graphfield.estimators.neural import (
-    Stage,
-    centred,
     covariate_shape,
     evaluate_coef,
     evaluate_mean,
     fingerprint,
-    fit_mean,
     from_arrays,
     make_samples,
-    mean_config,
-    rescaled,
     residual_scale,
     to_arrays,
 )
+from graphfield.estimators.neural_fit import Fitted, Job, check_start, fit_fields, joined
 from graphfield.exceptions import DataError, ParameterError, check_choice
 from graphfield.nn.backbone import NETWORKS, CovariateShape
-from graphfield.nn.fields import LOSSES, SHARING, CoefField, FieldConfig, MeanField, Samples
+from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, Samples, mean_config
+from graphfield.nn.losses import LOSSES
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import (
     Schedule,
@@ -53,7 +50,6 @@ from graphfield.training.config import (
     default_max_steps,
     resolve_device,
 )
-from graphfield.training.loop import TrainingResult
 
 EVALUATIONS = 40  # of the held-out loss in a full run
 
@@ -78,6 +74,10 @@ class DNNCGM(GraphEstimator):
         parameters, slower training and, in the paper's experience, worse graphs.
     hidden_size : int
         Units of the widest layer; more follows faster changes with z and needs more samples.
+    rank : int, optional
+        beta(z) is a mixture of this many matrices (and a constant one) with weights that depend on
+        z; by default as many as hidden units. Time and memory of a large network (p^2 times rank)
+        fall with it. Only with sharing="all".
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     batch_norm : bool
@@ -93,8 +93,8 @@ class DNNCGM(GraphEstimator):
         Added to the loss: ``penalty * sum_k |beta_jk(z)|``, averaged over nodes and samples, so
         that its meaning does not change with n, p or the batch size. More makes sparser graphs;
         0 is the paper's loss.
-    learning_rate, weight_decay : float
-        Of Adam; the rate is the peak of the schedule.
+    learning_rate : float
+        Of Adam; the peak of the schedule.
     batch_size : int, optional
         Rows per gradient step; by default 64, 128 from 4,000 rows on, more for long tables.
     max_steps : int, optional
@@ -123,6 +123,8 @@ class DNNCGM(GraphEstimator):
         Step whose weights are kept, and steps taken.
     mean_depends_on_covariates_ : bool
         Whether a mean that moves with z was kept.
+    lost_ : bool
+        Only after :func:`fit_together`: whether it was dropped in favour of another model.
 
     Examples
     --------
@@ -133,12 +135,15 @@ class DNNCGM(GraphEstimator):
     (2, 50, 50)
     """
 
+    lost_: bool
+
     def __init__(
         self,
         *,
         network: str = "residual",
         sharing: str = "all",
         hidden_size: int = 64,
+        rank: int | None = None,
         dropout: float = 0.3,
         batch_norm: bool = True,
         loss: str = "squared",
@@ -146,7 +151,6 @@ class DNNCGM(GraphEstimator):
         standardize: bool = True,
         penalty: float = 0.04,
         learning_rate: float = 2e-3,
-        weight_decay: float = 1e-6,
         batch_size: int | None = None,
         max_steps: int | None = None,
         schedule: Schedule = "cosine",
@@ -160,6 +164,7 @@ class DNNCGM(GraphEstimator):
         self.network = network
         self.sharing = sharing
         self.hidden_size = hidden_size
+        self.rank = rank
         self.dropout = dropout
         self.batch_norm = batch_norm
         self.loss = loss
@@ -167,7 +172,6 @@ class DNNCGM(GraphEstimator):
         self.standardize = standardize
         self.penalty = penalty
         self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_steps = max_steps
         self.schedule = schedule
@@ -186,6 +190,7 @@ class DNNCGM(GraphEstimator):
         X_val: Any = None,
         Z_val: Any = None,
         groups: Any = None,
+        start: DNNCGM | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
     ) -> DNNCGM:
@@ -201,6 +206,10 @@ class DNNCGM(GraphEstimator):
             Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
         groups : sequence of length n, optional
             Rows with equal labels (one subject) are never split between training and held-out.
+        start : DNNCGM, optional
+            A fitted model with the same nodes, covariates and network: training begins at its
+            weights (yesterday's model with today's rows, or another penalty) and needs fewer
+            ``max_steps``.
         checkpoint : path, optional
             Folder in which the state of training is kept after every evaluation.
         resume : bool
@@ -208,7 +217,8 @@ class DNNCGM(GraphEstimator):
             the same bits as an uninterrupted run.
         """
         self._check_parameters()
-        device = resolve_device(self.device)
+        if (X_val is None) != (Z_val is None):
+            raise DataError("X_val and Z_val must be given together, or neither.")
         inputs = training_inputs(X, Z, self.missing)
         labels = group_labels(groups, X)
         seed = root_seed(self.random_state)
@@ -217,25 +227,18 @@ class DNNCGM(GraphEstimator):
             problem = fingerprint(self._problem(), [inputs.X, inputs.Z.values, labels, X_val, Z_val])
             folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
             seed = folder.seed
-        split_seed, gap_seed, *stage_seeds = child_seeds(seed, 8)
-
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
-        self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
-        data, held_out = self._split(inputs, X_val, Z_val, labels, split_seed, device)
-        config = self._field_config()
-        training = self._training_config(len(data))
-        mean = Stage("mean", "Mean", (stage_seeds[0], stage_seeds[1], stage_seeds[2]))
-        edges = Stage("edges", "Graphs", (stage_seeds[3], stage_seeds[4], stage_seeds[5]))
-        self._mean_field = (
-            fit_mean(mean, config, data, held_out, training, folder) if self.center == "covariates" else None
-        )
-        data, held_out = self._center(data, held_out)
-        self._coef_field = CoefField(config, edges.initial())
-        self._record(edges.run(self._coef_field, data, held_out, training, folder))
-        self.residual_scale_ = self.scaler_.scale * residual_scale(self._coef_field, data, held_out)
-        self._set_threshold(self.encoder_.transform(inputs.Z), gap_seed)
-        return self
+        self._learn_scales(inputs)
+        samples = self._samples(inputs.X, inputs.Z)
+        if X_val is None:
+            own = None if labels is None else labels[inputs.rows]
+            rows = self._hold_out(len(samples), own, seed)
+        else:
+            n_train = len(samples)
+            samples = joined(samples, self._own_held_out(X_val, Z_val))
+            rows = np.arange(n_train), np.arange(n_train, len(samples))
+        job = self._job(rows, samples, seed, start)
+        (fitted,) = fit_fields([job], samples, self._training_config(len(job.rows)), self.center, folder)
+        return self._adopt(fitted, job, inputs, seed)
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
@@ -253,13 +256,15 @@ class DNNCGM(GraphEstimator):
         check_number("hidden_size", self.hidden_size, 1, integer=True)
         check_number("dropout", self.dropout, 0, 1, open_high=True)
         check_number("learning_rate", self.learning_rate, 0, open_low=True)
-        check_number("weight_decay", self.weight_decay, 0)
+        check_number("rank", self.rank, 1, integer=True, optional=True)
         check_number("penalty", self.penalty, 0)
         check_number("batch_size", self.batch_size, 2, integer=True, optional=True)
         check_number("max_steps", self.max_steps, 1, integer=True, optional=True)
         check_number("patience", self.patience, 1, integer=True, optional=True)
         check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
         check_schedule(self.schedule)
+        if self.rank is not None and self.sharing != "all":
+            raise ParameterError("rank only applies to sharing='all', where edges share a network.")
         if self.network == "linear" and self.sharing != "all":
             raise ParameterError(
                 "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
@@ -273,50 +278,57 @@ class DNNCGM(GraphEstimator):
             params["random_state"] = None
         return params
 
-    def _split(
-        self,
-        inputs: Inputs,
-        X_val: Any,
-        Z_val: Any,
-        labels: NDArray | None,
-        seed: int,
-        device: torch.device,
-    ) -> tuple[Samples, Samples | None]:
-        """Training and held-out rows in standard units, on the device."""
-        encoded = self.encoder_.transform(inputs.Z)
-        samples = make_samples(self.scaler_.transform(inputs.X), encoded, device)
-        if (X_val is None) != (Z_val is None):
-            raise DataError("X_val and Z_val must be given together, or neither.")
-        if X_val is not None:
-            return samples, self._own_held_out(X_val, Z_val, device)
-        groups = None if labels is None else labels[inputs.rows]
-        train, held_out = hold_out(len(samples), self.validation_fraction, groups, seed)
-        if len(held_out) == 0:
-            return samples, None
-        rows = torch.as_tensor(train, device=device), torch.as_tensor(held_out, device=device)
-        return samples.take(rows[0]), samples.take(rows[1])
+    def _learn_scales(self, inputs: Inputs) -> None:
+        """Names, the covariate encoder and the scales of the nodes."""
+        self._remember(inputs)
+        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
+        self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
 
-    def _center(self, data: Samples, held_out: Samples | None) -> tuple[Samples, Samples | None]:
-        """Subtract mu(z); what is left is brought back to unit variance, so the penalty means the same."""
-        self._mean_scaler = self.scaler_
-        if self._mean_field is None:
-            return data, held_out
-        data = centred(self._mean_field, data)
-        held_out = None if held_out is None else centred(self._mean_field, held_out)
-        if not self.standardize:
-            return data, held_out
-        left = data.x.double().std(dim=0, correction=0).cpu().numpy()
-        self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
-        return rescaled(data, left), None if held_out is None else rescaled(held_out, left)
+    def _samples(self, X: NDArray, Z: Frame) -> Samples:
+        """Rows in standard units, on the device."""
+        device = resolve_device(self.device)
+        return make_samples(self.scaler_.transform(X), self.encoder_.transform(Z), device)
 
-    def _own_held_out(self, X_val: Any, Z_val: Any, device: torch.device) -> Samples:
+    def _hold_out(self, n_samples: int, labels: NDArray | None, seed: int) -> tuple[NDArray, NDArray]:
+        return hold_out(n_samples, self.validation_fraction, labels, child_seeds(seed, 8)[0])
+
+    def _own_held_out(self, X_val: Any, Z_val: Any) -> Samples:
         x_frame, z_frame = self._match_nodes(X_val), self._match_covariates(Z_val)
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
         if len(x_frame.values) == 0:
             raise DataError("X_val and Z_val have no rows.")
-        values = self.scaler_.transform(node_values(x_frame))
-        return make_samples(values, self.encoder_.transform(z_frame), device)
+        return self._samples(node_values(x_frame), z_frame)
+
+    def _job(
+        self, rows: tuple[NDArray, NDArray], samples: Samples, seed: int, start: DNNCGM | None = None
+    ) -> Job:
+        train, held_out = (torch.as_tensor(part, device=samples.x.device) for part in rows)
+        config = self._field_config()
+        if start is not None:
+            check_start(start, self, config)
+        return Job(
+            config,
+            train,
+            held_out,
+            tuple(child_seeds(seed, 8)[2:]),
+            start=None if start is None else start._coef_field,
+            rescale=bool(self.standardize),
+        )
+
+    def _adopt(self, fitted: Fitted, job: Job, inputs: Inputs, seed: int) -> DNNCGM:
+        """The results of training as attributes."""
+        self._mean_field, self._coef_field = fitted.mean, fitted.coef
+        self._mean_scaler = self.scaler_
+        if fitted.left is not None:
+            left = fitted.left.cpu().numpy()
+            self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
+        self.training_ = pd.DataFrame(vars(fitted.training.curve))
+        self.n_steps_, self.best_step_ = fitted.training.n_steps, fitted.training.best_step
+        scale = residual_scale(fitted.coef, fitted.data, job.rows, job.held_out)
+        self.residual_scale_ = self.scaler_.scale * scale
+        self._set_threshold(self.encoder_.transform(inputs.Z), child_seeds(seed, 8)[1])
+        return self
 
     def _field_config(self) -> FieldConfig:
         config = FieldConfig(
@@ -329,12 +341,13 @@ class DNNCGM(GraphEstimator):
             batch_norm=bool(self.batch_norm),
             loss=self.loss,
             penalty=float(self.penalty),
+            rank=None if self.rank is None else int(self.rank),
         )
         if config.n_weights > MAX_WEIGHTS:
             raise ParameterError(
                 f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
                 f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
-                "holds. Use a smaller hidden_size or sharing='all'."
+                "holds. Use a smaller hidden_size or rank, and sharing='all'."
             )
         return config
 
@@ -346,14 +359,9 @@ class DNNCGM(GraphEstimator):
             min_steps=max_steps // 3,
             evaluate_every=max(1, max_steps // EVALUATIONS),
             learning_rate=float(self.learning_rate),
-            weight_decay=float(self.weight_decay),
             schedule=self.schedule,
             patience=self.patience,
         )
-
-    def _record(self, result: TrainingResult) -> None:
-        self.training_ = pd.DataFrame(vars(result.curve))
-        self.n_steps_, self.best_step_ = result.n_steps, result.best_step
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         device = resolve_device(self.device, fallback=True)

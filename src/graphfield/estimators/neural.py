@@ -1,28 +1,25 @@
-"""Fitting and evaluating neural fields for an estimator: samples, stages, fixed-size blocks."""
+"""Evaluating neural fields for an estimator: samples, fixed-size blocks, files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.nn.backbone import CovariateShape
-from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples, node_fit
-from graphfield.training.checkpoint import CheckpointFolder
-from graphfield.training.config import TrainingConfig
-from graphfield.training.loop import TrainingResult, train
+from graphfield.nn.fields import CoefField, Field, MeanField, Samples
+from graphfield.nn.pack import load_member_arrays, member_arrays
 
-# A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
-_MEAN_EVIDENCE = 2.0
+# Rows whose fitted values are computed at a time.
+_BLOCK_ROWS = 8192
 
 
 def covariate_shape(encoder: CovariateEncoder) -> CovariateShape:
@@ -50,78 +47,13 @@ def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One field to be trained: its seeds and its place in the checkpoint folder."""
-
-    name: str
-    description: str
-    seeds: tuple[int, int, int]  # initial weights, batch order, dropout
-
-    def run(
-        self,
-        field: nn.Module,
-        data: Samples,
-        held_out: Samples | None,
-        config: TrainingConfig,
-        folder: CheckpointFolder | None,
-    ) -> TrainingResult:
-        return train(
-            field.to(data.x.device),
-            data,
-            held_out,
-            config,
-            seeds=self.seeds[1:],
-            description=self.description,
-            checkpoint=folder.stage(self.name) if folder is not None else None,
-        )
-
-    def initial(self) -> torch.Generator:
-        return torch.Generator().manual_seed(self.seeds[0])
-
-
-def mean_config(config: FieldConfig) -> FieldConfig:
-    """The same network for the mean, without dropout: with p outputs only, stopping early is enough."""
-    return replace(config, sharing="all", dropout=0.0)
-
-
-def fit_mean(
-    stage: Stage,
-    config: FieldConfig,
-    data: Samples,
-    held_out: Samples | None,
-    training: TrainingConfig,
-    folder: CheckpointFolder | None,
-) -> MeanField | None:
-    """mu(z), or None where held-out rows give no evidence that the mean moves with z."""
-    field = MeanField(mean_config(config), stage.initial())
-    stage.run(field, data, held_out, training, folder)
-    if held_out is None or len(held_out) < 2:
-        return field
-    with torch.no_grad():
-        moved = (held_out.x - evaluate_mean(field, held_out)).square().mean(dim=1)
-        gain = held_out.x.square().mean(dim=1) - moved
-    standard_error = float(gain.std()) / len(gain) ** 0.5
-    return field if float(gain.mean()) > _MEAN_EVIDENCE * standard_error else None
-
-
 @torch.no_grad()
 def evaluate_mean(field: MeanField | None, samples: Samples) -> Tensor:
     """mu(z) at each row, zero where the mean is constant."""
     if field is None:
         return torch.zeros_like(samples.x)
     field.eval()
-    return field(samples.numeric, samples.codes)
-
-
-def centred(field: MeanField | None, samples: Samples) -> Samples:
-    return replace(samples, x=samples.x - evaluate_mean(field, samples))
-
-
-def rescaled(samples: Samples, scale: NDArray) -> Samples:
-    return replace(
-        samples, x=samples.x / torch.as_tensor(scale, dtype=torch.float32, device=samples.x.device)
-    )
+    return field(samples.numeric[None], samples.codes[None])[0]
 
 
 @torch.no_grad()
@@ -139,48 +71,43 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
         positions = np.minimum(np.arange(start, start + rows), len(encoded) - 1)
         block = encoded.take(positions)
         coef = field(
-            torch.as_tensor(block.numeric, dtype=torch.float32, device=device),
-            torch.as_tensor(block.codes, dtype=torch.int64, device=device),
+            torch.as_tensor(block.numeric, dtype=torch.float32, device=device)[None],
+            torch.as_tensor(block.codes, dtype=torch.int64, device=device)[None],
         )
         count = min(rows, len(encoded) - start)
-        out[start : start + count] = coef[:count].cpu().numpy()
+        out[start : start + count] = coef[0, :count].cpu().numpy()
     return out
 
 
 @torch.no_grad()
-def residual_scale(field: CoefField, data: Samples, held_out: Samples | None) -> NDArray:
+def residual_scale(field: CoefField, data: Samples, rows: Tensor, held_out: Tensor) -> NDArray:
     """Standard deviation of each node given the others, in standard units.
 
     Training rows say how it differs between nodes; held-out rows, where there are any, say how
     much too small it is overall.
     """
-    train_variance = _mean_square(field, data)
-    if held_out is not None and len(held_out):
-        train_variance *= _mean_square(field, held_out).mean() / train_variance.mean()
+    train_variance = _mean_square(field, data, rows)
+    if len(held_out):
+        train_variance *= _mean_square(field, data, held_out).mean() / train_variance.mean()
     return np.sqrt(np.maximum(train_variance, 1e-12))
 
 
-def _mean_square(field: CoefField, samples: Samples) -> NDArray[np.float64]:
+def _mean_square(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.float64]:
     field.eval()
-    p = samples.x.shape[1]
-    rows = max(1, 8_000_000 // p**2)
-    total = np.zeros(p)
-    for start in range(0, len(samples), rows):
-        part = samples.take(slice(start, start + rows))
-        coef = field(part.numeric, part.codes)
-        residual = part.x - node_fit(coef, part.x)
-        total += residual.double().square().sum(dim=0).cpu().numpy()
-    return total / len(samples)
+    total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
+    for part in rows.split(max(1, min(_BLOCK_ROWS, 2**27 // field.groups // data.x.shape[1] ** 2))):
+        batch = data.take(part[None])
+        total += (batch.x - field.fitted(batch))[0].double().square().sum(dim=0)
+    return total.cpu().numpy() / len(rows)
 
 
-def to_arrays(field: nn.Module, prefix: str) -> dict[str, NDArray]:
-    return {f"{prefix}/{k}": v.detach().cpu().numpy() for k, v in field.state_dict().items()}
+def to_arrays(field: Field, prefix: str) -> dict[str, NDArray]:
+    return {f"{prefix}/{k}": v.detach().cpu().numpy() for k, v in member_arrays(field).items()}
 
 
-def from_arrays(field: nn.Module, arrays: dict[str, NDArray], prefix: str) -> None:
+def from_arrays(field: Field, arrays: dict[str, NDArray], prefix: str) -> None:
     start = f"{prefix}/"
-    state = {
-        key.removeprefix(start): torch.tensor(value) for key, value in arrays.items() if key.startswith(start)
-    }
-    field.load_state_dict(state)
+    load_member_arrays(
+        field, {k.removeprefix(start): torch.tensor(v) for k, v in arrays.items() if k.startswith(start)}
+    )
     field.eval()

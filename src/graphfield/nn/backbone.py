@@ -1,4 +1,7 @@
-"""Covariates z to hidden features u(z): the shared part of every coefficient function."""
+"""Covariates z to hidden features u(z): the shared part of every coefficient function.
+
+Shapes are (members, groups, rows, units), see :mod:`graphfield.nn.layers`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graphfield.nn.layers import BatchNorm, Dense, dropout
+from graphfield.nn.layers import BatchNorm, Dense
 
 NETWORKS = ("residual", "mlp", "linear")
 
@@ -33,24 +36,32 @@ class CovariateEmbedding(nn.Module):
         self.n_shares = len(shape.level_shares)
         for i, shares in enumerate(shape.level_shares):
             width = min(16, -(-len(shares) // 2))
-            table = torch.empty(len(shares), width).normal_(generator=generator)
+            table = torch.empty(1, len(shares), width).normal_(generator=generator)
             self.tables.append(nn.Parameter(table))
             self.register_buffer(f"shares_{i}", torch.tensor(shares, dtype=torch.float32))
-        self.width = shape.n_numeric + sum(table.shape[1] for table in self.tables)
+        self.width = shape.n_numeric + sum(table.shape[2] for table in self.tables)
 
-    def forward(self, numeric: Tensor, codes: Tensor) -> Tensor:  # (b, q_num), (b, q_cat)
+    def forward(self, numeric: Tensor, codes: Tensor) -> Tensor:  # (m or 1, b, q_num), (m or 1, b, q_cat)
         parts = [numeric]
         for i, table in enumerate(self.tables):
             average = self.get_buffer(f"shares_{i}")[None] @ table
-            rows = torch.cat([table, average])
+            rows = torch.cat([table, average], dim=1)  # (m, levels + 1, width)
             # A product with one-hot rows rather than a gather: its gradient is deterministic on CUDA.
-            one_hot = nn.functional.one_hot(codes[:, i], len(rows)).to(rows.dtype)
+            one_hot = nn.functional.one_hot(codes[..., i], rows.shape[1]).to(rows.dtype)
             parts.append(one_hot @ rows)
-        return torch.cat(parts, dim=1) if len(parts) > 1 else numeric  # (b, q)
+        if len(parts) == 1:
+            return numeric
+        parts[0] = numeric.expand(parts[1].shape[0], -1, -1)
+        return torch.cat(parts, dim=2)  # (m, b, q)
+
+
+def dropped(hidden: Tensor, keep: Tensor | None, place: int) -> Tensor:
+    """Dropout with factors drawn beforehand, (2, m, g, b, h); None means evaluation."""
+    return hidden if keep is None else hidden * keep[place]
 
 
 class FirstBlock(nn.Module):
-    """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (b, q) to (g, b, h)."""
+    """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (m or 1, b, q) to (m, g, b, h)."""
 
     def __init__(
         self,
@@ -58,17 +69,15 @@ class FirstBlock(nn.Module):
         width: int,
         *,
         groups: int,
-        rate: float,
         batch_norm: bool,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.rate = rate
         self.dense = Dense(groups, d_in, width, generator)
         self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
 
-    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
-        return dropout(torch.relu(self.norm(self.dense(z[None]))), self.rate, generator)
+    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
+        return dropped(torch.relu(self.norm(self.dense(z[:, None]))), keep, 0)
 
 
 class ResidualBackbone(nn.Module):
@@ -80,17 +89,17 @@ class ResidualBackbone(nn.Module):
 
     def __init__(self, first: FirstBlock, d_in: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        groups, half = first.dense.weight.shape[0], max(1, width // 2)
+        groups, half = first.dense.weight.shape[1], max(1, width // 2)
         self.first = first
         self.narrow = Dense(groups, width, half, generator)
         self.second = Dense(groups, d_in + half, width, generator)
         self.width = width
 
-    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = self.narrow(self.first(z, generator))
-        copied = z[None].expand(hidden.shape[0], -1, -1)
-        hidden = torch.relu(self.second(torch.cat([copied, hidden], dim=2)))
-        return dropout(hidden, self.first.rate, generator)  # (g, b, h)
+    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
+        hidden = self.narrow(self.first(z, keep))
+        copied = z[:, None].expand(*hidden.shape[:3], -1)
+        hidden = torch.relu(self.second(torch.cat([copied, hidden], dim=3)))
+        return dropped(hidden, keep, 1)  # (m, g, b, h)
 
 
 class MLPBackbone(nn.Module):
@@ -99,12 +108,11 @@ class MLPBackbone(nn.Module):
     def __init__(self, first: FirstBlock, width: int, generator: torch.Generator) -> None:
         super().__init__()
         self.first = first
-        self.second = Dense(first.dense.weight.shape[0], width, width, generator)
+        self.second = Dense(first.dense.weight.shape[1], width, width, generator)
         self.width = width
 
-    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = torch.relu(self.second(self.first(z, generator)))
-        return dropout(hidden, self.first.rate, generator)
+    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
+        return dropped(torch.relu(self.second(self.first(z, keep))), keep, 1)
 
 
 class LinearBackbone(nn.Module):
@@ -114,8 +122,8 @@ class LinearBackbone(nn.Module):
         super().__init__()
         self.width = d_in
 
-    def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
-        return z[None]
+    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:  # noqa: ARG002
+        return z[:, None]
 
 
 def make_backbone(
@@ -124,13 +132,12 @@ def make_backbone(
     width: int,
     *,
     groups: int,
-    rate: float,
     batch_norm: bool,
     generator: torch.Generator,
 ) -> ResidualBackbone | MLPBackbone | LinearBackbone:
     if network == "linear":
         return LinearBackbone(d_in)
-    first = FirstBlock(d_in, width, groups=groups, rate=rate, batch_norm=batch_norm, generator=generator)
+    first = FirstBlock(d_in, width, groups=groups, batch_norm=batch_norm, generator=generator)
     if network == "mlp":
         return MLPBackbone(first, width, generator)
     return ResidualBackbone(first, d_in, width, generator)

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, make_backbone
-from graphfield.nn.layers import Dense, fill_off_diagonal, uniform_parameter
+from graphfield.nn.head_forms import HeadTask, choose_form, fitted
+from graphfield.nn.heads import GroupedHead, SharedHead
+from graphfield.nn.layers import Dense
+from graphfield.nn.losses import LOSSES
 
 SHARING = ("all", "node", "edge")
-HUBER_DELTA = 1.0  # in standard units of x
-
-
-def _squared(error: Tensor) -> Tensor:
-    return error.square().mean()
-
-
-def _huber(error: Tensor) -> Tensor:
-    return nn.functional.huber_loss(error, torch.zeros_like(error), delta=HUBER_DELTA)
-
-
-LOSSES: dict[str, Callable[[Tensor], Tensor]] = {"squared": _squared, "huber": _huber}
-
-
-def node_fit(coef: Tensor, x: Tensor) -> Tensor:
-    """``sum_k coef_jk x_k`` per row: (b, p, p) and (b, p) to (b, p).
-
-    On the CPU a batched product runs row by row, and multiplying out is three times faster.
-    """
-    if coef.device.type == "cpu":
-        return (coef * x[:, None, :]).sum(dim=2)
-    return torch.bmm(coef, x[:, :, None])[:, :, 0]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of node values and encoded covariates on one device."""
+    """Rows of node values and encoded covariates on one device.
 
-    x: Tensor  # (n, p)
-    numeric: Tensor  # (n, q_num)
-    codes: Tensor  # (n, q_cat)
+    As data, ``x`` is (n, p), or (m, n, p) where the members' node values differ. As a batch, every
+    array has a member axis in front, of length 1 where all members see the same rows.
+    """
+
+    x: Tensor
+    numeric: Tensor  # (..., q_num)
+    codes: Tensor  # (..., q_cat)
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.x.shape[-2]
 
     def take(self, rows: Tensor | slice) -> Samples:
-        return Samples(self.x[rows], self.numeric[rows], self.codes[rows])
+        """Rows (m or 1, b), one line per member, as a batch; a slice or (b,) as data."""
+        own = self.x.ndim == 3 and isinstance(rows, Tensor) and rows.ndim == 2
+        if own:
+            members = torch.arange(len(self.x), device=self.x.device)[:, None]
+            x = self.x[members, rows]
+        else:
+            x = self.x[..., rows, :]
+        return Samples(x, self.numeric[rows], self.codes[rows])
 
     def to(self, device: torch.device) -> Samples:
         return Samples(self.x.to(device), self.numeric.to(device), self.codes.to(device))
@@ -67,6 +58,7 @@ class FieldConfig:
     batch_norm: bool
     loss: str
     penalty: float
+    rank: int | None = None
 
     @property
     def n_groups(self) -> int:
@@ -78,110 +70,153 @@ class FieldConfig:
     def n_weights(self) -> int:
         """About how many weights the coefficient field has."""
         hidden = 0 if self.network == "linear" else self.n_groups * self.hidden_size**2
-        return hidden + self.hidden_size * self.n_nodes * (self.n_nodes - 1)
+        return hidden + (self.rank or self.hidden_size) * self.n_nodes * (self.n_nodes - 1)
 
 
-class CoefField(nn.Module):
-    """beta(z): covariates to a (p, p) matrix of coefficients with a zero diagonal.
+class Field(nn.Module):
+    """Covariates through an embedding and a backbone, and what training asks of the whole.
 
-    The diagonal does not exist as a parameter or an output: the head has p (p - 1) units.
+    A field may hold several members, see :func:`graphfield.nn.pack.packed`.
     """
 
-    def __init__(self, config: FieldConfig, generator: torch.Generator) -> None:
+    def __init__(self, config: FieldConfig, generator: torch.Generator, groups: int = 1) -> None:
         super().__init__()
         self.config = config
-        p = config.n_nodes
-        groups = config.n_groups
+        self.groups = groups
         self.embedding = CovariateEmbedding(config.covariates, generator)
         self.backbone = make_backbone(
             config.network,
             self.embedding.width,
             config.hidden_size,
             groups=groups,
-            rate=config.dropout,
             batch_norm=config.batch_norm,
             generator=generator,
         )
-        width = self.backbone.width
-        self.head: nn.Module = (
-            SharedHead(width, p, generator)
-            if config.sharing == "all"
-            else GroupedHead(groups, width, p, generator)
-        )
+        self.set_penalties((config.penalty,))
 
-    def forward(self, numeric: Tensor, codes: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        z = self.embedding(numeric, codes)
-        return self.head(self.backbone(z, generator))  # (b, j, k)
+    def factors_shape(self, batch_size: int) -> tuple[int, ...] | None:
+        """Of the dropout factors of one member and one step; None where nothing is dropped."""
+        if self.config.dropout == 0 or self.config.network == "linear":
+            return None
+        return (2, self.groups, batch_size, self.backbone.width)
 
-    def loss(self, batch: Samples, generator: torch.Generator | None = None) -> Tensor:
-        """Eq. (loss) divided by p: the same minimiser, and a size that does not grow with p.
+    def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
+        return self.backbone(self.embedding(numeric, codes), keep)  # (m or 1, g, b, h)
 
-        The penalty on the edges belongs to training alone: without a generator (evaluation) the
-        loss is that of prediction.
-        """
-        coef = self(batch.numeric, batch.codes, generator)
-        fitted = node_fit(coef, batch.x)
-        error = LOSSES[self.config.loss](batch.x - fitted)
-        if generator is None or self.config.penalty == 0:
-            return error
-        return error + self.config.penalty * coef.abs().sum(dim=2).mean()
+    def row_losses(self, batch: Samples) -> Tensor:
+        """The loss of prediction without any penalty, averaged over nodes: (m, b)."""
+        raise NotImplementedError
 
+    def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        """What is minimised, (m,)."""
+        raise NotImplementedError
 
-class SharedHead(nn.Module):
-    """One backbone for all edges: v_jk(u) = <w_jk, u> + c_jk, stored for j != k only."""
+    def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        """Training losses (m,); their gradients replace those in the parameters."""
+        losses = self.training_loss(batch, keep)
+        _differentiate(losses.sum(), None, list(self.parameters()))
+        return losses.detach()
 
-    def __init__(self, width: int, n_nodes: int, generator: torch.Generator) -> None:
-        super().__init__()
-        n_edges = n_nodes * (n_nodes - 1)
-        bound = 1 / max(width, 1) ** 0.5
-        self.n_nodes = n_nodes
-        self.weight = uniform_parameter((width, n_edges), bound, generator)
-        self.bias = uniform_parameter((n_edges,), bound, generator)
-
-    def forward(self, u: Tensor) -> Tensor:  # (1, b, h)
-        p = self.n_nodes
-        # Zeros are put on the diagonal of the weights (h x p x p), not of every sample (b x p x p).
-        weight = fill_off_diagonal(self.weight, p).reshape(-1, p * p)
-        bias = fill_off_diagonal(self.bias, p).reshape(p * p)
-        return torch.addmm(bias, u[0], weight).reshape(-1, p, p)
+    def set_penalties(self, penalties: tuple[float, ...]) -> None:
+        """One per member; everything else of the configuration is common to them."""
+        self.penalties = penalties
+        self.register_buffer("penalty", torch.tensor(penalties), persistent=False)
 
 
-class GroupedHead(nn.Module):
-    """One backbone per node (p - 1 outputs each) or per edge (one output each)."""
-
-    def __init__(self, groups: int, width: int, n_nodes: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.n_nodes = n_nodes
-        self.dense = Dense(groups, width, n_nodes * (n_nodes - 1) // groups, generator)
-
-    def forward(self, u: Tensor) -> Tensor:  # (g, b, h)
-        out = self.dense(u)  # (g, b, outputs of one group)
-        flat = out.transpose(0, 1).reshape(out.shape[1], -1)
-        return fill_off_diagonal(flat, self.n_nodes)
+def _differentiate(output: Tensor, slope: Tensor | None, parameters: list[nn.Parameter]) -> None:
+    """Gradients by autograd, written over those that the parameters have."""
+    found = torch.autograd.grad(output, parameters, slope)
+    torch._foreach_copy_([parameter.grad for parameter in parameters], list(found))  # type: ignore[misc]
 
 
-class MeanField(nn.Module):
+class CoefField(Field):
+    """beta(z): covariates to a (p, p) matrix of coefficients with a zero diagonal."""
+
+    def __init__(self, config: FieldConfig, generator: torch.Generator) -> None:
+        super().__init__(config, generator, config.n_groups)
+        p, width = config.n_nodes, self.backbone.width
+        self.bottleneck: nn.Module = nn.Identity()
+        self.head: nn.Module
+        if config.sharing == "all":
+            if config.rank is not None:
+                self.bottleneck = Dense(1, width, config.rank, generator)
+                width = config.rank
+            self.head = SharedHead(width, p, generator)
+        else:
+            self.head = GroupedHead(config.n_groups, width, p, generator)
+        self.n_features = width
+
+    def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
+        return self.bottleneck(super().hidden(numeric, codes, keep))
+
+    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
+        """(m or 1, b, q) to (m, b, j, k)."""
+        return self.head(self.hidden(numeric, codes, keep))
+
+    def fitted(self, batch: Samples) -> Tensor:
+        """``sum_k beta_jk(z) x_k``, (m, b, p)."""
+        u = self.hidden(batch.numeric, batch.codes)
+        if isinstance(self.head, SharedHead):
+            return fitted(u[:, 0], self.head.weight, batch.x)
+        return node_fit(self.head(u), batch.x)
+
+    def row_losses(self, batch: Samples) -> Tensor:
+        return LOSSES[self.config.loss].value(batch.x - self.fitted(batch)).mean(dim=2)
+
+    def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        """Eq. (loss) divided by p, so that its size does not grow with p, plus the penalty."""
+        coef = self(batch.numeric, batch.codes, keep)
+        error = batch.x - node_fit(coef, batch.x)
+        loss = LOSSES[self.config.loss].value(error).mean(dim=(1, 2))
+        return loss + self.get_buffer("penalty") * coef.abs().sum(dim=3).mean(dim=(1, 2))
+
+    def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        if not isinstance(self.head, SharedHead):
+            return super().backward(batch, keep)
+        u = self.hidden(batch.numeric, batch.codes, keep)
+        weight = self.head.weight
+        task = self.head_task()
+        form = choose_form(weight, task)
+        assert weight.grad is not None, "a Pack gives the parameters their gradients"
+        features = u.detach()[:, 0].expand(len(weight), -1, -1)
+        losses, slope = form(features, weight.detach(), weight.grad, batch.x, task)
+        if u.requires_grad:
+            _differentiate(u, slope[:, None], [p for p in self.parameters() if p is not weight])
+        return losses
+
+    def head_task(self) -> HeadTask:
+        return HeadTask(self.config.loss, self.get_buffer("penalty") if any(self.penalties) else None)
+
+
+def node_fit(coef: Tensor, x: Tensor) -> Tensor:
+    """``sum_k coef_jk x_k`` per row: (m, b, p, p) and (m or 1, b, p) to (m, b, p).
+
+    On the CPU a batched product runs row by row, and multiplying out is three times faster.
+    """
+    if coef.device.type == "cpu":
+        return (coef * x[:, :, None, :]).sum(dim=3)
+    return torch.matmul(coef, x[..., None])[..., 0]
+
+
+class MeanField(Field):
     """mu(z): the conditional mean of every node given the covariates."""
 
     def __init__(self, config: FieldConfig, generator: torch.Generator) -> None:
-        super().__init__()
-        self.config = config
-        self.embedding = CovariateEmbedding(config.covariates, generator)
-        self.backbone = make_backbone(
-            config.network,
-            self.embedding.width,
-            config.hidden_size,
-            groups=1,
-            rate=config.dropout,
-            batch_norm=config.batch_norm,
-            generator=generator,
-        )
+        super().__init__(config, generator)
         self.head = Dense(1, self.backbone.width, config.n_nodes, generator)
 
-    def forward(self, numeric: Tensor, codes: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        z = self.embedding(numeric, codes)
-        return self.head(self.backbone(z, generator))[0]  # (b, p)
+    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
+        return self.head(self.hidden(numeric, codes, keep))[:, 0]  # (m, b, p)
 
-    def loss(self, batch: Samples, generator: torch.Generator | None = None) -> Tensor:
-        error = batch.x - self(batch.numeric, batch.codes, generator)
-        return LOSSES[self.config.loss](error)
+    def row_losses(self, batch: Samples) -> Tensor:
+        error = batch.x - self(batch.numeric, batch.codes)
+        return LOSSES[self.config.loss].value(error).mean(dim=2)
+
+    def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        error = batch.x - self(batch.numeric, batch.codes, keep)
+        return LOSSES[self.config.loss].value(error).mean(dim=(1, 2))
+
+
+def mean_config(config: FieldConfig) -> FieldConfig:
+    """The same network for the mean, without dropout: with p outputs only, stopping early is enough."""
+    return replace(config, sharing="all", dropout=0.0, rank=None)

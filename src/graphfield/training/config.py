@@ -12,6 +12,7 @@ from graphfield.exceptions import ParameterError
 
 Schedule = str | tuple[Any, ...]
 CLIP_NORM = 1.0  # gradients are clipped at this norm, as published
+WEIGHT_DECAY = 1e-6  # as published
 WARM_UP = 0.1  # share of the steps in which the one-cycle schedule rises
 
 
@@ -24,7 +25,6 @@ class TrainingConfig:
     min_steps: int
     evaluate_every: int
     learning_rate: float
-    weight_decay: float
     schedule: Schedule
     patience: int | None
 

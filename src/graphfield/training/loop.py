@@ -1,29 +1,30 @@
-"""The training loop."""
+"""The training loop: one for every neural model, for one fit or several together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphfield.exceptions import TrainingError
-from graphfield.nn.fields import Samples
+from graphfield.nn.fields import Field, Samples
+from graphfield.nn.pack import Pack, release
 from graphfield.training.checkpoint import Snapshot, StageFile
-from graphfield.training.config import CLIP_NORM, TrainingConfig, learning_rate
+from graphfield.training.config import TrainingConfig, learning_rate
+from graphfield.training.engines import make_engine
+from graphfield.training.evaluation import HeldOut
+from graphfield.training.plan import Member, Plan
 from graphfield.training.progress import progress_bar
 
-# Entries of a (rows, p, p) array evaluated at a time when computing the held-out loss.
-_EVALUATION_ENTRIES = 8_000_000
-
-
-class Trainable(Protocol):
-    """A module whose ``loss`` is the mean over the rows of a batch."""
-
-    def loss(self, batch: Samples, generator: torch.Generator | None = None) -> Tensor: ...
+# When fits compete, losers are looked for once these shares of the steps are done.
+_JUDGED_AT = (1 / 3, 2 / 3)
+# A fit has lost when its held-out loss is this many standard errors above the leader's, row by row,
+# and falling as far again as in the second half of its steps would not make up for it.
+_LOST_BY = 3.0
 
 
 @dataclass
@@ -38,201 +39,216 @@ class Curve:
 
 @dataclass
 class TrainingResult:
-    """What a training run leaves behind besides the module's weights."""
+    """What the training of one member leaves behind besides its weights."""
 
-    curve: Curve
-    n_steps: int
-    best_step: int
-    stopped_early: bool
+    curve: Curve = field(default_factory=Curve)
+    n_steps: int = 0
+    best_step: int = 0
+    best_loss: float = math.inf
+    stopped_early: bool = False
+    lost: bool = False  # dropped because another member was clearly ahead
 
 
 def train(
-    module: nn.Module,
+    module: Field,
     data: Samples,
-    held_out: Samples | None,
+    members: Sequence[Member],
     config: TrainingConfig,
     *,
-    seeds: tuple[int, int],
     description: str,
+    compete: bool = False,
     checkpoint: StageFile | None = None,
-) -> TrainingResult:
-    """Train ``module`` in place on ``data``; both must be on one device.
+) -> list[TrainingResult]:
+    """Train the members of ``module`` in place on ``data``; both must be on one device.
 
-    With ``patience`` set and held-out rows given, training stops after that many evaluations
-    without improvement (but not before ``min_steps``) and the best weights are restored.
-    Otherwise it runs to ``max_steps`` and keeps the last weights.
+    With ``patience`` set and held-out rows given, a member stops after that many evaluations
+    without improvement (but not before ``min_steps``) and gets its best weights back.
+    Otherwise it runs to ``max_steps`` and keeps the last weights. Members that ``compete`` are
+    dropped when they have clearly lost, with the weights they had then.
     The same seeds give the same bits on the same device, interrupted or not.
     """
-    run = _Run(module, data, held_out, config, seeds, checkpoint)
+    run = _Run(module, data, members, config, compete, checkpoint)
     with progress_bar(description, config.max_steps) as advance:
-        while not run.finished:
+        while run.active:
             run.window()
             advance(run.step, run.note())
-    return run.result()
+    return run.finish()
 
 
 class _Run:
-    """State of one training run, advanced window by window (from one evaluation to the next)."""
+    """State of a training run, advanced window by window (from one evaluation to the next)."""
 
     def __init__(
         self,
-        module: nn.Module,
+        module: Field,
         data: Samples,
-        held_out: Samples | None,
+        members: Sequence[Member],
         config: TrainingConfig,
-        seeds: tuple[int, int],
+        compete: bool,
         checkpoint: StageFile | None,
     ) -> None:
-        self.module, self.data, self.config = module, data, config
-        self.held_out = held_out if held_out is not None and len(held_out) else None
-        self.checkpoint = checkpoint
+        self.module, self.config, self.checkpoint = module, config, checkpoint
+        self.compete = compete and all(len(member.held_out) for member in members)
+        self.penalties = module.penalties
         self.device = data.x.device
-        self.batch_size = min(config.batch_size, len(data))
-        self.steps_per_epoch = max(1, len(data) // self.batch_size)
-        self.order_seed = seeds[0]
-        self.dropout = torch.Generator(self.device).manual_seed(seeds[1])
-        self.optimizer = torch.optim.Adam(
-            module.parameters(),
-            lr=config.learning_rate,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
-        self.curve = Curve()
-        self.step, self.best_step, self.best_loss = 0, 0, math.inf
-        self.best: dict[str, Tensor] = {}
-        self.finished = self.stopped_early = False
-        self._order: tuple[int, Tensor] | None = None
+        self.pack = Pack(module)
+        self.engine = make_engine(self.pack, data, config)
+        self.plan = Plan(members, module, config, self.device)
+        self.held_out = HeldOut(data, [member.held_out for member in members])
+        self.results = [TrainingResult() for _ in members]
+        self.kept: dict[int, Tensor] = {}  # best, or else final, weights by member
+        self.active = list(range(len(members)))
+        self.step = 0
         if checkpoint is not None:
             self._restore(checkpoint.load(self.device))
 
-    @property
-    def selects_best(self) -> bool:
-        return self.held_out is not None and self.config.patience is not None
-
     def window(self) -> None:
-        """Train up to the next evaluation, evaluate, decide whether to go on, save."""
+        """Train up to the next evaluation, evaluate, decide who goes on, save."""
         self.module.train()
-        count = min(self.config.evaluate_every, self.config.max_steps - self.step)
-        losses = torch.stack([self._one_step() for _ in range(count)])
-        train_loss = self._checked_mean(losses)
-        self._evaluate(train_loss)
-        if self.step >= self.config.max_steps or self.stopped_early:
-            self.finished = True
-            if self.selects_best:
-                self.module.load_state_dict(self.best)
+        first = self.step
+        until = min(first + self.config.evaluate_every, self.config.max_steps)
+        losses = []
+        while self.step < until:
+            count = min(self.plan.chunk, until - self.step)
+            losses.append(self.engine.run(self.plan.draw(self.step, count)))
+            self.step += count
+        train_losses = self._checked(torch.cat(losses), first).mean(dim=0).tolist()
+        self._judge(train_losses)
         if self.checkpoint is not None:
             self.checkpoint.save(self._snapshot())
 
-    def _one_step(self) -> Tensor:
-        batch = self.data.take(self._rows())
-        loss = self.module.loss(batch, self.dropout)  # type: ignore[operator]
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.module.parameters(), CLIP_NORM)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.config, self.step, self.steps_per_epoch)
-        self.optimizer.step()
-        self.step += 1
-        return loss.detach()
-
-    def _rows(self) -> Tensor:
-        """Rows of this step's batch: a permutation per epoch that depends on seed and epoch alone.
-
-        It is drawn on the CPU, so every device sees the same batches; the last, partial batch of
-        an epoch is dropped.
-        """
-        epoch, position = divmod(self.step, self.steps_per_epoch)
-        if self._order is None or self._order[0] != epoch:
-            generator = torch.Generator().manual_seed(_mix(self.order_seed, epoch))
-            order = torch.randperm(len(self.data), generator=generator).to(self.device)
-            self._order = (epoch, order)
-        start = position * self.batch_size
-        return self._order[1][start : start + self.batch_size]
-
-    def _checked_mean(self, losses: Tensor) -> float:
+    def _checked(self, losses: Tensor, first: int) -> Tensor:
         values = losses.cpu()
         bad = torch.nonzero(~torch.isfinite(values))
         if len(bad):
-            step = self.step - len(values) + int(bad[0]) + 1
+            step, value = first + int(bad[0, 0]) + 1, float(values[tuple(bad[0])])
             raise TrainingError(
-                f"The training loss became {float(values[bad[0, 0]])} at step {step} of "
+                f"The training loss became {value} at step {step} of "
                 f"{self.config.max_steps}. Try a smaller learning_rate (now "
                 f"{self.config.learning_rate:g}), standardize=True, or look for extreme values in X."
             )
-        return float(values.mean())
+        return values
 
-    def _evaluate(self, train_loss: float) -> None:
-        held_out_loss = math.nan
-        if self.held_out is not None:
-            held_out_loss = evaluate(self.module, self.held_out)
-        self.curve.step.append(self.step)
-        self.curve.train_loss.append(train_loss)
-        self.curve.held_out_loss.append(held_out_loss)
-        self.curve.learning_rate.append(float(self.optimizer.param_groups[0]["lr"]))
-        if not self.selects_best:
-            self.best_step = self.step
+    def _judge(self, train_losses: list[float]) -> None:
+        """Write down the losses, keep the best weights, and let go of members that are done."""
+        self.module.eval()
+        by_row = self.held_out.row_losses(self.module)
+        rate = learning_rate(self.config, self.step - 1, self.plan.steps_per_epoch)
+        for position, member in enumerate(self.active):
+            loss = float(by_row[position].mean()) if len(by_row[position]) else math.nan
+            result = self.results[member]
+            result.curve.step.append(self.step)
+            result.curve.train_loss.append(train_losses[position])
+            result.curve.held_out_loss.append(loss)
+            result.curve.learning_rate.append(rate)
+            result.n_steps = self.step
+            self._update_best(position, member, loss)
+        self._mark_lost(by_row)
+        done = [self._is_done(self.results[member]) for member in self.active]
+        self._let_go(done)
+
+    def _update_best(self, position: int, member: int, loss: float) -> None:
+        result = self.results[member]
+        if self.config.patience is None or math.isnan(loss):
+            result.best_step = self.step
             return
-        if held_out_loss < self.best_loss:
-            self.best_loss, self.best_step = held_out_loss, self.step
-            self.best = {k: v.clone() for k, v in self.module.state_dict().items()}
-        since = len([s for s in self.curve.step if s > self.best_step])
-        patience = self.config.patience or 0
-        self.stopped_early = since >= patience and self.step >= self.config.min_steps
+        if loss < result.best_loss:
+            result.best_loss, result.best_step = loss, self.step
+            self.kept[member] = self.pack.state(position)
+        since = sum(step > result.best_step for step in result.curve.step)
+        result.stopped_early = since >= self.config.patience and self.step >= self.config.min_steps
+
+    def _mark_lost(self, by_row: list[Tensor]) -> None:
+        judged = [math.ceil(share * self.config.max_steps) for share in _JUDGED_AT]
+        previous = self.step - self.config.evaluate_every
+        if not self.compete or not any(previous < at <= self.step for at in judged):
+            return
+        leader = min(range(len(by_row)), key=lambda i: float(by_row[i].mean()))
+        for position, member in enumerate(self.active):
+            excess = (by_row[position] - by_row[leader]).double()
+            error = float(excess.std()) / max(1, len(excess)) ** 0.5
+            behind = float(excess.mean())
+            self.results[member].lost = behind > _LOST_BY * error > 0 and behind > self._fell(member)
+
+    def _fell(self, member: int) -> float:
+        """How far the held-out loss came down in the second half of the steps taken."""
+        curve = self.results[member].curve
+        middle = next(
+            loss for step, loss in zip(curve.step, curve.held_out_loss, strict=True) if 2 * step >= self.step
+        )
+        return middle - curve.held_out_loss[-1]
+
+    def _is_done(self, result: TrainingResult) -> bool:
+        return self.step >= self.config.max_steps or result.stopped_early or result.lost
+
+    def _let_go(self, done: list[bool]) -> None:
+        if not any(done):
+            return
+        for position, member in enumerate(self.active):
+            if done[position] and member not in self.kept:
+                self.kept[member] = self.pack.state(position)
+        stay = [position for position, is_done in enumerate(done) if not is_done]
+        self.active = [self.active[position] for position in stay]
+        if stay:
+            self.engine.keep(stay)
+            self.plan.keep(stay)
+            self.held_out.keep(stay)
 
     def note(self) -> str:
-        held_out = self.curve.held_out_loss[-1]
-        return f"loss {self.curve.train_loss[-1]:.4f}" + (
-            "" if math.isnan(held_out) else f", held out {held_out:.4f}"
+        shown = min(self.results, key=lambda result: (-result.n_steps, result.best_loss)).curve
+        held_out = shown.held_out_loss[-1]
+        running = f", {len(self.active)} of {len(self.results)} fits" if len(self.results) > 1 else ""
+        return f"loss {shown.train_loss[-1]:.4f}" + (
+            running if math.isnan(held_out) else f", held out {held_out:.4f}{running}"
         )
 
-    def result(self) -> TrainingResult:
+    def finish(self) -> list[TrainingResult]:
+        states = [self.kept[member] for member in range(len(self.results))]
+        self.pack.assemble(states, self.penalties)
+        release(self.module)
         self.module.eval()
-        return TrainingResult(self.curve, self.step, self.best_step, self.stopped_early)
+        return self.results
 
     def _snapshot(self) -> Snapshot:
-        tensors = {f"weights/{k}": v for k, v in self.module.state_dict().items()}
-        tensors |= {f"best/{k}": v for k, v in self.best.items()}
-        tensors["random/dropout"] = self.dropout.get_state()
-        for i, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{i}/{name}": value for name, value in state.items()}
+        tensors = {f"kept/{member}": state for member, state in self.kept.items()}
+        for position, member in enumerate(self.active):
+            tensors[f"weights/{member}"] = self.pack.state(position)
+            tensors[f"random/{member}"] = self.plan.generators[position].get_state()
+        tensors |= {f"optimizer/{name}": value for name, value in self.engine.state().items()}
         record: dict[str, Any] = {
-            "curve": vars(self.curve),
-            "best_step": self.best_step,
-            "best_loss": self.best_loss if math.isfinite(self.best_loss) else None,
-            "stopped_early": self.stopped_early,
+            "active": self.active,
+            "results": [_plain(result) for result in self.results],
         }
-        return Snapshot(self.step, self.finished, tensors, record)
+        return Snapshot(self.step, not self.active, tensors, record)
 
     def _restore(self, snapshot: Snapshot | None) -> None:
         if snapshot is None:
             return
         parts = _by_prefix(snapshot.tensors)
-        self.module.load_state_dict(parts["weights"])
-        self.best = dict(parts.get("best", {}))
-        self.dropout.set_state(parts["random"]["dropout"])
-        state = self.optimizer.state_dict()
-        state["state"] = {}
-        for key, value in parts["optimizer"].items():
-            index, name = key.split("/")
-            state["state"].setdefault(int(index), {})[name] = value
-        self.optimizer.load_state_dict(state)
-        self.step, self.finished = snapshot.step, snapshot.finished
-        record = snapshot.record
-        self.curve = Curve(**record["curve"])
-        self.best_step, self.stopped_early = record["best_step"], record["stopped_early"]
-        self.best_loss = math.inf if record["best_loss"] is None else record["best_loss"]
+        self.step = snapshot.step
+        self.results = [_from_plain(result) for result in snapshot.record["results"]]
+        self.kept = {int(member): state for member, state in parts.get("kept", {}).items()}
+        self.active = list(snapshot.record["active"])
+        if not self.active:
+            return
+        self.engine.keep(self.active)
+        self.plan.keep(self.active)
+        self.held_out.keep(self.active)
+        penalties = tuple(self.penalties[member] for member in self.active)
+        self.pack.assemble([parts["weights"][str(member)] for member in self.active], penalties)
+        self.engine.load_state(parts["optimizer"])
+        for position, member in enumerate(self.active):
+            self.plan.generators[position].set_state(parts["random"][str(member)])
 
 
-@torch.no_grad()
-def evaluate(module: nn.Module, samples: Samples) -> float:
-    """Mean loss over all rows in evaluation mode, in bounded memory."""
-    module.eval()
-    rows = max(1, _EVALUATION_ENTRIES // samples.x.shape[1] ** 2)
-    total = 0.0
-    for start in range(0, len(samples), rows):
-        part = samples.take(slice(start, start + rows))
-        total += float(module.loss(part)) * len(part)  # type: ignore[operator]
-    return total / len(samples)
+def _plain(result: TrainingResult) -> dict[str, Any]:
+    best = result.best_loss if math.isfinite(result.best_loss) else None
+    return {**vars(result), "curve": vars(result.curve), "best_loss": best}
+
+
+def _from_plain(record: dict[str, Any]) -> TrainingResult:
+    best = math.inf if record["best_loss"] is None else record["best_loss"]
+    return TrainingResult(**{**record, "curve": Curve(**record["curve"]), "best_loss": best})
 
 
 def _by_prefix(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
@@ -241,8 +257,3 @@ def _by_prefix(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         prefix, rest = key.split("/", 1)
         parts.setdefault(prefix, {})[rest] = value
     return parts
-
-
-def _mix(seed: int, epoch: int) -> int:
-    """One seed per epoch, far apart (the constant is the 64-bit golden ratio)."""
-    return (seed + 0x9E3779B97F4A7C15 * (epoch + 1)) % 2**63

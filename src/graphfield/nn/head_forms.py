@@ -1,0 +1,173 @@
+"""The shared head in several forms: ``xhat_j = sum_k beta_jk x_k`` with ``beta_jk = sum_h u_h W_hjk``.
+
+Nearly all arithmetic of a fit is here, and the order of the sums decides its cost:
+
+coefficients
+    beta first, for some response nodes j at a time: three matrix products (beta, the gradient of W,
+    the gradient of u). The penalty on beta needs this one.
+nodes
+    ``M_hj = sum_k W_hjk x_k`` first: ``xhat_j = sum_h u_h M_hj`` and the gradient of u,
+    ``sum_j g_j M_hj``, reuse it, so two products do. Its array is (rows, h, p), not (rows, p, p).
+
+Both work on (h + 1) rows of W; the last is the constant term and belongs to a unit that is always 1.
+The residual of node j needs no other node's, so loss and gradients come out of one pass, and no array
+over all rows, nodes and neighbours ever exists. :func:`reference` is the same by autograd, as a check.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from graphfield.nn.losses import LOSSES
+
+# Entries of the array that a form works on at a time: small enough to stay in a cache that two
+# cores share, large enough for the matrix products to run at full rate.
+_TILE_ENTRIES = 2**19
+# Entries of (rows, h, p) at a time.
+_NODE_ENTRIES = 2**24
+
+
+@dataclass(frozen=True)
+class HeadTask:
+    """What is minimised: mean loss over rows and nodes + penalty * mean of ``sum_k |beta_jk|``."""
+
+    loss: str
+    penalty: Tensor | None  # (m,), None where every one is zero
+
+
+# u (m, b, h), weight (m, h + 1, p, p), where its gradient goes, x (m or 1, b, p), task to the losses
+# (m,) and the gradient of u.
+Form = Callable[[Tensor, Tensor, Tensor, Tensor, HeadTask], tuple[Tensor, Tensor]]
+
+
+def with_constant(u: Tensor) -> Tensor:
+    """(..., h) to (..., h + 1): the unit that is always 1."""
+    return torch.cat([u, u.new_ones(*u.shape[:-1], 1)], dim=-1)
+
+
+def coefficients(u: Tensor, weight: Tensor) -> Tensor:
+    """beta: (m or 1, b, h) and (m, h + 1, p, p) to (m, b, p, p)."""
+    m, units, p, _ = weight.shape
+    u = with_constant(u).expand(m, -1, -1)
+    return torch.bmm(u, weight.reshape(m, units, p * p)).reshape(m, -1, p, p)
+
+
+def fitted(u: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    """xhat without beta: (m or 1, b, h), (m, h + 1, p, p), (m or 1, b, p) to (m, b, p)."""
+    m, units, p, _ = weight.shape
+    b = x.shape[1]
+    u, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
+    out = x.new_empty(m, b, p)
+    for i in range(m):
+        for rows in _row_blocks(b, units * p):
+            first = (x[i, rows] @ weight[i].reshape(units * p, p).T).view(-1, units, p)
+            out[i, rows] = (first * u[i, rows, :, None]).sum(dim=1)
+    return out
+
+
+def reference(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
+    """Loss (m,) and gradient of u (m, b, h); the gradient of the weights is written into ``grad``."""
+    p = weight.shape[-1]
+    off_diagonal = 1 - torch.eye(p, device=weight.device)
+    with torch.enable_grad():
+        u, weight = u.detach().requires_grad_(), weight.detach().requires_grad_()
+        coef = coefficients(u, weight * off_diagonal)
+        error = x - torch.einsum("mbjk,mbk->mbj", coef, x.expand(len(coef), -1, -1))
+        loss = LOSSES[task.loss].value(error).mean(dim=(1, 2))
+        if task.penalty is not None:
+            loss = loss + task.penalty * coef.abs().sum(dim=3).mean(dim=(1, 2))
+        slopes = torch.autograd.grad(loss.sum(), (u, weight))
+    grad.copy_(slopes[1])
+    return loss.detach(), slopes[0]
+
+
+def by_coefficients(
+    u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask
+) -> tuple[Tensor, Tensor]:
+    """Like :func:`reference`, response nodes in tiles."""
+    m, units, p, _ = weight.shape
+    u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
+    b = x.shape[1]
+    tile = max(1, min(p, _TILE_ENTRIES // (b * p)))
+    slope_u = torch.zeros_like(u1)
+    total = x.new_zeros(m)
+    for i in range(m):
+        flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
+        for start in range(0, p, tile):
+            nodes, columns = slice(start, start + tile), slice(start * p, (start + tile) * p)
+            part = flat[:, columns]
+            coef = (u1[i] @ part).view(b, -1, p)
+            error = x[i, :, nodes] - (coef * x[i, :, None, :]).sum(dim=2)
+            slope, value = _slope_and_value(error, task.loss, b * p)
+            if task.penalty is None:
+                torch.mul(slope[:, :, None], x[i, :, None, :], out=coef)
+            else:
+                share = task.penalty[i] / (b * p)
+                value = value + share * coef.abs().sum()
+                coef.sign_().mul_(share).addcmul_(slope[:, :, None], x[i, :, None, :])
+            total[i] += value
+            flat_slope = coef.view(b, -1)
+            slope_u[i].addmm_(flat_slope, part.T)
+            torch.mm(u1[i].T, flat_slope, out=flat_grad[:, columns])
+    _clear_diagonal(grad)
+    return total, slope_u[:, :, :-1]
+
+
+def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
+    """Like :func:`reference` without a penalty, in two matrix products."""
+    m, units, p, _ = weight.shape
+    u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
+    b = x.shape[1]
+    slope_u = torch.empty_like(u1)
+    total = x.new_zeros(m)
+    for i in range(m):
+        flat, flat_grad = weight[i].reshape(units * p, p), grad[i].view(units * p, p)
+        for rows in _row_blocks(b, units * p):
+            first = (x[i, rows] @ flat.T).view(-1, units, p)
+            error = x[i, rows] - (first * u1[i, rows, :, None]).sum(dim=1)
+            slope, value = _slope_and_value(error, task.loss, b * p)
+            total[i] += value
+            slope_u[i, rows] = (first * slope[:, None, :]).sum(dim=2)
+            torch.mul(u1[i, rows, :, None], slope[:, None, :], out=first)
+            flat_grad.addmm_(first.view(-1, units * p).T, x[i, rows], beta=0 if rows.start == 0 else 1)
+    _clear_diagonal(grad)
+    return total, slope_u[:, :, :-1]
+
+
+def choose_form(weight: Tensor, task: HeadTask) -> Form:
+    """The fused kernels on CUDA; else two products where they do, and beta where the penalty asks for
+    it or (rows, h, p) is the larger array."""
+    if weight.is_cuda and has_triton():
+        from graphfield.nn.triton_head import fused
+
+        return fused
+    units, p = weight.shape[1:3]
+    return by_nodes if task.penalty is None and units <= 3 * p else by_coefficients
+
+
+@cache
+def has_triton() -> bool:
+    """Triton comes with torch's CUDA builds; without it the forms above work on CUDA too."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def _slope_and_value(error: Tensor, name: str, count: int) -> tuple[Tensor, Tensor]:
+    """Derivative of the mean loss by the fitted values, and this part's share of the mean."""
+    loss = LOSSES[name]
+    return loss.slope(error).mul_(-1 / count), loss.value(error).sum() / count
+
+
+def _row_blocks(n_rows: int, entries_per_row: int) -> list[slice]:
+    step = max(1, _NODE_ENTRIES // entries_per_row)
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
+
+
+def _clear_diagonal(grad: Tensor) -> None:
+    """No edge from a node to itself: these weights are zero and stay zero."""
+    torch.diagonal(grad, dim1=-2, dim2=-1).zero_()

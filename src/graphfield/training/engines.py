@@ -1,0 +1,200 @@
+"""Engines: how a number of gradient steps is carried out.
+
+Every engine takes the same steps (:class:`~graphfield.training.plan.Steps`) and does to the weights
+what the plain one does: gather rows, loss and gradients, clip per member, Adam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from graphfield.nn.fields import Samples
+from graphfield.nn.head_forms import has_triton
+from graphfield.nn.pack import Pack
+from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY, TrainingConfig
+from graphfield.training.plan import Steps
+
+
+class Engine(Protocol):
+    """Carries out steps on the members of a pack."""
+
+    def run(self, steps: Steps) -> Tensor:
+        """Change the weights step by step; the training losses, (steps, m)."""
+        ...
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Only the members at these positions go on; the pack itself included."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """What the optimiser has to remember."""
+        ...
+
+    def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+
+class PlainEngine:
+    """One operation after another, on any device, with torch's Adam."""
+
+    def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
+        self.pack, self.data, self.config = pack, data, config
+        self.rate: float | Tensor = config.learning_rate
+        self.load_state(_zero_state(pack.values))
+
+    def run(self, steps: Steps) -> Tensor:
+        losses = []
+        for i, rate in enumerate(steps.rates):
+            self.rate = rate
+            losses.append(self._step(steps.rows[i], None if steps.keep is None else steps.keep[i]))
+        return torch.stack(losses)
+
+    def _step(self, rows: Tensor, keep: Tensor | None) -> Tensor:
+        losses = self.pack.field.backward(self.data.take(rows), keep)
+        self._update()
+        return losses
+
+    def _update(self) -> None:
+        clip(self.pack.gradient)
+        self.optimizer.param_groups[0]["lr"] = self.rate
+        self.optimizer.step()
+
+    def keep(self, positions: Sequence[int]) -> None:
+        index = torch.tensor(list(positions), device=self.pack.values.device)
+        state = {k: v if k == "step" else v[index] for k, v in self.state().items()}
+        if self.data.x.ndim == 3:
+            self.data = replace(self.data, x=self.data.x[index])
+        self.pack.keep(positions)
+        self.load_state(state)
+
+    def state(self) -> dict[str, Tensor]:
+        return dict(self.optimizer.state[self.weights])
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.weights = torch.nn.Parameter(self.pack.values)
+        self.weights.grad = self.pack.gradient
+        self.optimizer = torch.optim.Adam(
+            [self.weights],
+            lr=self.rate,
+            weight_decay=WEIGHT_DECAY,
+            fused=True,
+            capturable=self.weights.is_cuda,
+        )
+        self.optimizer.state[self.weights].update(state)
+
+
+class GraphEngine(PlainEngine):
+    """The whole step as one CUDA graph: its kernels are launched together, without Python between.
+
+    What changes from step to step (rows, dropout factors, rate) lies in buffers that the graph reads at
+    a counter, which it advances itself. Matrix products of the backbone may use TF32.
+    """
+
+    def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
+        super().__init__(pack, data, config)
+        self.enabled = torch.zeros((), device=data.x.device)
+
+    def run(self, steps: Steps) -> Tensor:
+        if self.graph is None or len(steps) > len(self.rates):
+            self._capture(steps)
+        count = len(steps)
+        self.rows[:count] = steps.rows
+        if self.factors is not None and steps.keep is not None:
+            self.factors[:count] = steps.keep
+        self.rates[:count] = torch.tensor(steps.rates)
+        self.counter.zero_()
+        assert self.graph is not None
+        for _ in range(count):
+            self.graph.replay()
+        return self.losses[:count].clone()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.adam = state
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def state(self) -> dict[str, Tensor]:
+        return dict(self.adam)
+
+    def _capture(self, steps: Steps) -> None:
+        """Run the step without its update to have everything allocated and compiled; then record it."""
+        device = self.pack.values.device
+        self.graph = None  # frees the memory of an earlier one
+        self.rows = steps.rows.clone()
+        self.factors = None if steps.keep is None else steps.keep.clone()
+        self.rates = torch.zeros(len(steps), device=device)
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
+        self.losses = torch.empty(len(steps), len(self.pack), device=device)
+        statistics = [buffer.clone() for buffer in self.pack.buffers]
+        self.enabled.zero_()
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with _tf32(), torch.cuda.stream(stream):
+            for _ in range(2):
+                self.counter.zero_()
+                self._counted_step()
+        torch.cuda.current_stream(device).wait_stream(stream)
+        for buffer, before in zip(self.pack.buffers, statistics, strict=True):
+            buffer.copy_(before)
+        self.enabled.fill_(1)
+        graph = torch.cuda.CUDAGraph()
+        with _tf32(), torch.cuda.graph(graph):
+            self._counted_step()
+        self.graph = graph
+
+    def _counted_step(self) -> None:
+        rows = self.rows.index_select(0, self.counter)[0]
+        factors = None if self.factors is None else self.factors.index_select(0, self.counter)[0]
+        self.rate = self.rates.index_select(0, self.counter)
+        losses = self._step(rows, factors)
+        self.losses.index_copy_(0, self.counter, losses[None])
+        self.counter.add_(1)
+
+    def _update(self) -> None:
+        from graphfield.training.triton_adam import clipped_adam
+
+        assert isinstance(self.rate, Tensor)
+        clipped_adam(
+            self.pack.values,
+            self.pack.gradient,
+            self.adam,
+            self.rate,
+            self.enabled,
+            clip_norm=CLIP_NORM,
+            weight_decay=WEIGHT_DECAY,
+        )
+
+
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Products of float32 matrices may round their factors to TF32 inside this context."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _zero_state(values: Tensor) -> dict[str, Tensor]:
+    """Adam before the first step."""
+    zeros = torch.zeros_like(values)
+    return {"step": zeros.new_zeros(()), "exp_avg": zeros, "exp_avg_sq": torch.zeros_like(values)}
+
+
+@torch.no_grad()
+def clip(gradient: Tensor) -> None:
+    """Scale each member's gradient to at most the norm that the published code allows."""
+    norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    gradient.mul_((CLIP_NORM / (norm + 1e-6)).clamp_(max=1.0))
+
+
+def make_engine(pack: Pack, data: Samples, config: TrainingConfig) -> Engine:
+    """The fastest engine for where the data are."""
+    if data.x.is_cuda and has_triton():
+        return GraphEngine(pack, data, config)
+    return PlainEngine(pack, data, config)

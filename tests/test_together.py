@@ -1,0 +1,164 @@
+"""Fits that train together give what each would give alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import graphfield as gf
+from conftest import SMALL, small_data
+
+PENALTIES = (0.0, 0.04, 0.5)
+
+
+def path(**changes) -> list[gf.DNNCGM]:
+    return [gf.DNNCGM(**{**SMALL, "penalty": v, **changes}) for v in PENALTIES]
+
+
+@pytest.mark.parametrize("changes", [{}, {"center": "none"}, {"sharing": "node"}, {"rank": 3}], ids=str)
+def test_a_path_of_penalties_equals_separate_fits(changes):
+    X, Z = small_data(200)
+    X["n3"] += 3 * np.sin(Z["age"] / 10)  # a mean that moves with z, kept by some and centred for each
+    changes = {"batch_norm": False, **changes}
+    alone = [model.fit(X, Z) for model in path(**changes)]
+    together = gf.fit_together(path(**changes), X, Z)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(other.predict_coef(Z), one.predict_coef(Z), rtol=1e-2, atol=2e-3)
+        np.testing.assert_allclose(other.predict(X, Z), one.predict(X, Z), rtol=1e-2, atol=0.02)
+        np.testing.assert_allclose(other.residual_scale_, one.residual_scale_, rtol=1e-2)
+        assert other.mean_depends_on_covariates_ == one.mean_depends_on_covariates_
+
+
+def test_a_larger_penalty_gives_a_sparser_graph():
+    X, Z = small_data(200)
+    sizes = [np.abs(model.predict_coef(Z)).mean() for model in gf.fit_together(path(), X, Z)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_members_of_an_ensemble_differ_by_their_seed():
+    X, Z = small_data(200)
+    members = [gf.DNNCGM(**{**SMALL, "random_state": seed}) for seed in (0, 1, 0)]
+    one, two, again = (model.predict_coef(Z) for model in gf.fit_together(members, X, Z))
+    assert np.abs(one - two).max() > 1e-3
+    np.testing.assert_allclose(again, one, rtol=1e-3, atol=1e-5)
+
+
+def test_rows_left_out_do_not_matter():
+    X, Z = small_data(200)
+    half = np.arange(100)
+    changed = X.copy()
+    # Same mean and spread of every column, so that the common standardisation stays.
+    changed.iloc[100:] = X.iloc[100:].to_numpy()[::-1]
+    coefs = [
+        gf.fit_together([gf.DNNCGM(**SMALL)], table, Z, rows=[half])[0].predict_coef(Z)
+        for table in (X, changed)
+    ]
+    np.testing.assert_allclose(coefs[0], coefs[1], rtol=1e-3, atol=1e-5)
+
+
+def test_copies_of_a_row_stay_on_one_side(monkeypatch):
+    from graphfield.estimators import together
+
+    X, Z = small_data(100)
+    resample = np.random.default_rng(0).integers(0, 100, 100)
+    seen = []
+    original = together.fit_fields
+
+    def spy(jobs, *args, **kwargs):
+        seen.extend(jobs)
+        return original(jobs, *args, **kwargs)
+
+    monkeypatch.setattr(together, "fit_fields", spy)
+    gf.fit_together([gf.DNNCGM(**SMALL)], X, Z, rows=[resample])
+    train, held_out = seen[0].rows.numpy(), seen[0].held_out.numpy()
+    assert not set(train) & set(held_out)
+    assert set(train) | set(held_out) == set(resample)
+    counts = np.bincount(resample, minlength=100)
+    np.testing.assert_array_equal(
+        np.bincount(train, minlength=100)[np.unique(train)], counts[np.unique(train)]
+    )
+
+
+def test_competing_fits_stop_when_they_have_lost():
+    sim = gf.make_setting("G1", n_samples=1_500, random_state=0)
+    models = [
+        gf.DNNCGM(
+            penalty=v,
+            max_steps=300,
+                learning_rate=0.01,
+            patience=None,
+            hidden_size=16,
+            center="none",
+            device="cpu",
+            random_state=0,
+        )
+        for v in (0.02, 20.0)
+    ]
+    good, bad = gf.fit_together(models, sim.X, sim.Z, compete=True)
+    assert (good.lost_, bad.lost_) == (False, True)
+    assert bad.n_steps_ < good.n_steps_ == 300
+    assert bad.predict_coef(sim.Z[:2]).shape == (2, 50, 50)
+
+
+def test_a_model_can_start_from_another():
+    X, Z = small_data(300)
+    first = gf.DNNCGM(**{**SMALL, "max_steps": 300}).fit(X, Z)
+    short = {**SMALL, "max_steps": 20, "learning_rate": 1e-4}
+    cold, warm = gf.DNNCGM(**short).fit(X, Z), gf.DNNCGM(**short).fit(X, Z, start=first)
+    assert warm.training_.train_loss.iloc[0] < 0.9 * cold.training_.train_loss.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda models: models[:0], gf.ParameterError, "one or more DNNCGM"),
+        (lambda models: [*models, gf.RegGMM()], gf.ParameterError, "RegGMM"),
+        (lambda models: [models[0], models[0]], gf.ParameterError, "twice"),
+        (
+            lambda models: [models[0], clone(models[1]).set_params(hidden_size=9)],
+            gf.ParameterError,
+            "hidden_size",
+        ),
+        (lambda models: [models[0].set_params(penalty=-1)], gf.ParameterError, "penalty"),
+    ],
+)
+def test_models_that_cannot_train_together(change, error, message):
+    with pytest.raises(error, match=message):
+        gf.fit_together(change(path()), *small_data())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [np.arange(5)],
+        [np.arange(5)] * 2 + [[]],
+        [np.arange(5)] * 2 + [[0.5]],
+        [np.arange(5)] * 2 + [[999]],
+        [[3, 3]] * 3,
+    ],
+    ids=["too few", "empty", "not whole", "beyond", "one row"],
+)
+def test_bad_rows_are_refused(rows):
+    with pytest.raises(gf.DataError, match="rows"):
+        gf.fit_together(path(), *small_data(), rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [({"hidden_size": 9}, "hidden_size"), ({"rank": 2}, "rank"), ({"network": "mlp"}, "network")],
+)
+def test_a_start_with_another_network_is_refused(params, message):
+    X, Z = small_data()
+    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    with pytest.raises(gf.ParameterError, match=message):
+        gf.DNNCGM(**{**SMALL, **params}).fit(X, Z, start=first)
+
+
+def test_a_start_from_other_columns_or_nothing_fitted_is_refused():
+    X, Z = small_data()
+    with pytest.raises(gf.ParameterError, match="fitted DNNCGM"):
+        gf.DNNCGM(**SMALL).fit(X, Z, start=gf.DNNCGM(**SMALL))
+    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    with pytest.raises(gf.DataError, match="node names"):
+        gf.DNNCGM(**SMALL).fit(X.rename(columns={"n1": "other"}), Z, start=first)
