@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -269,18 +270,22 @@ def simulators(effort: Effort) -> list[Record]:
     }
     records = []
     for setting, reference in references.items():
-        with threadpool_limits(1):  # threads only slow down the loop's small matrices
-            timing = interleaved(
-                lambda setting=setting: make_setting(setting, n, 0).skeleton,  # type: ignore[misc]
-                reference,
-                effort.rounds,
-                (n, looped),
-            )
+        ours = partial(_simulated, setting, n)
+        with threadpool_limits(1):  # threads slow down the loop's small matrices
+            timing = interleaved(ours, reference, effort.rounds, (n, looped))
+        few = interleaved(ours, reference, 1, (n, looped))
+        details = {
+            "note": f"one thread; the loop drew {looped} samples, times are for {n:,}",
+            "ratio_with_the_default_threads": few.ratios[0],
+        }
         title = f"simulating {setting} with its graphs, {n:,} samples"
-        note = {"note": f"the loop drew {looped} samples; times are for {n:,}"}
         name = f"simulators/{setting}"
-        records.append(timing.record(name, title, "s", scale=n, required=50.0, details=note))
+        records.append(timing.record(name, title, "s", scale=n, required=50.0, details=details))
     return records
+
+
+def _simulated(setting: str, n: int) -> object:
+    return make_setting(setting, n, 0).skeleton
 
 
 def scoring(effort: Effort) -> list[Record]:
