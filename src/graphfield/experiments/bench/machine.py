@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -85,13 +86,13 @@ def card(devices: list[torch.device]) -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
-    """``model name`` of /proc/cpuinfo, which not every processor states."""
+    """As ``lscpu`` names it; elsewhere the architecture."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+        done = subprocess.run(["lscpu"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in done.stdout.splitlines() if "Model name" in line]
+    return names[0] if names else platform.machine()
 
 
 def peak_rss_mb() -> float:
