@@ -56,9 +56,11 @@ class MixtureField(GaussianField):
         """Samples of equal weights share one factor; where weights are clipped these are many."""
         noise = rng.standard_normal((len(Z), self.candidates.shape[1]))
         X = np.empty_like(noise)
-        distinct, index = np.unique(self.mixing(Z), axis=0, return_inverse=True)
-        order = np.argsort(index.ravel(), kind="stable")
-        ranked = index.ravel()[order]
+        mixing = self.mixing(Z)
+        order = np.lexsort(mixing.T)  # equal rows side by side; np.unique is many times slower
+        new = np.ones(len(Z), dtype=bool)
+        new[1:] = (mixing[order[1:]] != mixing[order[:-1]]).any(axis=1)
+        distinct, ranked = mixing[order[new]], np.cumsum(new) - 1
         for start in range(0, len(distinct), _CHUNK):
             factors = np.linalg.cholesky(self._mixed(distinct[start : start + _CHUNK]))
             first, last = np.searchsorted(ranked, [start, start + _CHUNK])
@@ -68,10 +70,11 @@ class MixtureField(GaussianField):
 
     def skeleton(self, Z: Any) -> NDArray[np.bool_]:
         used = self.mixing(Z) > 0  # (n, r)
-        patterns, index = np.unique(used, axis=0, return_inverse=True)
+        codes = used @ (1 << np.arange(used.shape[1]))
+        _, first, index = np.unique(codes, return_index=True, return_inverse=True)
         present = self.candidates != 0
-        graphs = np.stack([present[pattern].any(axis=0) for pattern in patterns])
-        return without_diagonal(graphs)[index.ravel()]
+        graphs = np.stack([present[pattern].any(axis=0) for pattern in used[first]])
+        return without_diagonal(graphs)[index]
 
 
 class Nonparanormal(Field):

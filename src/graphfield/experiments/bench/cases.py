@@ -67,9 +67,10 @@ class Case:
 
 
 def cpu_step(
-    name: str, problem: Problem, steps: tuple[int, int], required: float, share: float | None
+    name: str, problem: Problem, full_steps: tuple[int, int], required: float, share: float | None
 ) -> Case:
     def run(effort: Effort) -> list[Record]:
+        steps = (full_steps[0] // 2, full_steps[1] // 2) if effort.quick else full_steps
         X, Z = problem.data()
         reference = StraightforwardTraining(problem, X, Z, CPU)
         mine = our_step(problem, X, Z, CPU)
