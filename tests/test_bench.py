@@ -213,6 +213,12 @@ def test_markdown_says_what_was_not_measured():
     assert "- metrics failed: ValueError: y" in text
 
 
+@pytest.mark.parametrize(("share", "warned"), [(0.5, True), (0.95, False)])
+def test_a_busy_machine_is_mentioned(share, warned):
+    results = Results(True, "graphfield bench", {"free_share_of_cores": share})
+    assert ("Other programs" in markdown(results)) is warned
+
+
 def test_bench_command(tmp_path, capsys):
     out = tmp_path / "bench"
     arguments = ["bench", "--only", "metrics", "--quick", "--device", "cpu", "--out", str(out)]

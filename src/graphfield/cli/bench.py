@@ -28,6 +28,8 @@ def bench(arguments: argparse.Namespace) -> None:
     results = run.run_bench(only, arguments.device, arguments.quick, _command(arguments), say)
     for name, reason in results.not_measured.items():
         say(f"{name:28s} not measured: {reason}")
+    if not run.is_quiet(results):
+        say(run.BUSY)
     run.write_results(results, arguments.out)
     written = "bench.md and bench.json"
     if arguments.scaling:

@@ -76,6 +76,7 @@ def card(devices: list[torch.device]) -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cores": cores(),
         "threads": torch.get_num_threads(),
+        "free_share_of_cores": round(free_share(), 2),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -83,6 +84,19 @@ def card(devices: list[torch.device]) -> dict[str, Any]:
     }
     found["gflops"] = {device.type: matrix_rates(device) for device in devices}
     return found
+
+
+def free_share() -> float:
+    """Processor time this process gets, as a share of what its threads could have.
+
+    Where others take a core, threads wait for each other at every operation, by time slices of the
+    operating system: steps of any implementation then take the same time, and ratios say nothing.
+    """
+    product = MatrixProduct(torch.device("cpu"))
+    product.rate(1)
+    wall, own = time.perf_counter(), time.process_time()
+    product.rate(10)
+    return (time.process_time() - own) / (time.perf_counter() - wall) / torch.get_num_threads()
 
 
 def _cpu_model() -> str:

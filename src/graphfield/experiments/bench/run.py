@@ -25,6 +25,7 @@ from graphfield.training.progress import progress_bar
 FORMAT, FORMAT_VERSION = "graphfield-bench", 1
 FILES = ("bench.json", "bench.md")
 SCALING_FILES = ("scaling.json", "scaling.png")
+QUIET = 0.85  # share of the cores that must be free for figures of the CPU to mean something
 HEADER = ("work", "ours", "reference", "ratio", "spread", "required", "memory", "met")
 
 
@@ -39,6 +40,13 @@ class Results:
     not_measured: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     traces: list[str] = field(default_factory=list)
+
+
+BUSY = "Other programs were using the processor: repeat this when they have ended."
+
+
+def is_quiet(results: Results) -> bool:
+    return results.machine.get("free_share_of_cores", 1.0) >= QUIET
 
 
 def devices_of(device: str) -> list[torch.device]:
@@ -160,6 +168,8 @@ def markdown(results: Results) -> str:
     lines = ["# Speed", "", f"`{results.command}`", ""]
     if results.quick:
         lines += ["A quick run: fewer rounds, and smaller problems where the size stands in the name.", ""]
+    if not is_quiet(results):
+        lines += [BUSY, ""]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += [
         "",
