@@ -10,6 +10,7 @@ A sample whose true graph is empty or complete has no ranking to judge: its scor
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,9 +81,18 @@ def _entries(
         )
     if w.dtype.kind == "f" and not np.isfinite(w).all():
         raise DataError(f"weights hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
-    p = w.shape[1]
-    keep = np.ones((p, p), dtype=bool) if diagonal else ~np.eye(p, dtype=bool)
-    return w[:, keep], s[:, keep].astype(bool)  # (n, p * (p - 1)), or (n, p * p)
+    s = s.astype(bool, copy=False)
+    return (_flat(w), _flat(s)) if diagonal else (_off_diagonal(w), _off_diagonal(s))
+
+
+def _flat(matrices: NDArray) -> NDArray:
+    return matrices.reshape(len(matrices), matrices.shape[1] ** 2)  # (n, p * p)
+
+
+def _off_diagonal(matrices: NDArray) -> NDArray:
+    """(n, p, p) to (n, p * (p - 1)), by row: after the first entry every (p + 1)-th is diagonal."""
+    n, p, _ = matrices.shape
+    return _flat(matrices)[:, 1:].reshape(n, p - 1, p + 1)[:, :, :-1].reshape(n, p * (p - 1))
 
 
 def _by_rows(
@@ -97,39 +107,60 @@ def _by_rows(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _ranked(w: NDArray, s: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray[np.bool_]]:
-    """True positives and false positives down each ranking, and where a run of ties ends."""
-    order = np.argsort(-w, axis=1, kind="stable")
-    ranked_w = np.take_along_axis(w, order, axis=1)
-    hits = np.take_along_axis(s, order, axis=1)
-    tp = np.cumsum(hits, axis=1, dtype=np.float64)
-    fp = np.arange(1, w.shape[1] + 1) - tp
-    last_of_tie = np.ones_like(hits)
-    last_of_tie[:, :-1] = ranked_w[:, 1:] != ranked_w[:, :-1]
-    return tp, fp, hits, last_of_tie
+class _TrueEdges:
+    """The true edges of each row, from weak to strong, and their ranks among all entries of the row.
 
+    Only the ranks of true edges are needed, so only entries from the weakest true edge up are sorted, by
+    value; sorting the positions of all is ten times slower.
+    """
 
-def _previous_tie_end(values: NDArray, last_of_tie: NDArray[np.bool_]) -> NDArray:
-    """At each position, ``values`` at the end of the tie run before this one (0 for the first)."""
-    ends = np.where(last_of_tie, values, 0.0)
-    shifted = np.zeros_like(ends)
-    shifted[:, 1:] = np.maximum.accumulate(ends, axis=1)[:, :-1]  # values never decrease
-    return shifted
+    def __init__(self, w: NDArray, s: NDArray[np.bool_]) -> None:
+        self.n_entries = w.shape[1]
+        self.count = np.count_nonzero(s, axis=1)
+        self.end = np.cumsum(self.count)
+        self.row = np.repeat(np.arange(len(w)), self.count)
+        self.value = w[s]  # row by row
+        self.parts = [slice(e - c, e) for e, c in zip(self.end.tolist(), self.count.tolist(), strict=True)]
+        self.contenders = [self._contenders(*pair) for pair in zip(w, self.parts, strict=True)]
+
+    def _contenders(self, entries: NDArray, part: slice) -> NDArray:
+        mine = self.value[part]
+        mine.sort()
+        strong = entries[entries >= mine[0]] if len(mine) else entries[:0]
+        strong.sort()
+        return strong
+
+    def beaten(self, ties: Literal["left", "right"]) -> NDArray[np.int64]:
+        """How many entries each true edge beats; with ``ties="right"`` also itself and its equals."""
+        rank = np.empty(len(self.value), dtype=np.int64)
+        for strong, part in zip(self.contenders, self.parts, strict=True):
+            rank[part] = strong.searchsorted(self.value[part], ties)
+            rank[part] += self.n_entries - len(strong)
+        return rank
 
 
 def _auroc_rows(w: NDArray, s: NDArray) -> NDArray[np.float64]:
-    tp, fp, _, last = _ranked(w, s)
-    width = fp - _previous_tie_end(fp, last)
-    height = (tp + _previous_tie_end(tp, last)) / 2  # trapezoid: ties count half
-    area = np.where(last, width * height, 0.0).sum(axis=1)
-    return _ratio(area, tp[:, -1] * fp[:, -1])
+    true = _TrueEdges(w, s)
+    n_true = true.count.astype(np.float64)
+    half_ties = (true.beaten("left") + true.beaten("right")) / 2
+    beaten = np.bincount(true.row, weights=half_ties, minlength=len(w))
+    # Of that, n_true^2 / 2 is true edges against each other; halves add up without rounding.
+    return _ratio(beaten - n_true**2 / 2, n_true * (w.shape[1] - n_true))
 
 
 def _auprc_rows(w: NDArray, s: NDArray) -> NDArray[np.float64]:
-    tp, fp, _, last = _ranked(w, s)
-    gained = tp - _previous_tie_end(tp, last)
-    area = np.where(last, gained * tp / (tp + fp), 0.0).sum(axis=1)
-    return _ratio(area, tp[:, -1])
+    true = _TrueEdges(w, s)
+    row, value = true.row, true.value
+    first_of_tie = np.ones(len(row), dtype=bool)
+    first_of_tie[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+    tie = np.flatnonzero(first_of_tie)
+    row = row[tie]
+    gained = np.diff(tie, append=len(value)).astype(np.float64)
+    found = true.end[row] - tie  # true edges at least as strong
+    said = w.shape[1] - true.beaten("left")[tie]  # entries at least as strong
+    area = np.zeros(w.shape)
+    area[row, said - 1] = gained * found / said
+    return _ratio(area.sum(axis=1), true.count.astype(np.float64))
 
 
 def _confusion(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from graphfield import __version__
 from graphfield.cli import commands
+from graphfield.cli.bench import bench
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
@@ -45,6 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
     _graph_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
+    _bench_parser(group)
     return parser
 
 
@@ -124,3 +126,16 @@ def _reproduce_parser(group: Any) -> None:
     p.add_argument("--jobs", type=int, help="cells at a time (default: one per CPU core)")
     p.add_argument("--device", default="auto", help="auto, cpu or cuda, for the neural methods")
     p.set_defaults(run=reproduce)
+
+
+def _bench_parser(group: Any) -> None:
+    p = group.add_parser("bench", help="speed and memory beside a straightforward implementation")
+    p.add_argument(
+        "--quick", action="store_true", help="under two minutes: fewer rounds, some problems smaller"
+    )
+    p.add_argument("--out", type=Path, default=Path("graphfield-bench"), metavar="DIR")
+    p.add_argument("--device", default="auto", help="auto (CPU, and GPU where there is one), cpu or cuda")
+    p.add_argument("--only", metavar="NAME,...", help="some cases only, such as metrics,simulators")
+    p.add_argument("--scaling", action="store_true", help="also time and memory against n, p and q")
+    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
+    p.set_defaults(run=bench)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtrs
 
 from graphfield.simulate.field import Field, without_diagonal
 
@@ -27,10 +28,15 @@ class GaussianField(Field):
         noise = rng.standard_normal((len(Z), self.candidates.shape[1]))
         X = np.empty_like(noise)
         for start in range(0, len(Z), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            factor = np.linalg.cholesky(self.precision(Z[rows]))
-            X[rows] = np.linalg.solve(factor.swapaxes(1, 2), noise[rows, :, None])[:, :, 0]
+            factors = np.linalg.cholesky(self.precision(Z[start : start + _CHUNK]))
+            for i, factor in enumerate(factors, start=start):
+                X[i] = back_substitute(factor, noise[i])
         return X
+
+
+def back_substitute(factor: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x with L' x = noise; LAPACK sees the rows of L as the columns of L', so nothing is copied."""
+    return dtrtrs(factor.T, noise)[0]
 
 
 class MixtureField(GaussianField):
@@ -41,14 +47,34 @@ class MixtureField(GaussianField):
         """Weight of each candidate, (n, r), non-negative, rows sum to one."""
 
     def precision(self, Z: Any) -> NDArray[np.float64]:
-        return np.einsum("ir,rjk->ijk", self.mixing(Z), self.candidates)
+        return self._mixed(self.mixing(Z))
+
+    def _mixed(self, mixing: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.einsum("ir,rjk->ijk", mixing, self.candidates)
+
+    def sample(self, Z: Any, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Samples of equal weights share one factor; where weights are clipped these are many."""
+        noise = rng.standard_normal((len(Z), self.candidates.shape[1]))
+        X = np.empty_like(noise)
+        mixing = self.mixing(Z)
+        order = np.lexsort(mixing.T)  # equal rows side by side; np.unique is many times slower
+        new = np.ones(len(Z), dtype=bool)
+        new[1:] = (mixing[order[1:]] != mixing[order[:-1]]).any(axis=1)
+        distinct, ranked = mixing[order[new]], np.cumsum(new) - 1
+        for start in range(0, len(distinct), _CHUNK):
+            factors = np.linalg.cholesky(self._mixed(distinct[start : start + _CHUNK]))
+            first, last = np.searchsorted(ranked, [start, start + _CHUNK])
+            for i, which in zip(order[first:last].tolist(), ranked[first:last].tolist(), strict=True):
+                X[i] = back_substitute(factors[which - start], noise[i])
+        return X
 
     def skeleton(self, Z: Any) -> NDArray[np.bool_]:
         used = self.mixing(Z) > 0  # (n, r)
-        patterns, index = np.unique(used, axis=0, return_inverse=True)
+        codes = used @ (1 << np.arange(used.shape[1]))
+        _, first, index = np.unique(codes, return_index=True, return_inverse=True)
         present = self.candidates != 0
-        graphs = np.stack([present[pattern].any(axis=0) for pattern in patterns])
-        return without_diagonal(graphs)[index.ravel()]
+        graphs = np.stack([present[pattern].any(axis=0) for pattern in used[first]])
+        return without_diagonal(graphs)[index]
 
 
 class Nonparanormal(Field):
