@@ -10,13 +10,12 @@ import torch
 
 from graphfield.cli import main
 from graphfield.experiments.bench import loops, ours
-from graphfield.experiments.bench.cases import CASES, Case, Effort
+from graphfield.experiments.bench.cases import CASES, Case
 from graphfield.experiments.bench.child import in_child
 from graphfield.experiments.bench.machine import MatrixProduct
 from graphfield.experiments.bench.problems import Problem
 from graphfield.experiments.bench.records import (
     Check,
-    NotMeasuredError,
     Record,
     Timing,
     first_at_or_below,
@@ -70,11 +69,11 @@ def test_the_straightforward_loss_is_the_formula(reference):
 def test_both_sides_use_the_same_optimiser_settings():
     from graphfield.experiments.bench import straightforward as theirs
     from graphfield.experiments.specs import paper_recipe
-    from graphfield.training.config import CLIP_NORM
+    from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY
 
     recipe = paper_recipe("G1", 10_000)
     assert recipe["learning_rate"] == theirs.LEARNING_RATE
-    assert recipe["weight_decay"] == theirs.WEIGHT_DECAY
+    assert WEIGHT_DECAY == theirs.WEIGHT_DECAY
     assert recipe["schedule"] == ("step", theirs.DROP_EVERY, theirs.DROP_FACTOR)
     assert CLIP_NORM == theirs.CLIP_NORM
 
@@ -198,11 +197,6 @@ def test_memory_of_a_child_is_its_own():
     found = in_child("step", side="reference", problem={**vars(SMALL), "n_rows": 50_000, "n_nodes": 100})
     assert ballast.nbytes / 1e6 > 200
     assert 20 < found["peak_mb"] - found["base_mb"] < 200  # the data alone are 20 MB
-
-
-def test_packed_training_is_skipped_until_it_is_there():
-    with pytest.raises(NotMeasuredError):
-        CASES["cpu-packed"].run(Effort(quick=True))
 
 
 def test_markdown_says_what_was_not_measured():

@@ -86,7 +86,7 @@ def test_competing_fits_stop_when_they_have_lost():
         gf.DNNCGM(
             penalty=v,
             max_steps=300,
-                learning_rate=0.01,
+            learning_rate=0.01,
             patience=None,
             hidden_size=16,
             center="none",

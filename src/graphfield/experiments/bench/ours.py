@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
 
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.experiments.bench.machine import synchronize
@@ -16,36 +16,56 @@ from graphfield.experiments.bench.straightforward import (
     DROP_EVERY,
     DROP_FACTOR,
     LEARNING_RATE,
-    WEIGHT_DECAY,
     StraightforwardField,
 )
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
+from graphfield.nn.pack import Pack, load_member_arrays, packed
 from graphfield.training.config import TrainingConfig
+from graphfield.training.engines import make_engine
 from graphfield.training.loop import _Run
+from graphfield.training.plan import Member, Plan
 
 _ENDLESS = 10**9
 
 
-def our_step(problem: Problem, X: Table, Z: Table, device: torch.device) -> Callable[[int], None]:
+def our_step(
+    problem: Problem, X: Table, Z: Table, device: torch.device, penalty: float = 0.0
+) -> Callable[[int], None]:
     """Move the data to the device; the result runs that many training steps and waits for them."""
+    return our_packed_steps(problem, X, Z, device, 1, penalty)
+
+
+def our_packed_steps(
+    problem: Problem, X: Table, Z: Table, device: torch.device, n_fits: int, penalty: float = 0.0
+) -> Callable[[int], None]:
+    """Like :func:`our_step` for ``n_fits`` models that train together, each with batches of its own."""
     config = TrainingConfig(
         batch_size=problem.batch,
         max_steps=_ENDLESS,
         min_steps=0,
         evaluate_every=_ENDLESS,
         learning_rate=LEARNING_RATE,
-        weight_decay=WEIGHT_DECAY,
         schedule=("step", DROP_EVERY, DROP_FACTOR),
         patience=None,
     )
-    field = CoefField(_field_config(problem), torch.Generator().manual_seed(0)).to(device)
-    run = _Run(field, _samples(X, Z, device), None, config, (0, 1), None)
+    shape = _field_config(problem, penalty)
+    fields = [CoefField(shape, torch.Generator().manual_seed(seed)) for seed in range(n_fits)]
+    field = packed(fields).to(device).train()
+    data = _samples(X, Z, device)
+    rows = torch.arange(len(data), device=device)
+    members = [Member(rows, rows[:0], 2 * i, 2 * i + 1) for i in range(n_fits)]
+    engine = make_engine(Pack(field), data, config)
+    plan = Plan(members, field, config, device)
+    done = 0
 
     def steps(count: int) -> None:
-        run.module.train()
-        for _ in range(count):
-            run._one_step()
+        nonlocal done
+        last = done + count
+        while done < last:
+            now = min(plan.chunk, last - done)
+            engine.run(plan.draw(done, now))
+            done += now
         synchronize(device)
 
     return steps
@@ -61,59 +81,52 @@ def our_curve(
     """
     start = time.perf_counter()
     problem = Problem(len(X), X.shape[1], Z.shape[1], model.hidden_size, 0, dropout=model.dropout)
-    field = CoefField(_field_config(problem, penalty=model.penalty), torch.Generator().manual_seed(0)).to(
-        device
-    )
-    config = model._training_config(len(X))
-    held_out = _samples(X_val, Z_val, device)
-    run = _Run(field, _samples(X, Z, device), held_out, config, (0, 1), None)
+    shape = _field_config(problem, penalty=model.penalty)
+    field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
+    data = _samples(np.concatenate([X, X_val]), np.concatenate([Z, Z_val]), device)
+    rows = torch.arange(len(data), device=device)
+    member = Member(rows[: len(X)], rows[len(X) :], 0, 1)
+    run = _Run(field, data, [member], model._training_config(len(X)), False, None)
     curve: list[tuple[float, float]] = []
-    while not run.finished:
+    while run.active:
         run.window()
-        loss = run.curve.held_out_loss[-1]
+        loss = run.results[0].curve.held_out_loss[-1]
         curve.append((time.perf_counter() - start, loss))
         if loss <= until:
             break
     return curve
 
 
-def our_packed_steps(
-    problem: Problem, X: Table, Z: Table, device: torch.device, n_fits: int
-) -> Callable[[int], None]:
-    """Like :func:`our_step` for ``n_fits`` models that train together as one."""
-    raise NotImplementedError("packed training is not part of this version")
-
-
-def with_weights_of(reference: StraightforwardField, problem: Problem) -> nn.Module:
+def with_weights_of(reference: StraightforwardField, problem: Problem) -> CoefField:
     """Our field with the weights of a straightforward one (with biases): same coefficients, same loss."""
     field = CoefField(_field_config(problem), torch.Generator().manual_seed(0))
-    backbone: Any = field.backbone
-    pairs = [
-        (backbone.first.dense, reference.first),
-        (backbone.narrow, reference.narrow),
-        (backbone.second, reference.second),
-        (field.head, reference.head),
-    ]
-    with torch.no_grad():
-        for ours, theirs in pairs:
-            ours.weight.copy_(theirs.weight.T.reshape(ours.weight.shape))
-            ours.bias.copy_(theirs.bias.reshape(ours.bias.shape))
+    parts: dict[str, Any] = {
+        "backbone.first.dense": reference.first,
+        "backbone.narrow": reference.narrow,
+        "backbone.second": reference.second,
+        "head": reference.head,
+    }
+    arrays = {f"{name}.weight": theirs.weight.detach().T for name, theirs in parts.items()}
+    arrays |= {f"{name}.bias": theirs.bias.detach() for name, theirs in parts.items()}
     if problem.batch_norm:
-        backbone.first.norm.load_state_dict(reference.norm.state_dict(), strict=False)
-    return field
+        state = reference.norm.state_dict()
+        arrays |= {f"backbone.first.norm.{key}": state[key] for key in state if key != "num_batches_tracked"}
+    load_member_arrays(field, arrays)
+    return field.eval()
 
 
-def coefficients_of(field: nn.Module, Z: Table) -> torch.Tensor:
+def coefficients_of(field: CoefField, Z: Table) -> torch.Tensor:
     """beta(z) of our field in evaluation mode, (n, p, p)."""
     samples = _samples(Z[:, :0], Z, torch.device("cpu"))
     with torch.no_grad():
-        return field.eval()(samples.numeric, samples.codes)
+        return field(samples.numeric[None], samples.codes[None])[0]
 
 
-def loss_of(field: nn.Module, X: Table, Z: Table) -> float:
+def loss_of(field: CoefField, X: Table, Z: Table) -> float:
     """Held-out loss of our field."""
+    samples = _samples(X, Z, torch.device("cpu"))
     with torch.no_grad():
-        return float(field.eval().loss(_samples(X, Z, torch.device("cpu"))))  # type: ignore[operator]
+        return float(field.row_losses(samples.take(torch.arange(len(samples))[None])).mean())
 
 
 def _samples(X: Table, Z: Table, device: torch.device) -> Samples:
