@@ -95,26 +95,30 @@ def by_coefficients(
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
     tile = max(1, min(p, _TILE_ENTRIES // (b * p)))
+    penalties = [0.0] * m if task.penalty is None else task.penalty.tolist()
     slope_u = torch.zeros_like(u1)
     total = x.new_zeros(m)
-    for i in range(m):
+    product = x.new_empty(b, tile, p)
+    for i, penalty in enumerate(penalties):
         flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
+        share = penalty / (b * p)
+        scale = share or 1.0  # a common factor of the slopes, left to the matrix products
         for start in range(0, p, tile):
             nodes, columns = slice(start, start + tile), slice(start * p, (start + tile) * p)
             part = flat[:, columns]
             coef = (u1[i] @ part).view(b, -1, p)
-            error = x[i, :, nodes] - (coef * x[i, :, None, :]).sum(dim=2)
-            slope, value = _slope_and_value(error, task.loss, b * p)
-            if task.penalty is None:
-                torch.mul(slope[:, :, None], x[i, :, None, :], out=coef)
+            fit = torch.mul(coef, x[i, :, None, :], out=product[:, : coef.shape[1]]).sum(dim=2)
+            slope, value = _slope_and_value(x[i, :, nodes] - fit, task.loss, b * p)
+            slope = slope.div_(scale)[:, :, None]
+            if share:
+                value = value + share * torch.abs(coef, out=product[:, : coef.shape[1]]).sum()
+                coef.sign_().addcmul_(slope, x[i, :, None, :])
             else:
-                share = task.penalty[i] / (b * p)
-                value = value + share * coef.abs().sum()
-                coef.sign_().mul_(share).addcmul_(slope[:, :, None], x[i, :, None, :])
+                torch.mul(slope, x[i, :, None, :], out=coef)
             total[i] += value
-            flat_slope = coef.view(b, -1)
-            slope_u[i].addmm_(flat_slope, part.T)
-            torch.mm(u1[i].T, flat_slope, out=flat_grad[:, columns])
+            slopes = coef.view(b, -1)
+            slope_u[i].addmm_(slopes, part.T, alpha=scale)
+            flat_grad[:, columns].addmm_(u1[i].T, slopes, beta=0, alpha=scale)
     _clear_diagonal(grad)
     return total, slope_u[:, :, :-1]
 
