@@ -255,7 +255,9 @@ def check_ranges(X: NDArray, names: Sequence[str]) -> None:
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     width = high - low
     extreme = np.maximum(np.abs(low), np.abs(high)) > MAX_MAGNITUDE
-    for column in np.flatnonzero(extreme | ((width > 0) & (width < 1 / MAX_MAGNITUDE))):
+    bad = np.flatnonzero(extreme | ((width > 0) & (width < 1 / MAX_MAGNITUDE)))
+    if len(bad):
+        column = int(bad[0])
         row = int(np.argmax(np.abs(X[:, column])))
         raise DataError(
             f"Node {names[column]!r} cannot be computed with: row {row} holds {X[row, column]:g}. Correct "

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.stats import norm, rankdata
 
-
 # Entries of a table that are computed with at a time: 16 MB in double precision.
 _BLOCK_ENTRIES = 2_000_000
 
