@@ -35,7 +35,7 @@ from graphfield.graphs.strength import (
     directed_strengths,
     edge_magnitudes,
     partial_correlations,
-    precision_from_partial,
+    precision_matrices,
     symmetrise,
 )
 from graphfield.graphs.threshold import Threshold, find_threshold
@@ -174,11 +174,7 @@ class GraphEstimator(BaseEstimator, ABC):
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, all edges of that graph are shrunk by one factor until they do.
         """
-
-        def precision(coef: NDArray, scale: NDArray) -> NDArray:
-            return precision_from_partial(partial_correlations(coef, scale), scale)
-
-        return self._per_row(Z, precision, np.float64)
+        return self._per_row(Z, precision_matrices, np.float64)
 
     def edges(
         self,
@@ -242,9 +238,8 @@ class GraphEstimator(BaseEstimator, ABC):
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
-        values = node_values(x_frame)
-        fitted = np.empty(values.shape)
-        for rows, part in self._fitted_values(values, self._encode_frame(z_frame)):
+        fitted = np.empty(x_frame.values.shape)
+        for rows, part in self._fitted_values(node_values(x_frame), self._encode_frame(z_frame)):
             fitted[rows] = part
         return fitted
 
@@ -262,10 +257,10 @@ class GraphEstimator(BaseEstimator, ABC):
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
         left = np.zeros(values.shape[1])
         for rows, fitted in self._fitted_values(values, self._encode_frame(z_frame)):
-            left += np.square(values[rows] - fitted).sum(axis=0)
-        total = len(values) * NodeScaler.learn(values, center=True, scale=True).scale ** 2
-        # A node that never changes is predicted well, or not at all; scikit-learn's r2_score says so too.
-        share = np.divide(left, total, out=(left > 0).astype(np.float64), where=total > 0)
+            left += np.square(values[rows] - fitted).mean(axis=0) * (len(fitted) / len(values))
+        variance = NodeScaler.learn(values, center=True, scale=True).scale ** 2
+        # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
+        share = np.divide(left, variance, out=(left > 0).astype(np.float64), where=variance > 0)
         return float(np.mean(1 - share))
 
     # -- files ------------------------------------------------------------------------------

@@ -93,6 +93,11 @@ def precision_from_partial(partial: NDArray, residual_scale: NDArray) -> NDArray
     return correlation / (scale[..., :, None] * scale[..., None, :])
 
 
+def precision_matrices(coef: NDArray, residual_scale: NDArray) -> NDArray:
+    """:func:`precision_from_partial` of the partial correlations of these coefficients."""
+    return precision_from_partial(partial_correlations(coef, residual_scale), residual_scale)
+
+
 def partial_from_precision(precision: NDArray) -> NDArray:
     """``-Theta_jk / sqrt(Theta_jj Theta_kk)`` with a zero diagonal, (..., p, p)."""
     scale = 1 / np.sqrt(np.diagonal(precision, axis1=-2, axis2=-1))
