@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
 from graphfield.estimators.streaming import evaluation_rows
+from graphfield.exceptions import check_choice
 
 # Arrays as large as the weights while training: weights, gradients, two moments, the best weights.
 _COPIES_OF_WEIGHTS = 5
@@ -58,7 +59,7 @@ def estimate_fit_memory(
     --------
     >>> parts = estimate_fit_memory(100_000, 1_000, 5, hidden_size=64, batch_size=64)
     >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
-    {'data': 1.3, 'samples': 0.8, 'weights': 1.3, 'batch': 0.5, 'workspace': 0.1, 'threshold': 0.7, 'peak': 2.7}
+    {'data': 1.2, 'samples': 0.8, 'weights': 1.3, 'workspace': 0.1, 'threshold': 0.7, 'peak': 2.2}
     """
     one = 4 * (hidden_size + 1) * p**2
     covariates = 8 * n * q
@@ -67,7 +68,7 @@ def estimate_fit_memory(
         "data": 12 * n * p + 4 * covariates,
         "samples": 8 * n * p + 2 * covariates,
         "weights": _COPIES_OF_WEIGHTS * one * members,
-        "batch": 8 * batch_size * members * (p**2 + p + 8 * hidden_size),
+        "batch": 8 * batch_size * members * (2 * p + 8 * hidden_size),
         "workspace": _WORKSPACE,
         "threshold": 8 * gap_entries + _COPIES_TO_EVALUATE * one,
     }
@@ -99,13 +100,13 @@ def estimate_predict_memory(
 
     Examples
     --------
-    >>> estimate_predict_memory(1_000_000, 50)["blocks"] == estimate_predict_memory(100, 50)["blocks"]
-    False
+    >>> few, many = (estimate_predict_memory(n, 50, method="score") for n in (10_000, 1_000_000))
+    >>> few == many
+    True
     >>> round(estimate_predict_memory(2_000, 268, method="edge_weights")["result"] / 1e9, 2)
     0.57
     """
-    if method not in (*_STREAMING, *_ARRAYS):
-        raise ValueError(f"method must be one of {(*_STREAMING, *_ARRAYS)}, got {method!r}.")
+    check_choice("method", method, (*_STREAMING, *_ARRAYS))
     result = _ARRAYS.get(method, 0) * n * p**2
     if method == "predict":
         result = 8 * n * p
