@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.covariance import graphical_lasso
+from sklearn.covariance import GraphicalLassoCV, graphical_lasso
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GroupKFold, KFold
 
@@ -13,6 +15,7 @@ import graphfield as gf
 from graphfield.data.splits import folds
 from graphfield.metrics import auprc
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
+from graphfield.solvers.glasso_cv import graphical_lasso_cv
 from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path, penalty_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
@@ -262,3 +265,20 @@ def test_copies_of_a_node_and_no_correlation_at_all(penalty):
     assert copied.predict_graph(Z[:1], threshold=0.0)[0, 0, 4]
     apart = np.kron(np.ones((10, 1)), np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]))
     assert not gf.NodewiseLasso(penalty=penalty).fit(apart, Z).coef_.any()
+
+
+@pytest.mark.parametrize(("n", "p"), [(24, 30), (300, 8)])
+def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, p):
+    """With fewer rows than nodes the smallest penalties are left out, which must not matter."""
+    X = standard(band(n, p)[0])
+    state = np.random.get_state()  # noqa: NPY002
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = GraphicalLassoCV(alphas=6, cv=4, n_refinements=2, assume_centered=True, max_iter=200).fit(X)
+    np.random.set_state(state)  # noqa: NPY002
+    ours = graphical_lasso_cv(X, None, 6, 4)
+    assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
+    np.testing.assert_allclose(ours.solution, theirs.precision_, rtol=1e-8, atol=1e-10)
+    tried = np.isin(ours.path[:, 0].round(12), theirs.cv_results_["alphas"].round(12))
+    assert tried.all()
+    assert n > p or len(tried) < len(theirs.cv_results_["alphas"])

@@ -9,18 +9,68 @@ A sample whose true graph is empty or complete has no ranking to judge: its scor
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphfield.exceptions import DataError
 
-__all__ = ["auprc", "auroc", "balanced_accuracy", "f1", "sensitivity", "specificity"]
+__all__ = [
+    "auprc",
+    "auroc",
+    "balanced_accuracy",
+    "edge_counts",
+    "f1",
+    "ranking_scores",
+    "sensitivity",
+    "specificity",
+]
 
-# Rows handled at a time, in entries: the sort needs a few arrays of this size.
-_CHUNK_ENTRIES = 2_000_000
+# Entries handled at a time: a few arrays of this size stay in a processor's cache.
+_CHUNK_ENTRIES = 250_000
+
+
+class RankingScores(NamedTuple):
+    """Scores of the order of the weights, (n,) each."""
+
+    auroc: NDArray[np.float64]
+    auprc: NDArray[np.float64]
+
+
+class EdgeCounts(NamedTuple):
+    """True and false positives and negatives of a graph, (n,) each, and the scores they make."""
+
+    tp: NDArray[np.float64]
+    fp: NDArray[np.float64]
+    fn: NDArray[np.float64]
+    tn: NDArray[np.float64]
+
+    def f1(self) -> NDArray[np.float64]:
+        return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn, empty=0.0)
+
+    def sensitivity(self) -> NDArray[np.float64]:
+        return _ratio(self.tp, self.tp + self.fn)
+
+    def specificity(self) -> NDArray[np.float64]:
+        return _ratio(self.tn, self.tn + self.fp)
+
+    def balanced_accuracy(self) -> NDArray[np.float64]:
+        return (self.sensitivity() + self.specificity()) / 2
+
+
+def ranking_scores(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) -> RankingScores:
+    """:func:`auroc` and :func:`auprc` for the price of one: each ranking is sorted once."""
+    parts = [_ranked_scores(w, s) for w, s in _entries(weights, skeleton, diagonal=diagonal, pairs_once=True)]
+    empty = (np.empty(0), np.empty(0))
+    return RankingScores(*map(np.concatenate, zip(*(parts or [empty]), strict=True)))
+
+
+def edge_counts(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> EdgeCounts:
+    """Counts of the edges with weight above ``threshold``: everything but the rankings follows."""
+    parts = [_counted(w > threshold, s) for w, s in _entries(weights, skeleton)]
+    return EdgeCounts(*np.concatenate(parts or [np.empty((0, 4))]).T)
 
 
 def auroc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) -> NDArray[np.float64]:
@@ -30,7 +80,7 @@ def auroc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) ->
     >>> auroc(W, W > .5)
     array([1.])
     """
-    return _by_rows(_auroc_rows, weights, skeleton, diagonal)
+    return ranking_scores(weights, skeleton, diagonal=diagonal).auroc
 
 
 def auprc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) -> NDArray[np.float64]:
@@ -40,37 +90,37 @@ def auprc(weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False) ->
     >>> auprc(W, W > .15).round(3)
     array([1.])
     """
-    return _by_rows(_auprc_rows, weights, skeleton, diagonal)
+    return ranking_scores(weights, skeleton, diagonal=diagonal).auprc
 
 
 def f1(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """``2 TP / (2 TP + FP + FN)`` of the edges with weight above ``threshold``; 0 if none is right."""
-    tp, fp, fn, _ = _confusion(weights, skeleton, threshold)
-    return _ratio(2 * tp, 2 * tp + fp + fn, empty=0.0)
+    return edge_counts(weights, skeleton, threshold).f1()
 
 
 def sensitivity(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Share of true edges found; NaN where there is no true edge."""
-    tp, _, fn, _ = _confusion(weights, skeleton, threshold)
-    return _ratio(tp, tp + fn)
+    return edge_counts(weights, skeleton, threshold).sensitivity()
 
 
 def specificity(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Share of true non-edges left out; NaN where every pair is an edge."""
-    _, fp, _, tn = _confusion(weights, skeleton, threshold)
-    return _ratio(tn, tn + fp)
+    return edge_counts(weights, skeleton, threshold).specificity()
 
 
 def balanced_accuracy(weights: ArrayLike, skeleton: ArrayLike, threshold: float = 0.0) -> NDArray[np.float64]:
     """Mean of sensitivity and specificity."""
-    tp, fp, fn, tn = _confusion(weights, skeleton, threshold)
-    return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+    return edge_counts(weights, skeleton, threshold).balanced_accuracy()
 
 
 def _entries(
-    weights: ArrayLike, skeleton: ArrayLike, diagonal: bool = False
-) -> tuple[NDArray, NDArray[np.bool_]]:
-    """The entries of each matrix that count, one row per sample."""
+    weights: ArrayLike, skeleton: ArrayLike, *, diagonal: bool = False, pairs_once: bool = False
+) -> Iterator[tuple[NDArray, NDArray[np.bool_]]]:
+    """The entries of each matrix that count, one row per sample, some samples at a time.
+
+    ``pairs_once`` leaves out one direction of the pairs of symmetric matrices: a ranking with every
+    entry there twice has the same scores.
+    """
     w, s = np.asarray(weights), np.asarray(skeleton)
     if w.ndim == 2:
         w, s = w[None], s[None] if s.ndim == 2 else s
@@ -79,32 +129,22 @@ def _entries(
             "weights and skeleton must have the same shape (n, p, p), got "
             f"{np.shape(weights)} and {np.shape(skeleton)}."
         )
-    if w.dtype.kind == "f" and not np.isfinite(w).all():
-        raise DataError(f"weights hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
-    s = s.astype(bool, copy=False)
-    return (_flat(w), _flat(s)) if diagonal else (_off_diagonal(w), _off_diagonal(s))
+    p = w.shape[1]
+    step = max(1, _CHUNK_ENTRIES // max(1, p * p))
+    keep = np.flatnonzero(np.ones((p, p)) if diagonal else 1 - np.eye(p))
+    for start in range(0, len(w), step):
+        part, truth = w[start : start + step], s[start : start + step].astype(bool, copy=False)
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            raise DataError(f"weights hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
+        count = keep
+        if pairs_once and not diagonal and _symmetric(part) and _symmetric(truth):
+            count = keep[keep // p < keep % p]
+        # (m, p * (p - 1)), half of it, or (m, p * p)
+        yield part.reshape(-1, p * p)[:, count], truth.reshape(-1, p * p)[:, count]
 
 
-def _flat(matrices: NDArray) -> NDArray:
-    return matrices.reshape(len(matrices), matrices.shape[1] ** 2)  # (n, p * p)
-
-
-def _off_diagonal(matrices: NDArray) -> NDArray:
-    """(n, p, p) to (n, p * (p - 1)), by row: after the first entry every (p + 1)-th is diagonal."""
-    n, p, _ = matrices.shape
-    return _flat(matrices)[:, 1:].reshape(n, p - 1, p + 1)[:, :, :-1].reshape(n, p * (p - 1))
-
-
-def _by_rows(
-    score: Callable[[NDArray, NDArray], NDArray[np.float64]],
-    weights: ArrayLike,
-    skeleton: ArrayLike,
-    diagonal: bool,
-) -> NDArray[np.float64]:
-    w, s = _entries(weights, skeleton, diagonal)
-    step = max(1, _CHUNK_ENTRIES // max(1, w.shape[1]))
-    parts = [score(w[i : i + step], s[i : i + step]) for i in range(0, len(w), step)]
-    return np.concatenate(parts) if parts else np.empty(0)
+def _symmetric(matrices: NDArray) -> bool:
+    return bool((matrices == matrices.swapaxes(1, 2)).all())
 
 
 class _TrueEdges:
@@ -139,39 +179,38 @@ class _TrueEdges:
         return rank
 
 
-def _auroc_rows(w: NDArray, s: NDArray) -> NDArray[np.float64]:
+def _ranked_scores(w: NDArray, s: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """AUROC and average precision of each row."""
     true = _TrueEdges(w, s)
     n_true = true.count.astype(np.float64)
-    half_ties = (true.beaten("left") + true.beaten("right")) / 2
-    beaten = np.bincount(true.row, weights=half_ties, minlength=len(w))
-    # Of that, n_true^2 / 2 is true edges against each other; halves add up without rounding.
-    return _ratio(beaten - n_true**2 / 2, n_true * (w.shape[1] - n_true))
+    beaten = true.beaten("left")
+    # With ties half, n_true^2 / 2 of the wins is true edges against each other; halves do not round.
+    wins = np.bincount(true.row, weights=(beaten + true.beaten("right")) / 2, minlength=len(w))
+    auroc_rows = _ratio(wins - n_true**2 / 2, n_true * (w.shape[1] - n_true))
+    return auroc_rows, _ratio(_precision_area(true, beaten), n_true)
 
 
-def _auprc_rows(w: NDArray, s: NDArray) -> NDArray[np.float64]:
-    true = _TrueEdges(w, s)
+def _precision_area(true: _TrueEdges, beaten: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sum over the true edges of each row of the precision at the end of the run of ties they are in."""
     row, value = true.row, true.value
     first_of_tie = np.ones(len(row), dtype=bool)
     first_of_tie[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
     tie = np.flatnonzero(first_of_tie)
     row = row[tie]
-    gained = np.diff(tie, append=len(value)).astype(np.float64)
+    gained = np.diff(tie, append=len(value))
     found = true.end[row] - tie  # true edges at least as strong
-    said = w.shape[1] - true.beaten("left")[tie]  # entries at least as strong
-    area = np.zeros(w.shape)
-    area[row, said - 1] = gained * found / said
-    return _ratio(area.sum(axis=1), true.count.astype(np.float64))
+    said = true.n_entries - beaten[tie]  # entries at least as strong
+    area = np.zeros(len(true.count))
+    np.add.at(area, row, gained * found / said)
+    return area
 
 
-def _confusion(
-    weights: ArrayLike, skeleton: ArrayLike, threshold: float
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    w, s = _entries(weights, skeleton)
-    said = w > threshold
-    counts = (said & s, said & ~s, ~said & s, ~said & ~s)
-    tp, fp, fn, tn = (c.sum(axis=1).astype(np.float64) for c in counts)
-    return tp, fp, fn, tn
+def _counted(said: NDArray[np.bool_], true: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """TP, FP, FN, TN of each row: (m, 4)."""
+    tp = np.count_nonzero(said & true, axis=1)
+    fp, fn = np.count_nonzero(said, axis=1) - tp, np.count_nonzero(true, axis=1) - tp
+    return np.stack([tp, fp, fn, said.shape[1] - tp - fp - fn], axis=1).astype(np.float64)
 
 
 def _ratio(top: NDArray, bottom: NDArray, empty: float = np.nan) -> NDArray[np.float64]:
-    return np.divide(top, bottom, out=np.full_like(top, empty), where=bottom > 0)
+    return np.divide(top, bottom, out=np.full(top.shape, empty), where=bottom > 0)

@@ -63,7 +63,7 @@ def as_frame(data: Any, argument: str) -> Frame:
     array = _as_array(data, argument)
     prefix = argument[0].lower()
     names = [f"{prefix}{i + 1}" for i in range(array.shape[1])]
-    frame = pd.DataFrame(array, columns=names)
+    frame = pd.DataFrame(array, columns=names, copy=False)
     return Frame(frame.infer_objects() if array.dtype == object else frame, named=False)
 
 
@@ -132,27 +132,52 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
             raise DataError(
                 f"{argument} must have the columns seen in fit, but it {' and '.join(parts)}.{hint}"
             )
-        return Frame(frame.values[list(expected)], named=True)
+        same_order = frame.names == list(expected)
+        return frame if same_order else Frame(frame.values[list(expected)], named=True)
     if len(frame.names) != len(expected):
         raise DataError(
             f"{argument} has {len(frame.names)} features, but graphfield is expecting {len(expected)} "
             f"features as input, those seen in fit: {listing(expected)}."
         )
-    return Frame(frame.values.set_axis(list(expected), axis=1), named=True)
+    renamed = frame.values.copy(deep=False)
+    renamed.columns = pd.Index(list(expected))
+    return Frame(renamed, named=True)
 
 
-def node_values(frame: Frame) -> NDArray[np.float64]:
-    """Node columns as a float array (missing entries become NaN); text is refused by column."""
-    columns = []
-    for name in frame.names:
-        column = frame.values[name]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-            if pd.api.types.is_complex_dtype(column):
-                raise DataError(f"Complex data not supported: node column {name!r}.")
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        else:
-            columns.append(_objects_to_float(column, name))
-    return np.column_stack(columns) if columns else np.empty((len(frame.values), 0))
+def node_values(frame: Frame) -> NDArray[np.floating]:
+    """Node columns as a float array (missing entries become NaN); text is refused by column.
+
+    A table of float32 or float64 columns alone comes as it is, where possible as a view that must not
+    be written to: a copy of a long table is the largest thing that `fit` would hold. Everything else
+    becomes float64.
+    """
+    if has_plain_floats(frame):
+        return frame.values.to_numpy()
+    values = np.empty((len(frame.values), len(frame.names)))
+    for position, name in enumerate(frame.names):
+        values[:, position] = _column_values(frame.values[name], name)
+    return values
+
+
+def has_plain_floats(frame: Frame) -> bool:
+    """Whether all columns are float32, or all are float64, of NumPy's own kind."""
+    kinds = set(frame.values.dtypes)
+    return len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
+
+
+def check_numeric(frame: Frame) -> None:
+    """What :func:`node_values` refuses is refused here, without making the array."""
+    for name, kind in zip(frame.names, frame.values.dtypes, strict=True):
+        if not pd.api.types.is_float_dtype(kind):
+            _column_values(frame.values[name], name)
+
+
+def _column_values(column: pd.Series, name: str) -> NDArray[np.float64]:
+    if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+        return _objects_to_float(column, name)
+    if pd.api.types.is_complex_dtype(column):
+        raise DataError(f"Complex data not supported: node column {name!r}.")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
@@ -225,19 +250,20 @@ def check_size(X: NDArray) -> None:
         )
 
 
-def check_magnitude(X: NDArray, names: Sequence[str]) -> None:
-    """Values whose squares are not numbers any more cannot be standardised."""
-    for name, column in zip(names, X.T, strict=True):
-        row = int(np.argmax(np.abs(column)))
-        if abs(column[row]) > MAX_MAGNITUDE or 0 < np.ptp(column) < 1 / MAX_MAGNITUDE:
-            raise DataError(
-                f"Node {name!r} cannot be computed with: row {row} holds {column[row]:g}. Correct the "
-                "value, or use other units for this column."
-            )
-
-
-def check_not_constant(X: NDArray, names: Sequence[str]) -> None:
-    constant = [name for name, column in zip(names, X.T, strict=True) if np.ptp(column) == 0]
+def check_ranges(X: NDArray, names: Sequence[str]) -> None:
+    """Each node must vary, within numbers whose squares are still numbers; nothing is copied."""
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    width = high - low
+    extreme = np.maximum(np.abs(low), np.abs(high)) > MAX_MAGNITUDE
+    bad = np.flatnonzero(extreme | ((width > 0) & (width < 1 / MAX_MAGNITUDE)))
+    if len(bad):
+        column = int(bad[0])
+        row = int(np.argmax(np.abs(X[:, column])))
+        raise DataError(
+            f"Node {names[column]!r} cannot be computed with: row {row} holds {X[row, column]:g}. Correct "
+            "the value, or use other units for this column."
+        )
+    constant = [name for name, same in zip(names, width == 0, strict=True) if same]
     if constant:
         raise DataError(
             f"Node {listing(constant)} has the same value in every training row, so it can have no "

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.frames import Frame, node_values
+from graphfield.data.frames import Frame, has_plain_floats, node_values
+from graphfield.data.nodes import row_blocks
 from graphfield.exceptions import DataError, DataWarning, check_choice
 
 POLICIES = ("error", "drop", "impute")
@@ -22,10 +23,10 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     zero; prefer ``drop`` where few rows are affected.
     """
     check_choice("missing", policy, POLICIES)
-    bad_x, bad_z = bad_entries(X), bad_entries(Z)
     rows = np.arange(len(X.values))
-    if not (bad_x.to_numpy().any() or bad_z.to_numpy().any()):
+    if is_complete(X) and is_complete(Z):
         return X, Z, rows
+    bad_x, bad_z = bad_entries(X), bad_entries(Z)
     counts = _counts(bad_x, bad_z)
     if policy == "error":
         raise DataError(
@@ -41,37 +42,48 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
         DataWarning,
         stacklevel=3,
     )
-    return (
-        Frame(X.values.loc[keep].reset_index(drop=True), X.named),
-        Frame(Z.values.loc[keep].reset_index(drop=True), Z.named),
-        rows[keep],
-    )
+    return _kept(X, keep), _kept(Z, keep), rows[keep]
+
+
+def _kept(frame: Frame, keep: NDArray[np.bool_]) -> Frame:
+    values = frame.values.loc[keep]
+    values.index = pd.RangeIndex(len(values))
+    return Frame(values, frame.named)
 
 
 def check_complete(X: Frame | None, Z: Frame | None) -> None:
     """At prediction every row is wanted, so nothing can be dropped: raise with the counts."""
-    empty = pd.DataFrame()
-    bad_x = bad_entries(X) if X is not None else empty
-    bad_z = bad_entries(Z) if Z is not None else empty
-    if bad_x.to_numpy().any() or bad_z.to_numpy().any():
+    empty = Frame(pd.DataFrame(), named=False)
+    x_frame, z_frame = X or empty, Z or empty
+    if not (is_complete(x_frame) and is_complete(z_frame)):
+        counts = _counts(bad_entries(x_frame), bad_entries(z_frame))
         raise DataError(
-            f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. A prediction is made for "
+            f"NaN, missing or infinite values: {counts}. A prediction is made for "
             "every row, so drop or fill these rows first."
         )
 
 
+def is_complete(frame: Frame) -> bool:
+    """Whether :func:`bad_entries` would be False everywhere, found in bounded memory."""
+    if not has_plain_floats(frame):
+        return not any(_bad(frame.values[name]).any() for name in frame.names)
+    values = node_values(frame)
+    return all(np.isfinite(values[rows]).all() for rows in row_blocks(*values.shape))
+
+
 def bad_entries(frame: Frame) -> pd.DataFrame:
     """True where a value is missing or infinite."""
-    bad = {}
-    for name in frame.names:
-        column = frame.values[name]
-        missing = column.isna().to_numpy()
-        if pd.api.types.is_float_dtype(column):
-            missing = missing | np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
-            missing = missing | np.array([_is_blank(value) for value in column], dtype=bool)
-        bad[name] = missing
+    bad = {name: _bad(frame.values[name]) for name in frame.names}
     return pd.DataFrame(bad, index=frame.values.index)
+
+
+def _bad(column: pd.Series) -> NDArray[np.bool_]:
+    missing = column.isna().to_numpy()
+    if pd.api.types.is_float_dtype(column):
+        return missing | np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return missing
+    return missing | np.array([_is_blank(value) for value in column], dtype=bool)
 
 
 def _is_blank(value: object) -> bool:
@@ -103,7 +115,7 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
         if good.empty:
             raise DataError(f"Column {name!r} has no usable value to impute from. Drop it.")
         if pd.api.types.is_numeric_dtype(filled[name]) and not pd.api.types.is_bool_dtype(filled[name]):
-            column = node_values(Frame(filled[[name]], True))[:, 0]
+            column = node_values(Frame(filled[[name]], True))[:, 0].astype(np.float64)
             column[rows] = float(np.median(column[~rows]))
             filled[name] = column
         else:

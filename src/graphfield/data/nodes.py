@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.stats import norm, rankdata
+
+# Entries of a table that are computed with at a time: 16 MB in double precision.
+_BLOCK_ENTRIES = 2_000_000
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Consecutive rows of a table, few enough that computing with them takes no memory to speak of."""
+    step = max(1, _BLOCK_ENTRIES // max(1, n_columns))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def _sum_of_rows(
+    X: NDArray[np.floating], function: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """The sum of ``function(rows)`` over all rows, added row after row whatever the block size."""
+    total = np.zeros((1, X.shape[1]))
+    for rows in row_blocks(*X.shape):
+        values = function(np.ascontiguousarray(X[rows], dtype=np.float64))
+        total = np.add.reduce(np.concatenate([total, values]), axis=0, keepdims=True)
+    return total[0]
 
 
 @dataclass(frozen=True)
@@ -17,15 +38,21 @@ class NodeScaler:
     scale: NDArray[np.float64]
 
     @classmethod
-    def learn(cls, X: NDArray[np.float64], *, center: bool, scale: bool) -> NodeScaler:
-        n_nodes = X.shape[1]
-        return cls(
-            X.mean(axis=0) if center else np.zeros(n_nodes),
-            X.std(axis=0) if scale else np.ones(n_nodes),
-        )
+    def learn(cls, X: NDArray[np.floating], *, center: bool, scale: bool) -> NodeScaler:
+        """Mean and standard deviation of each column, where wanted, in double precision."""
+        n_samples, n_nodes = X.shape
+        mean = _sum_of_rows(X, lambda rows: rows) / n_samples if center or scale else np.zeros(n_nodes)
+        spread = np.ones(n_nodes)
+        if scale:
+            spread = np.sqrt(_sum_of_rows(X, lambda rows: (rows - mean) ** 2) / n_samples)
+        return cls(mean if center else np.zeros(n_nodes), spread)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (X - self.center) / self.scale
+    def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
+        """Node values in standard units, computed in double precision and kept as ``dtype``."""
+        values = np.empty(X.shape, dtype=dtype)
+        for rows in row_blocks(*X.shape):
+            values[rows] = (X[rows] - self.center) / self.scale
+        return values
 
     def restore(self, X: NDArray) -> NDArray:
         """Node values in standard units to the user's units."""

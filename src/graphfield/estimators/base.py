@@ -11,9 +11,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
@@ -26,15 +25,17 @@ from graphfield.data.frames import (
 )
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame
+from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
+from graphfield.estimators.streaming import cache_slices, groups_of, rows_within, slices
 from graphfield.exceptions import DataError, NoGapWarning, ParameterError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
     apply_rule,
     directed_strengths,
+    edge_magnitudes,
     partial_correlations,
-    precision_from_partial,
+    precision_matrices,
     symmetrise,
 )
 from graphfield.graphs.threshold import Threshold, find_threshold
@@ -45,6 +46,7 @@ _CHUNK_BYTES = 64 * 2**20
 _CACHE_BYTES = 256 * 2**20
 # Covariate values whose edge magnitudes are pooled to find the gap.
 _GAP_ROWS = 500
+_GAP_ENTRIES = 20_000_000
 
 TableLike = Any
 
@@ -129,8 +131,7 @@ class GraphEstimator(BaseEstimator, ABC):
         >>> sum(len(block) for block in model.iter_coef(sim.Z))
         60
         """
-        for _, coef in self._row_blocks(self._encode(Z)):
-            yield coef
+        yield from self._row_blocks(self._encode(Z))
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
@@ -138,7 +139,7 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
         """The score an edge is ranked by: the size of its partial correlation, (n, p, p)."""
-        return np.abs(self.partial_correlations(Z))
+        return self._per_row(Z, edge_magnitudes)
 
     def predict_graph(
         self, Z: TableLike, threshold: float | str = "gap", rule: str = "and"
@@ -160,7 +161,11 @@ class GraphEstimator(BaseEstimator, ABC):
             Symmetric, with a False diagonal.
         """
         cut = self._resolve_threshold(threshold)
-        return self._per_row(Z, lambda coef, scale: apply_rule(directed_strengths(coef, scale), cut, rule))
+
+        def graph(coef: NDArray, scale: NDArray) -> NDArray:
+            return apply_rule(directed_strengths(coef, scale), cut, rule)
+
+        return self._per_row(Z, graph, np.bool_)
 
     def predict_precision(self, Z: TableLike) -> NDArray[np.float64]:
         """Precision matrices at each row of Z: (n, p, p), symmetric and positive definite.
@@ -169,11 +174,7 @@ class GraphEstimator(BaseEstimator, ABC):
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, all edges of that graph are shrunk by one factor until they do.
         """
-
-        def precision(coef: NDArray, scale: NDArray) -> NDArray:
-            return precision_from_partial(partial_correlations(coef, scale), scale)
-
-        return self._per_row(Z, precision)
+        return self._per_row(Z, precision_matrices, np.float64)
 
     def edges(
         self,
@@ -201,11 +202,19 @@ class GraphEstimator(BaseEstimator, ABC):
     ) -> Iterator[pd.DataFrame]:
         """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
         cut = self._resolve_threshold(threshold)
-        encoded = self._encode(Z)
-        for rows, coef in self._row_blocks(encoded):
-            scale = self._residual_scale_at(encoded.take(np.arange(rows.start, rows.stop)))
-            blocks = edge_blocks(coef, scale, cut, rule)
-            frame = long_frame(blocks, np.arange(len(coef)), self.node_names_, DEFAULT_MAX_ROWS)
+        distinct, index = self._encode(Z).distinct()
+        shared = None
+        if self._worth_keeping(len(distinct), len(index)):
+            shared = [
+                b for coef, scale in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)
+            ]
+        for rows in slices(len(index), self._rows_per_chunk()):
+            blocks, which = shared, index[rows]
+            if blocks is None:
+                own, which = np.unique(which, return_inverse=True)
+                part = distinct.take(own)
+                blocks = edge_blocks(self._coef_at(part), self._residual_scale_at(part), cut, rule)
+            frame = long_frame(blocks, which, self.node_names_, DEFAULT_MAX_ROWS)
             frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
             yield frame
 
@@ -229,7 +238,10 @@ class GraphEstimator(BaseEstimator, ABC):
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
-        return self._fitted_values(node_values(x_frame), self._encode_frame(z_frame))
+        fitted = np.empty(x_frame.values.shape)
+        for rows, part in self._fitted_values(node_values(x_frame), self._encode_frame(z_frame)):
+            fitted[rows] = part
+        return fitted
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
@@ -243,8 +255,13 @@ class GraphEstimator(BaseEstimator, ABC):
         values = node_values(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        fitted = self._fitted_values(values, self._encode_frame(z_frame))
-        return float(r2_score(values, fitted))
+        left = np.zeros(values.shape[1])
+        for rows, fitted in self._fitted_values(values, self._encode_frame(z_frame)):
+            left += np.square(values[rows] - fitted).mean(axis=0) * (len(fitted) / len(values))
+        variance = NodeScaler.learn(values, center=True, scale=True).scale ** 2
+        # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
+        share = np.divide(left, variance, out=(left > 0).astype(np.float64), where=variance > 0)
+        return float(np.mean(1 - share))
 
     # -- files ------------------------------------------------------------------------------
 
@@ -280,18 +297,19 @@ class GraphEstimator(BaseEstimator, ABC):
         self.covariate_names_ = list(self.encoder_.names)
 
     def _set_threshold(self, encoded: Encoded, seed: int) -> None:
-        """Find the gap from training covariates, so that no prediction depends on its company."""
-        n = len(encoded)
+        """Find the gap from training covariates, so that no prediction depends on its company.
+
+        The magnitudes of 500 rows drawn at random are pooled. Above 283 nodes fewer rows are drawn, 40
+        at p = 1,000, so that there are never more than 20 million magnitudes.
+        """
+        n, n_pairs = len(encoded), self.n_features_in_ * (self.n_features_in_ - 1) // 2
+        wanted = min(_GAP_ROWS, max(1, _GAP_ENTRIES // n_pairs))
         rows = np.arange(n)
-        if n > _GAP_ROWS:
-            rows = np.sort(np.random.default_rng(seed).choice(n, _GAP_ROWS, replace=False))
+        if n > wanted:
+            rows = np.sort(np.random.default_rng(seed).choice(n, wanted, replace=False))
         distinct, index = encoded.take(rows).distinct()
-        upper = np.triu_indices(self.n_features_in_, 1)
-        parts = [
-            np.abs(partial_correlations(coef, scale)[:, upper[0], upper[1]])
-            for coef, scale in self._chunks(distinct)
-        ]
-        self.threshold_ = find_threshold(np.concatenate(parts)[index], n)
+        weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale in self._chunks(distinct)])
+        self.threshold_ = find_threshold(weights if len(distinct) == len(index) else weights[index], n)
 
     def _resolve_threshold(self, threshold: float | str) -> float:
         check_is_fitted(self)
@@ -322,46 +340,58 @@ class GraphEstimator(BaseEstimator, ABC):
         check_complete(None, frame)
         return self._encode_frame(frame)
 
-    def _fitted_values(self, values: NDArray, encoded: Encoded) -> NDArray[np.float64]:
-        mean = self._mean_at(encoded)
-        centred = values - mean
-        fitted = np.empty_like(values)
-        for rows, coef in self._row_blocks(encoded):
-            fitted[rows] = mean[rows] + np.einsum("bjk,bk->bj", coef, centred[rows])
-        return fitted
+    def _fitted_values(
+        self, values: NDArray, encoded: Encoded
+    ) -> Iterator[tuple[slice | NDArray[np.intp], NDArray[np.float64]]]:
+        """Positions of some rows and ``mu(z) + beta(z) (x - mu(z))`` there, until all rows were there."""
+        for group in groups_of(encoded, self._rows_per_chunk()):
+            coef, mean = self._coef_at(group.distinct), self._mean_at(group.distinct)
+            if isinstance(group.rows, slice):
+                yield group.rows, mean + np.einsum("bjk,bk->bj", coef, values[group.rows] - mean)
+                continue
+            for rows, B, mu in zip(group.rows, coef, mean, strict=True):
+                yield rows, mu + (values[rows] - mu) @ B.T.astype(np.float64)
 
     def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float64]]]:
         """Coefficients and residual scales of consecutive rows, in bounded memory."""
-        step = self._rows_per_chunk()
-        for start in range(0, len(distinct), step):
-            rows = distinct.take(np.arange(start, min(start + step, len(distinct))))
+        for part in slices(len(distinct), self._rows_per_chunk()):
+            rows = distinct.take(np.arange(part.start, part.stop))
             yield self._coef_at(rows), self._residual_scale_at(rows)
 
     def _rows_per_chunk(self) -> int:
-        return max(1, _CHUNK_BYTES // (4 * self.n_features_in_**2))
+        return rows_within(_CHUNK_BYTES, self.n_features_in_)
 
-    def _per_row(self, Z: TableLike, function: Callable[[NDArray, NDArray], NDArray]) -> NDArray:
+    def _worth_keeping(self, n_distinct: int, n_rows: int) -> bool:
+        """Whether rows repeat, and their distinct coefficients fit in memory while going through them."""
+        return n_distinct < n_rows and 4 * self.n_features_in_**2 * n_distinct <= _CACHE_BYTES
+
+    def _per_row(
+        self, Z: TableLike, function: Callable[[NDArray, NDArray], NDArray], dtype: DTypeLike = np.float32
+    ) -> NDArray:
         """``function`` of coefficients and residual scales at every row; equal rows are done once."""
-        distinct, index = self._encode(Z).distinct()
-        parts = [function(coef, scale) for coef, scale in self._chunks(distinct)]
-        if not parts:
-            p = self.n_features_in_
-            return function(np.empty((0, p, p), dtype=np.float32), np.empty((0, p)))
-        table = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return table if len(table) == len(index) else table[index]
-
-    def _row_blocks(self, encoded: Encoded) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-        """Blocks of consecutive rows and their coefficients, in bounded memory."""
-        distinct, index = encoded.distinct()
+        encoded = self._encode(Z)
         p = self.n_features_in_
-        table = None
-        if len(distinct) < len(encoded) and 4 * p * p * len(distinct) <= _CACHE_BYTES:
-            table = self._coef_at(distinct)
-        step = self._rows_per_chunk()
-        for start in range(0, len(encoded), step):
-            rows = slice(start, min(start + step, len(encoded)))
+        result = np.empty((len(encoded), p, p), dtype=dtype)
+        for group in groups_of(encoded, self._rows_per_chunk()):
+            coef, scale = self._coef_at(group.distinct), self._residual_scale_at(group.distinct)
+            for part in cache_slices(len(coef), p):
+                values = function(coef[part], scale[part])
+                if isinstance(group.rows, slice):
+                    result[group.rows][part] = values
+                else:
+                    for rows, value in zip(group.rows[part], values, strict=True):
+                        result[rows] = value
+        return result
+
+    def _row_blocks(self, encoded: Encoded) -> Iterator[NDArray[np.float32]]:
+        """Coefficients of blocks of consecutive rows, in bounded memory."""
+        distinct, index = encoded.distinct()
+        table = self._coef_at(distinct) if self._worth_keeping(len(distinct), len(index)) else None
+        for rows in slices(len(index), self._rows_per_chunk()):
             if table is not None:
-                yield rows, table[index[rows]]
+                yield table[index[rows]]
+            elif len(distinct) == len(index):
+                yield self._coef_at(distinct.take(np.arange(rows.start, rows.stop)))
             else:
                 which, inverse = np.unique(index[rows], return_inverse=True)
-                yield rows, self._coef_at(distinct.take(which))[inverse]
+                yield self._coef_at(distinct.take(which))[inverse]

@@ -287,7 +287,7 @@ class DNNCGM(GraphEstimator):
     def _samples(self, X: NDArray, Z: Frame) -> Samples:
         """Rows in standard units, on the device."""
         device = resolve_device(self.device)
-        return make_samples(self.scaler_.transform(X), self.encoder_.transform(Z), device)
+        return make_samples(self.scaler_.transform(X, dtype=np.float32), self.encoder_.transform(Z), device)
 
     def _hold_out(self, n_samples: int, labels: NDArray | None, seed: int) -> tuple[NDArray, NDArray]:
         return hold_out(n_samples, self.validation_fraction, labels, child_seeds(seed, 8)[0])

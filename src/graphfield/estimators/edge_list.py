@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.estimators.streaming import cache_slices
 from graphfield.exceptions import DataError
-from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
+from graphfield.graphs.strength import apply_rule, directed_strengths, edge_magnitudes
 
 DEFAULT_MAX_ROWS = 100_000_000  # 1.6 GB
 
@@ -24,17 +25,40 @@ class EdgeBlock:
     partial: NDArray[np.float32]
 
 
-def edge_block(graph: NDArray[np.bool_], partial: NDArray) -> EdgeBlock:
-    j, k = np.nonzero(np.triu(graph, 1))
-    kind = np.int16 if len(graph) < 2**15 else np.int32
-    return EdgeBlock(j.astype(kind), k.astype(kind), partial[j, k].astype(np.float32))
-
-
 def edge_blocks(coef: NDArray, residual_scale: NDArray, cut: float, rule: str) -> list[EdgeBlock]:
     """The edges of each graph whose strengths pass ``cut`` under ``rule``."""
-    directed = directed_strengths(coef, residual_scale)
-    graphs = apply_rule(directed, cut, rule)
-    return [edge_block(g, r) for g, r in zip(graphs, symmetrise(directed), strict=True)]
+    blocks: list[EdgeBlock] = []
+    for part in cache_slices(len(coef), coef.shape[1]):
+        directed = directed_strengths(coef[part], residual_scale[part])
+        blocks += _above_diagonal(apply_rule(directed, cut, rule), directed)
+    return blocks
+
+
+def _above_diagonal(graphs: NDArray[np.bool_], directed: NDArray) -> list[EdgeBlock]:
+    """Edges of several graphs; partial correlations are computed where there is an edge only."""
+    n_nodes = graphs.shape[1]
+    graphs &= np.triu(np.ones((n_nodes, n_nodes), dtype=bool), 1)
+    graph, pair = np.divmod(np.flatnonzero(graphs), n_nodes**2)
+    j, k = np.divmod(pair, n_nodes)
+    partial = directed[graph, j, k] + directed[graph, k, j]
+    partial /= 2
+    np.clip(partial, -1, 1, out=partial)
+    kind = np.int16 if n_nodes < 2**15 else np.int32
+    columns = (j.astype(kind), k.astype(kind), partial.astype(np.float32, copy=False))
+    ends = np.cumsum(np.bincount(graph, minlength=len(graphs)))[:-1]
+    split = zip(*(np.split(column, ends) for column in columns), strict=True)
+    return [EdgeBlock(*block) for block in split]
+
+
+def pair_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray[np.float32]:
+    """Size of the partial correlation of every pair j < k: (m, p (p - 1) / 2)."""
+    n_graphs, p = coef.shape[:2]
+    upper = np.flatnonzero(np.triu(np.ones((p, p), dtype=bool), 1))
+    magnitudes = np.empty((n_graphs, len(upper)), dtype=np.float32)
+    for part in cache_slices(n_graphs, p):
+        found = edge_magnitudes(coef[part], residual_scale[part])
+        magnitudes[part] = found.reshape(-1, p * p)[:, upper]
+    return magnitudes
 
 
 def long_frame(

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.estimators.static import StaticGraph
-from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv_choice, graphical_lasso_ebic
+from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
+from graphfield.solvers.glasso_cv import graphical_lasso_cv
 from graphfield.solvers.penalties import PenaltyChoice
 
 
@@ -73,7 +74,7 @@ class GraphicalLasso(StaticGraph):
         self.missing = missing
 
     def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        return graphical_lasso_cv_choice(values, groups, self.n_penalties, self.n_folds)
+        return graphical_lasso_cv(values, groups, self.n_penalties, self.n_folds)
 
     def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
         return graphical_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)

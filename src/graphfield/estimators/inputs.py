@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from graphfield.data.frames import (
     Frame,
     as_frame,
-    check_magnitude,
-    check_not_constant,
+    check_numeric,
+    check_ranges,
     check_roles_disjoint,
     check_same_length,
     check_size,
@@ -29,9 +29,12 @@ CENTERS = ("covariates", "constant", "none")
 
 @dataclass(frozen=True)
 class Inputs:
-    """Node values as an array, covariates as a frame, and which of the user's rows they are."""
+    """Node values as an array, covariates as a frame, and which of the user's rows they are.
 
-    X: NDArray[np.float64]
+    ``X`` is float32 or float64 as the user gave it, and may be the user's own memory: read only.
+    """
+
+    X: NDArray[np.floating]
     Z: Frame
     node_names: list[str]
     nodes_named: bool
@@ -43,12 +46,11 @@ def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
     x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
     check_same_length(x_frame, z_frame)
     check_roles_disjoint(x_frame, z_frame)
-    node_values(x_frame)  # text is named as such before it is counted as missing
+    check_numeric(x_frame)  # text is named as such before it is counted as missing
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame)
     check_size(values)
-    check_magnitude(values, x_frame.names)
-    check_not_constant(values, x_frame.names)
+    check_ranges(values, x_frame.names)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.nodes import row_blocks
+from graphfield.estimators.streaming import evaluation_rows
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, MeanField, Samples
 from graphfield.nn.pack import load_member_arrays, member_arrays
@@ -38,12 +40,17 @@ def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:
 
 
 def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
-    """Changes when a hyper-parameter or any of the tables changes."""
+    """Changes when a hyper-parameter or any of the tables changes; float32 counts as float64."""
     digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
     for table in tables:
-        frame = pd.DataFrame() if table is None else pd.DataFrame(np.asarray(table)).infer_objects()
-        digest.update(str(frame.shape).encode())
-        digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+        values = np.empty((0, 0)) if table is None else np.asarray(table)
+        digest.update(str(values.shape if values.ndim == 2 else (len(values), 1)).encode())
+        rows = np.atleast_2d(values.T).T
+        blocks = [slice(None)] if values.dtype.kind not in "fiub" else row_blocks(*rows.shape)
+        for block in blocks:
+            part = rows[block].astype(np.float64) if values.dtype == np.float32 else rows[block]
+            frame = pd.DataFrame(part, copy=False).infer_objects()
+            digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -65,7 +72,7 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
     """
     field.to(device).eval()
     p = field.config.n_nodes
-    rows = int(np.clip(1_000_000 // p**2, 1, 256))
+    rows = evaluation_rows(p)
     out = np.empty((len(encoded), p, p), dtype=np.float32)
     for start in range(0, len(encoded), rows):
         positions = np.minimum(np.arange(start, start + rows), len(encoded) - 1)

@@ -17,7 +17,7 @@ from graphfield.data.splits import fold_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import MissingDependencyError, check_choice
-from graphfield.solvers.interaction import interaction_coefficients
+from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -120,15 +120,16 @@ class RegGMM(GraphEstimator):
         W = features(self.encoder_, encoded)
         values = self.scaler_.transform(inputs.X)
         self._mean = self._linear_mean(values, W)
-        residual = values - W @ self._mean
+        residual = values
+        residual -= W @ self._mean
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
             self.penalty_ = float(self.ridge)
             self.interactions_ = interaction_coefficients(residual, W, self.ridge)
         else:
             self._fit_sparse_group(residual, W, None if labels is None else labels[inputs.rows])
-        fitted = np.einsum("iw,wjk,ik->ij", W, self.interactions_, residual, optimize=True)
-        self.residual_scale_ = self.scaler_.scale * (residual - fitted).std(axis=0)
+        residual -= interaction_fit(residual, W, self.interactions_)
+        self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
         self._set_threshold(encoded, seed=0)
         return self
 

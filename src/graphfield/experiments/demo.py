@@ -24,7 +24,7 @@ from graphfield.estimators.reggmm import RegGMM
 from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
 from graphfield.graphs.strength import partial_from_precision
-from graphfield.metrics import auprc, auroc, f1
+from graphfield.metrics import f1, ranking_scores
 from graphfield.report.plots import plot_graphs
 from graphfield.simulate import Simulation, make_setting
 
@@ -112,13 +112,8 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _line(method: str, weights: NDArray, truth: NDArray, seconds: float | None, note: str) -> Line:
-    return Line(
-        method,
-        float(auroc(weights, truth).mean()),
-        float(auprc(weights, truth).mean()),
-        seconds,
-        note,
-    )
+    ranking = ranking_scores(weights, truth)
+    return Line(method, float(ranking.auroc.mean()), float(ranking.auprc.mean()), seconds, note)
 
 
 def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.experiments.specs import THRESHOLDS
-from graphfield.metrics import auprc, auroc, balanced_accuracy, f1
+from graphfield.metrics import edge_counts, ranking_scores
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,18 @@ def score_samples(
     for name, evaluation in evaluations.items():
         for truth, skeleton in truths.items():
             weights = evaluation.against(truth)
+            ranking = ranking_scores(weights, skeleton, diagonal=evaluation.diagonal)
             scores = {
                 "evaluation": name,
                 "truth": truth,
                 "sample": np.arange(len(skeleton)),
-                "auroc": auroc(weights, skeleton, diagonal=evaluation.diagonal),
-                "auprc": auprc(weights, skeleton, diagonal=evaluation.diagonal),
+                "auroc": ranking.auroc,
+                "auprc": ranking.auprc,
             }
             for cut in THRESHOLDS:
-                scores[metric_column("f1", cut)] = f1(weights, skeleton, cut)
-                scores[metric_column("balanced_accuracy", cut)] = balanced_accuracy(weights, skeleton, cut)
+                counts = edge_counts(weights, skeleton, cut)
+                scores[metric_column("f1", cut)] = counts.f1()
+                scores[metric_column("balanced_accuracy", cut)] = counts.balanced_accuracy()
             parts.append(pd.DataFrame(scores))
     return pd.concat(parts, ignore_index=True)
 

@@ -26,7 +26,10 @@ def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
 
     ``residual_scale`` is (p,), the same for all graphs, or (n, p), one row per graph.
     """
-    scale = np.asarray(residual_scale, dtype=coef.dtype)
+    scale = np.asarray(residual_scale)
+    if scale.ndim == 2 and scale.strides[0] == 0 and len(scale):  # one row, broadcast to all graphs
+        scale = scale[0]
+    scale = scale.astype(coef.dtype)
     ratio = scale[..., None, :] / scale[..., :, None]
     return np.multiply(coef, ratio, out=ratio if ratio.shape == coef.shape else None)
 
@@ -37,7 +40,9 @@ def symmetrise(directed: NDArray) -> NDArray:
     Two separate regressions can overshoot what a correlation can be, for example where two nodes
     are copies of each other.
     """
-    return np.clip((directed + np.swapaxes(directed, -1, -2)) / 2, -1, 1)
+    mean = directed + np.swapaxes(directed, -1, -2)
+    mean /= 2
+    return np.clip(mean, -1, 1, out=mean)
 
 
 def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:
@@ -46,6 +51,12 @@ def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:
     ``residual_scale`` is (p,) or (n, p), as in :func:`directed_strengths`.
     """
     return symmetrise(directed_strengths(coef, residual_scale))
+
+
+def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
+    """Sizes of the :func:`partial_correlations`: what an edge is ranked by."""
+    partial = partial_correlations(coef, residual_scale)
+    return np.abs(partial, out=partial)
 
 
 def apply_rule(directed: NDArray, threshold: float, rule: str = "and") -> NDArray[np.bool_]:
@@ -80,6 +91,11 @@ def precision_from_partial(partial: NDArray, residual_scale: NDArray) -> NDArray
     identity = np.eye(n_nodes)
     correlation = identity - shrink[..., None, None] * partial
     return correlation / (scale[..., :, None] * scale[..., None, :])
+
+
+def precision_matrices(coef: NDArray, residual_scale: NDArray) -> NDArray:
+    """:func:`precision_from_partial` of the partial correlations of these coefficients."""
+    return precision_from_partial(partial_correlations(coef, residual_scale), residual_scale)
 
 
 def partial_from_precision(precision: NDArray) -> NDArray:

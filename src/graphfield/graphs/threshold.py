@@ -18,6 +18,8 @@ _DEPTH = 0.5
 _MIN_SHARE = 1e-3
 # Pairs of nodes below which a histogram says nothing.
 _MIN_PAIRS = 10
+# Magnitudes that are computed with in double precision at a time.
+_BLOCK = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
     n_samples : int
         Rows the model was trained on; sets the noise level of very small graphs.
     """
-    pooled = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
+    pooled = np.abs(weights).ravel()
     largest = float(pooled.max(initial=0.0))
     n_pairs = weights.shape[-1]
     noise = _noise_level(pooled, n_pairs, n_samples)
@@ -64,7 +66,7 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
         return Threshold(0.0, 0.0, False, "every edge weight is zero")
     if n_pairs < _MIN_PAIRS:
         return Threshold(noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap")
-    cut = _valley(np.log10(np.maximum(pooled / largest, 10.0**-_DECADES)))
+    cut = _valley(pooled, largest)
     if cut is None:
         return Threshold(
             noise, largest, False, "the histogram of edge magnitudes has no gap: it falls steadily"
@@ -72,9 +74,9 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
     return Threshold(float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram")
 
 
-def _valley(log_magnitude: NDArray) -> float | None:
-    """Centre of the lowest bin between the noise hump and the tallest hump to its right."""
-    counts, edges = np.histogram(log_magnitude, bins=_BINS, range=(-_DECADES, 0.0))
+def _valley(pooled: NDArray, largest: float) -> float | None:
+    """Log of the centre of the lowest bin between the noise hump and the tallest hump to its right."""
+    counts, edges = _histogram(pooled, largest)
     counts[0] = 0  # everything clipped from below is piled up there
     smooth = gaussian_filter1d(counts.astype(float), _SMOOTHING)
     noise_mode = int(np.argmax(smooth))
@@ -87,9 +89,25 @@ def _valley(log_magnitude: NDArray) -> float | None:
     if best is None:
         return None
     bottom = best[1]
-    if counts[bottom:].sum() < _MIN_SHARE * len(log_magnitude):
+    if counts[bottom:].sum() < _MIN_SHARE * len(pooled):
         return None
     return float((edges[bottom] + edges[bottom + 1]) / 2)
+
+
+def _histogram(pooled: NDArray, largest: float) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Counts and edges of the bins of ``log10(pooled / largest)``, block by block."""
+    counts, edges = np.histogram([], bins=_BINS, range=(-_DECADES, 0.0))
+    for start in range(0, len(pooled), _BLOCK):
+        share = pooled[start : start + _BLOCK].astype(np.float64) / largest
+        log_share = np.log10(np.maximum(share, 10.0**-_DECADES))
+        counts = counts + np.histogram(log_share, bins=_BINS, range=(-_DECADES, 0.0))[0]
+    return counts, edges
+
+
+def _median(values: NDArray) -> float:
+    """``np.median`` in double precision without a copy in double precision."""
+    middle = [(len(values) - 1) // 2, len(values) // 2]
+    return float(np.partition(values, middle)[middle].astype(np.float64).mean())
 
 
 def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
@@ -100,5 +118,5 @@ def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
     """
     if n_pairs < _MIN_PAIRS:
         return 2.0 / np.sqrt(n_samples)
-    scale = float(np.median(pooled)) / 0.6745
+    scale = _median(pooled) / 0.6745
     return scale * float(np.sqrt(2.0 * np.log(n_pairs)))

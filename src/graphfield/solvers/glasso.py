@@ -1,4 +1,4 @@
-"""Graphical lasso: its path of penalties, and one penalty chosen by cross-validation or EBIC."""
+"""Graphical lasso: its path of penalties, and one penalty given or chosen by EBIC."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.covariance import GraphicalLassoCV, graphical_lasso
+from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
-from graphfield.data.splits import folds
 from graphfield.exceptions import DataError, TrainingError
 from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path, too_dense
 
@@ -19,7 +18,7 @@ from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, sear
 # outer gap often stalls above its own tolerance until the iterations run out.
 _TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-10
 _MAX_ITERATIONS = 100
-_ILL_CONDITIONED = (
+ILL_CONDITIONED = (
     "The graphical lasso breaks down: some nodes are too nearly copies, or sums, of others. Drop some of "
     "them, or use a larger penalty."
 )
@@ -39,7 +38,7 @@ def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArra
         penalties with fewer rows than nodes.
     """
     penalties = np.asarray(penalties, dtype=np.float64)
-    with _quiet():
+    with quiet():
         return np.array([_precision(S, float(penalty)) for penalty in penalties])
 
 
@@ -129,63 +128,21 @@ def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
     return PenaltyChoice(precisions[0], penalty, path)
 
 
-def graphical_lasso_cv(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> tuple[NDArray[np.float64], float]:
-    """Sparse precision matrix of centred ``X`` (n, p) and the penalty that was chosen.
-
-    scikit-learn's search refines its grid of penalties twice around the best one.
-    """
-    model = _searched(X, groups, n_penalties, n_folds)
-    return np.asarray(model.precision_, dtype=np.float64), float(model.alpha_)
-
-
-def graphical_lasso_cv_choice(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> PenaltyChoice:
-    """:func:`graphical_lasso_cv` with its path: held-out log-likelihoods, and edges on all rows."""
-    model = _searched(X, groups, n_penalties, n_folds)
-    precision = np.asarray(model.precision_, dtype=np.float64)
-    penalties = np.asarray(model.cv_results_["alphas"], dtype=np.float64)
-    counts = edge_counts(graphical_lasso_path(X.T @ X / len(X), penalties))
-    counts[penalties == model.alpha_] = edge_counts(precision[None])
-    path = np.column_stack([penalties, model.cv_results_["mean_test_score"], counts])
-    return PenaltyChoice(precision, float(model.alpha_), path[np.argsort(-penalties, kind="stable")])
-
-
-def _searched(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> GraphicalLassoCV:
-    splits = folds(len(X), groups, n_folds)
-    # Where nodes are nearly copies of each other the solver breaks down at small penalties.
-    searches = [n_penalties, *(np.geomspace(1, low, 2 * n_penalties) for low in (0.02, 0.1, 0.3))]
-    for penalties in searches:
-        model = GraphicalLassoCV(
-            alphas=penalties, cv=splits, n_refinements=2, assume_centered=True, max_iter=200
-        )
-        try:
-            with _quiet():
-                return model.fit(X)
-        except FloatingPointError:
-            continue
-    raise DataError(_ILL_CONDITIONED)
-
-
 def graphical_lasso_precision(
     covariance: NDArray[np.float64], penalty: float, tol: float = 1e-4
 ) -> NDArray[np.float64]:
     """Sparse precision matrix at one penalty, to a duality gap of ``tol``."""
     try:
-        with _quiet():
+        with quiet():
             # Inner problems must be solved more closely than the gap, or it never closes.
             solved = graphical_lasso(covariance, penalty, tol=tol, enet_tol=tol / 10, max_iter=100)
     except FloatingPointError as error:
-        raise DataError(_ILL_CONDITIONED) from error
+        raise DataError(ILL_CONDITIONED) from error
     return np.asarray(solved[1], dtype=np.float64)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the solver's warnings: what stops short at the smallest penalties does not decide."""
     with warnings.catch_warnings(), _numpy_random_state_kept():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -58,3 +58,13 @@ def interaction_gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[
         design = (W[rows, :, None] * X[rows, None, :]).reshape(-1, m * p)
         gram += design.T @ design
     return gram / n
+
+
+def interaction_fit(
+    X: NDArray[np.float64], W: NDArray[np.float64], B: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``sum_k (sum_w B_wjk W_w) x_k`` for every row and node, (n, p), one feature at a time."""
+    fitted = np.zeros_like(X)
+    for feature, coef in zip(W.T, B, strict=True):
+        fitted += feature[:, None] * (X @ coef.T)
+    return fitted

@@ -105,15 +105,21 @@ def nodewise_cv_errors(
 ) -> NDArray[np.float64]:
     """Held-out squared error per row, mean over nodes, at each penalty: (m,).
 
-    In each fold the means of the training rows are subtracted on both sides. All that is computed
-    from held-out rows is their second moments about those means.
+    In each fold the means of the training rows are subtracted on both sides. Cross products are
+    computed once for each held-out part; those of the training rows are what is left of the whole.
+    ``X`` must be centred, or nearly so, for that subtraction to be exact.
     """
+    whole, column_sums = X.T @ X, X.sum(axis=0)
     total, count = np.zeros(np.size(penalties)), 0
     for train, held_out in splits:
-        mean = X[train].mean(axis=0)
-        inside, outside = X[train] - mean, X[held_out] - mean
-        coef = nodewise_lasso_path(inside.T @ inside / len(inside), penalties)
-        total += residual_variances(coef, outside.T @ outside).mean(axis=1)
+        outside = X[held_out]
+        gram, outside_sums = outside.T @ outside, outside.sum(axis=0)
+        mean = (column_sums - outside_sums) / len(train)
+        inside = whole - gram - len(train) * np.outer(mean, mean)
+        coef = nodewise_lasso_path(inside / len(train), penalties)
+        shift = np.outer(mean, outside_sums)
+        moments = gram - shift - shift.T + len(outside) * np.outer(mean, mean)
+        total += residual_variances(coef, moments).mean(axis=1)
         count += len(outside)
     return total / count
 

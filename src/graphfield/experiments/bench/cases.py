@@ -343,7 +343,7 @@ def scoring(effort: Effort) -> list[Record]:
 
 
 def _scored(weights: NDArray, skeleton: NDArray) -> object:
-    return [score(weights, skeleton, diagonal=True) for score in (metrics.auroc, metrics.auprc)]
+    return metrics.ranking_scores(weights, skeleton, diagonal=True)
 
 
 CASES: dict[str, Case] = {

@@ -1,0 +1,125 @@
+"""How much memory ``fit`` and the predictions of :class:`DNNCGM` take, as a function of the sizes.
+
+Everything that grows is named here, in bytes; what the interpreter and its libraries take (about 0.4 GB)
+is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
+
+- data: the user's table is read where it lies. Standard units take ``8 n p`` for a moment and ``4 n p``
+  for good, and splitting off the held-out rows takes ``4 n p`` once more.
+- training: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, and the best
+  weights so far.
+- streaming predictions (``predict``, ``score``, ``edges``, ``iter_coef``): a block of coefficients of
+  64 MB, whatever n is, and the result.
+- arrays (``predict_coef``, ``edge_weights``): ``4 n p^2``, because that is what was asked for.
+"""
+
+from __future__ import annotations
+
+from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
+from graphfield.estimators.streaming import evaluation_rows
+from graphfield.exceptions import check_choice
+
+# Arrays as large as the weights while training: weights, gradients, two moments, the best weights.
+_COPIES_OF_WEIGHTS = 5
+# Weights with a diagonal of zeros, put there in two steps, while coefficients are evaluated.
+_COPIES_TO_EVALUATE = 2
+_WORKSPACE = 100 * 2**20
+# Predictions that stream, and the bytes of an entry of those that return an array (n, p, p).
+_STREAMING = ("predict", "score", "edges", "iter_coef", "iter_edges")
+_ARRAYS = {
+    "predict_coef": 4,
+    "partial_correlations": 4,
+    "edge_weights": 4,
+    "predict_graph": 1,
+    "predict_precision": 8,
+}
+
+
+def estimate_fit_memory(
+    n: int, p: int, q: int, *, hidden_size: int = 64, batch_size: int = 64, members: int = 1
+) -> dict[str, int]:
+    """Bytes that ``DNNCGM.fit`` adds to what is there before it, by part.
+
+    Parameters
+    ----------
+    n, p, q : int
+        Rows, nodes, numeric covariates.
+    hidden_size, batch_size : int
+        As in :class:`DNNCGM` (``sharing="all"``).
+    members : int
+        Networks that are trained together on the same rows.
+
+    Returns
+    -------
+    dict
+        ``data`` while standard units are computed; ``samples`` (what is left of them), ``weights``,
+        ``batch`` and ``workspace`` while training; ``threshold`` afterwards, beside the samples and one
+        copy of the weights; and ``peak``, the largest of the three moments.
+
+    Examples
+    --------
+    >>> parts = estimate_fit_memory(100_000, 1_000, 5, hidden_size=64, batch_size=64)
+    >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
+    {'data': 1.2, 'samples': 0.8, 'weights': 1.3, 'workspace': 0.1, 'threshold': 0.7, 'peak': 2.2}
+    """
+    one = 4 * (hidden_size + 1) * p**2
+    covariates = 8 * n * q
+    gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
+    parts = {
+        "data": 12 * n * p + 4 * covariates,
+        "samples": 8 * n * p + 2 * covariates,
+        "weights": _COPIES_OF_WEIGHTS * one * members,
+        "batch": 8 * batch_size * members * (2 * p + 8 * hidden_size),
+        "workspace": _WORKSPACE,
+        "threshold": 8 * gap_entries + _COPIES_TO_EVALUATE * one,
+    }
+    training = parts["samples"] + parts["weights"] + parts["batch"] + parts["workspace"]
+    finding = parts["samples"] + one * members + parts["threshold"] + _block_bytes(p)
+    return {**parts, "peak": max(parts["data"], training, finding)}
+
+
+def estimate_predict_memory(
+    n: int, p: int, *, hidden_size: int = 64, method: str = "predict", n_edges: int = 0
+) -> dict[str, int]:
+    """Bytes that a prediction at n rows adds to what is there before it, by part.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows asked for, and nodes.
+    hidden_size : int
+        As in :class:`DNNCGM`.
+    method : str
+        Name of the method that is called.
+    n_edges : int
+        Rows of the table that ``edges`` returns.
+
+    Returns
+    -------
+    dict
+        ``weights`` (copies made while evaluating), ``blocks`` (of coefficients), ``result`` and ``peak``.
+
+    Examples
+    --------
+    >>> few, many = (estimate_predict_memory(n, 50, method="score") for n in (10_000, 1_000_000))
+    >>> few == many
+    True
+    >>> round(estimate_predict_memory(2_000, 268, method="edge_weights")["result"] / 1e9, 2)
+    0.57
+    """
+    check_choice("method", method, (*_STREAMING, *_ARRAYS))
+    result = _ARRAYS.get(method, 0) * n * p**2
+    if method == "predict":
+        result = 8 * n * p
+    if method == "edges":
+        result = 3 * 16 * n_edges  # codes, weights and their copies while the blocks are joined
+    parts = {
+        "weights": _COPIES_TO_EVALUATE * 4 * (hidden_size + 1) * p**2,
+        "blocks": min(_block_bytes(p), 3 * 4 * max(n, evaluation_rows(p)) * p**2) + _WORKSPACE // 2,
+        "result": result,
+    }
+    return {**parts, "peak": sum(parts.values())}
+
+
+def _block_bytes(p: int) -> int:
+    """Coefficients of one block: as evaluated, in the user's units, and what is made of them."""
+    return 3 * max(_CHUNK_BYTES, 4 * evaluation_rows(p) * p**2)

@@ -1,0 +1,75 @@
+"""How many rows are computed with at a time, and which of them share a covariate value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Encoded
+
+# A network is evaluated in blocks of one fixed size, at most so many entries of coefficients (64 MB) and
+# so many rows. With many nodes the time goes into reading the weights, which a block does once.
+_EVALUATION_ENTRIES = 16_000_000
+_EVALUATION_ROWS = 256
+# Entries that stay in a processor's cache while they are worked on.
+_CACHE_ENTRIES = 250_000
+
+
+def evaluation_rows(n_nodes: int) -> int:
+    """Rows of the fixed-size blocks in which a network is evaluated.
+
+    >>> evaluation_rows(50), evaluation_rows(268), evaluation_rows(1000)
+    (256, 222, 16)
+    """
+    return int(np.clip(_EVALUATION_ENTRIES // n_nodes**2, 1, _EVALUATION_ROWS))
+
+
+def rows_within(n_bytes: int, n_nodes: int) -> int:
+    """Rows of float32 coefficients that take ``n_bytes``: whole evaluation blocks where one fits."""
+    rows = max(1, n_bytes // (4 * n_nodes**2))
+    block = evaluation_rows(n_nodes)
+    return rows - rows % block if rows > block else rows
+
+
+def slices(n_rows: int, step: int) -> Iterator[slice]:
+    """Consecutive rows, ``step`` at a time.
+
+    >>> list(slices(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def cache_slices(n_rows: int, n_nodes: int) -> Iterator[slice]:
+    """Consecutive matrices, few enough that an operation on them does not leave the cache."""
+    return slices(n_rows, max(1, _CACHE_ENTRIES // n_nodes**2))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some distinct covariate values; ``rows[i]`` are the rows that have the i-th of them.
+
+    Where no value is there twice, ``rows`` is one slice.
+    """
+
+    distinct: Encoded
+    rows: slice | list[NDArray[np.intp]]
+
+
+def groups_of(encoded: Encoded, step: int) -> Iterator[Group]:
+    """All rows, ``step`` distinct covariate values at a time; each value comes once."""
+    distinct, index = encoded.distinct()
+    repeated = len(distinct) < len(encoded)
+    order = np.argsort(index, kind="stable") if repeated else index
+    ends = np.cumsum(np.bincount(index, minlength=len(distinct))) if repeated else index
+    for rows in slices(len(distinct), step):
+        part = distinct.take(np.arange(rows.start, rows.stop))
+        if not repeated:
+            yield Group(part, rows)
+            continue
+        first = ends[rows.start - 1] if rows.start else 0
+        own = order[first : ends[rows.stop - 1]]
+        yield Group(part, np.split(own, ends[rows.start : rows.stop - 1] - first))
