@@ -14,7 +14,7 @@ from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.nn.head_forms import by_coefficients, by_nodes, coefficients, fitted, reference
 from graphfield.nn.pack import Pack, member_arrays, packed, unpacked
 from graphfield.training import loop
-from graphfield.training.engines import PlainEngine, clip, make_engine
+from graphfield.training.engines import PlainEngine, _zero_state, make_engine, update
 from graphfield.training.loop import train
 
 SHAPES = [(1, 30, 4, 7), (3, 12, 9, 5), (2, 40, 20, 3)]
@@ -146,10 +146,22 @@ def test_losers_are_dropped_only_when_fits_compete():
         assert results[0].n_steps == 180
 
 
-def test_clipping_is_per_member():
-    gradient = torch.tensor([[3.0, 4.0], [0.03, 0.04]])
-    clip(gradient)
-    torch.testing.assert_close(gradient, torch.tensor([[0.6, 0.8], [0.03, 0.04]]))
+@pytest.mark.parametrize("members", [1, 3])
+def test_the_update_is_torchs_adam_after_clipping_each_member(members):
+    pack, _, _ = pack_and_plan(members)
+    twins = [torch.nn.Parameter(row.clone()) for row in pack.values]
+    optimizer = torch.optim.Adam(twins, lr=0.01, weight_decay=1e-6)
+    state = _zero_state(pack.values)
+    for step in range(4):
+        slopes = torch.randn(pack.values.shape, generator=generator(step))
+        slopes *= torch.tensor([1e-4, 1.0, 10.0])[:members, None]  # only some need clipping
+        pack.gradient.copy_(slopes)
+        for twin, slope in zip(twins, slopes, strict=True):
+            twin.grad = slope.clone()
+            torch.nn.utils.clip_grad_norm_([twin], 1.0)
+        update(pack, state, 0.01)
+        optimizer.step()
+        torch.testing.assert_close(pack.values, torch.stack(twins).detach(), rtol=1e-5, atol=1e-6)
 
 
 def test_the_plain_engine_is_torchs_adam_on_the_training_loss():

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, make_backbone
-from graphfield.nn.head_forms import HeadTask, choose_form, fitted
+from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, ResidualBackbone, make_backbone
+from graphfield.nn.backbone_step import ResidualStep
+from graphfield.nn.head_forms import Form, HeadTask, choose_form, fitted
 from graphfield.nn.heads import GroupedHead, SharedHead
-from graphfield.nn.layers import Dense
+from graphfield.nn.layers import Dense, gradient_of
 from graphfield.nn.losses import LOSSES
 
 SHARING = ("all", "node", "edge")
@@ -39,7 +40,8 @@ class Samples:
             x = self.x[members, rows]
         else:
             x = self.x[..., rows, :]
-        return Samples(x, self.numeric[rows], self.codes[rows])
+        codes = self.codes[rows] if self.codes.shape[-1] else self.numeric.new_empty(*x.shape[:-1], 0)
+        return Samples(x, self.numeric[rows], codes)
 
     def to(self, device: torch.device) -> Samples:
         return Samples(self.x.to(device), self.numeric.to(device), self.codes.to(device))
@@ -93,6 +95,11 @@ class Field(nn.Module):
             generator=generator,
         )
         self.set_penalties((config.penalty,))
+        self._step: ResidualStep | None = None
+
+    def forget_step(self) -> None:
+        """To be called when the weights have moved in memory."""
+        self._step = None
 
     def factors_shape(self, batch_size: int) -> tuple[int, ...] | None:
         """Of the dropout factors of one member and one step; None where nothing is dropped."""
@@ -126,7 +133,7 @@ class Field(nn.Module):
 def _differentiate(output: Tensor, slope: Tensor | None, parameters: list[nn.Parameter]) -> None:
     """Gradients by autograd, written over those that the parameters have."""
     found = torch.autograd.grad(output, parameters, slope)
-    torch._foreach_copy_([parameter.grad for parameter in parameters], list(found))  # type: ignore[misc]
+    torch._foreach_copy_([gradient_of(parameter) for parameter in parameters], list(found))
 
 
 class CoefField(Field):
@@ -173,15 +180,28 @@ class CoefField(Field):
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
         if not isinstance(self.head, SharedHead):
             return super().backward(batch, keep)
-        u = self.hidden(batch.numeric, batch.codes, keep)
         weight = self.head.weight
         task = self.head_task()
         form = choose_form(weight, task)
-        assert weight.grad is not None, "a Pack gives the parameters their gradients"
+        if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
+            self._step = self._step or ResidualStep(self.backbone)
+            return self._written_out(self._step, batch, keep, form)
+        u = self.hidden(batch.numeric, batch.codes, keep)
         features = u.detach()[:, 0].expand(len(weight), -1, -1)
-        losses, slope = form(features, weight.detach(), weight.grad, batch.x, task)
+        losses, slope = form(features, weight.detach(), gradient_of(weight), batch.x, task)
         if u.requires_grad:
             _differentiate(u, slope[:, None], [p for p in self.parameters() if p is not weight])
+        return losses
+
+    def _written_out(self, step: ResidualStep, batch: Samples, keep: Tensor | None, form: Form) -> Tensor:
+        """The default network without autograd, but for the embedding of categories."""
+        z = self.embedding(batch.numeric, batch.codes)
+        u = step.forward(z, keep)
+        weight = self.head.get_parameter("weight")
+        losses, slope = form(u, weight.detach(), gradient_of(weight), batch.x, self.head_task())
+        by_z = step.backward(slope)
+        if by_z is not None:
+            _differentiate(z, by_z, list(self.embedding.parameters()))
         return losses
 
     def head_task(self) -> HeadTask:

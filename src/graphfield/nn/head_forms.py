@@ -16,19 +16,18 @@ over all rows, nodes and neighbours ever exists. :func:`reference` is the same b
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from graphfield.nn.losses import LOSSES
+from graphfield.nn.precision import has_mkl, has_triton, large_products
 
 # Entries of the array that a form works on at a time: small enough to stay in a cache that two
 # cores share, large enough for the matrix products to run at full rate.
-_TILE_ENTRIES = 2**19
+_TILE_ENTRIES = 2**21
 # Entries of (rows, h, p) at a time.
 _NODE_ENTRIES = 2**24
 
@@ -67,7 +66,7 @@ def fitted(u: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     for i in range(m):
         for rows in _row_blocks(b, units * p):
             first = (x[i, rows] @ weight[i].reshape(units * p, p).T).view(-1, units, p)
-            out[i, rows] = (first * u[i, rows, :, None]).sum(dim=1)
+            out[i, rows] = _row_products(first.transpose(1, 2), u[i, rows])
     return out
 
 
@@ -94,31 +93,34 @@ def by_coefficients(
     m, units, p, _ = weight.shape
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
-    tile = max(1, min(p, _TILE_ENTRIES // (b * p)))
     penalties = [0.0] * m if task.penalty is None else task.penalty.tolist()
     slope_u = torch.zeros_like(u1)
     total = x.new_zeros(m)
-    product = x.new_empty(b, tile, p)
-    for i, penalty in enumerate(penalties):
-        flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
-        share = penalty / (b * p)
-        scale = share or 1.0  # a common factor of the slopes, left to the matrix products
-        for start in range(0, p, tile):
-            nodes, columns = slice(start, start + tile), slice(start * p, (start + tile) * p)
-            part = flat[:, columns]
-            coef = (u1[i] @ part).view(b, -1, p)
-            fit = torch.mul(coef, x[i, :, None, :], out=product[:, : coef.shape[1]]).sum(dim=2)
-            slope, value = _slope_and_value(x[i, :, nodes] - fit, task.loss, b * p)
-            slope = slope.div_(scale)[:, :, None]
-            if share:
-                value = value + share * torch.abs(coef, out=product[:, : coef.shape[1]]).sum()
-                coef.sign_().addcmul_(slope, x[i, :, None, :])
-            else:
-                torch.mul(slope, x[i, :, None, :], out=coef)
-            total[i] += value
-            slopes = coef.view(b, -1)
-            slope_u[i].addmm_(slopes, part.T, alpha=scale)
-            flat_grad[:, columns].addmm_(u1[i].T, slopes, beta=0, alpha=scale)
+    tile = max(1, min(p, _TILE_ENTRIES // (b * p)))
+    room = x.new_empty(2, b, tile, p)
+    with large_products(x, b * units * tile * p):
+        for i, penalty in enumerate(penalties):
+            flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
+            share = penalty / (b * p)
+            scale = share or 1.0  # a common factor of the slopes, left to the matrix products
+            xi, ui = x[i], u1[i]
+            for start in range(0, p, tile):
+                stop = min(start + tile, p)
+                columns = slice(start * p, stop * p)
+                coef, product = room[:, :, : stop - start]
+                flat_coef = coef.view(b, -1) if stop - start == tile else coef.reshape(b, -1)
+                coef = torch.mm(ui, flat[:, columns], out=flat_coef).view(b, -1, p)
+                error = xi[:, start:stop] - _row_products(coef, xi, product)
+                slope, value = _slope_and_value(error, task.loss, b * p)
+                slope = slope.div_(scale)[:, :, None]
+                total[i] += value
+                if share:
+                    total[i] += share * torch.abs(coef, out=product).sum()
+                    coef.sign_().addcmul_(slope, xi[:, None, :])
+                else:
+                    _outer(slope, xi, coef)
+                slope_u[i].addmm_(flat_coef, flat[:, columns].T, alpha=scale)
+                flat_grad[:, columns].addmm_(ui.T, flat_coef, beta=0, alpha=scale)
     _clear_diagonal(grad)
     return total, slope_u[:, :, :-1]
 
@@ -130,16 +132,18 @@ def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask)
     b = x.shape[1]
     slope_u = torch.empty_like(u1)
     total = x.new_zeros(m)
-    for i in range(m):
-        flat, flat_grad = weight[i].reshape(units * p, p), grad[i].view(units * p, p)
-        for rows in _row_blocks(b, units * p):
-            first = (x[i, rows] @ flat.T).view(-1, units, p)
-            error = x[i, rows] - (first * u1[i, rows, :, None]).sum(dim=1)
-            slope, value = _slope_and_value(error, task.loss, b * p)
-            total[i] += value
-            slope_u[i, rows] = (first * slope[:, None, :]).sum(dim=2)
-            torch.mul(u1[i, rows, :, None], slope[:, None, :], out=first)
-            flat_grad.addmm_(first.view(-1, units * p).T, x[i, rows], beta=0 if rows.start == 0 else 1)
+    with large_products(x, b * units * p * p):
+        for i in range(m):
+            flat, flat_grad = weight[i].reshape(units * p, p), grad[i].view(units * p, p)
+            for rows in _row_blocks(b, units * p):
+                first = (x[i, rows] @ flat.T).view(-1, units, p)
+                error = x[i, rows] - _row_products(first.transpose(1, 2), u1[i, rows])
+                slope, value = _slope_and_value(error, task.loss, b * p)
+                total[i] += value
+                slope_u[i, rows] = _row_products(first, slope)
+                _outer(u1[i, rows, :, None], slope, first)
+                into = 0 if rows.start == 0 else 1
+                flat_grad.addmm_(first.view(-1, units * p).T, x[i, rows], beta=into)
     _clear_diagonal(grad)
     return total, slope_u[:, :, :-1]
 
@@ -152,13 +156,30 @@ def choose_form(weight: Tensor, task: HeadTask) -> Form:
 
         return fused
     units, p = weight.shape[1:3]
-    return by_nodes if task.penalty is None and units <= 3 * p else by_coefficients
+    # Where batched products of matrix and vector are fast, so are the passes over beta.
+    few_units = units <= (p if weight.is_cuda or has_mkl() else 3 * p)
+    return by_nodes if task.penalty is None and few_units else by_coefficients
 
 
-@cache
-def has_triton() -> bool:
-    """Triton comes with torch's CUDA builds; without it the forms above work on CUDA too."""
-    return importlib.util.find_spec("triton") is not None
+def _row_products(matrices: Tensor, vectors: Tensor, room: Tensor | None = None) -> Tensor:
+    """``sum_k matrices[b, j, k] vectors[b, k]``: (b, j, k) and (b, k) to (b, j).
+
+    MKL and CUDA have batched products for this; elsewhere torch takes row by row, and multiplying
+    out is faster.
+    """
+    if matrices.is_cuda or has_mkl():
+        return torch.bmm(matrices, vectors[:, :, None])[:, :, 0]
+    if room is None:
+        return (matrices * vectors[:, None, :]).sum(dim=2)
+    return torch.mul(matrices, vectors[:, None, :], out=room[:, : matrices.shape[1]]).sum(dim=2)
+
+
+def _outer(left: Tensor, right: Tensor, out: Tensor) -> None:
+    """``left[b, j, 0] right[b, k]`` into (b, j, k)."""
+    if out.is_cuda or has_mkl():
+        torch.bmm(left, right[:, None, :], out=out)
+    else:
+        torch.mul(left, right[:, None, :], out=out)
 
 
 def _slope_and_value(error: Tensor, name: str, count: int) -> tuple[Tensor, Tensor]:

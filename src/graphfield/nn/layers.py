@@ -76,6 +76,13 @@ def uniform_parameter(shape: tuple[int, ...], bound: float, generator: torch.Gen
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound, generator=generator))
 
 
+def gradient_of(parameter: nn.Parameter) -> Tensor:
+    """Where the gradient of a parameter is kept; see :class:`graphfield.nn.pack.Pack`."""
+    if parameter.grad is None:
+        raise RuntimeError("A field that trains must be in a Pack, which gives its parameters gradients.")
+    return parameter.grad
+
+
 def fill_off_diagonal(values: Tensor, n_nodes: int) -> Tensor:
     """Off-diagonal entries in row order (..., p (p - 1)) to matrices (..., p, p), zero diagonal.
 

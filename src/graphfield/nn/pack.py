@@ -94,6 +94,7 @@ class Pack:
             parameter.data = values[:, columns].view(shape)
             parameter.grad = self.gradient[:, columns].view(shape)
             start = columns.stop
+        self.field.forget_step()
 
 
 def release(field: Field) -> None:
@@ -101,6 +102,7 @@ def release(field: Field) -> None:
     for parameter in field.parameters():
         parameter.grad = None
         parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
+    field.forget_step()
 
 
 def member_arrays(field: Field, member: int = 0) -> dict[str, Tensor]:

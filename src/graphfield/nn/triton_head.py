@@ -59,9 +59,8 @@ def fused(
         uf, xf, wf, slope, penalty, grad, b, p, grad.stride(0), scale, **weights, **common,
     )  # fmt: skip
     if not penalised:
-        last = torch.bmm(slope, x)
-        torch.diagonal(last, dim1=1, dim2=2).zero_()
-        grad[:, h] = last
+        torch.bmm(slope, x, out=grad[:, h])
+        torch.diagonal(grad[:, h], dim1=1, dim2=2).zero_()
     return values.sum(dim=(1, 2)), slope_u.sum(dim=0)
 
 

@@ -13,6 +13,7 @@ from graphfield.exceptions import ParameterError
 Schedule = str | tuple[Any, ...]
 CLIP_NORM = 1.0  # gradients are clipped at this norm, as published
 WEIGHT_DECAY = 1e-6  # as published
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as everywhere
 WARM_UP = 0.1  # share of the steps in which the one-cycle schedule rises
 
 

@@ -6,8 +6,7 @@ what the plain one does: gather rows, loss and gradients, clip per member, Adam.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 from graphfield.nn.fields import Samples
-from graphfield.nn.head_forms import has_triton
 from graphfield.nn.pack import Pack
-from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY, TrainingConfig
+from graphfield.nn.precision import has_triton, matmul_precision
+from graphfield.training.config import BETA1, BETA2, CLIP_NORM, EPSILON, WEIGHT_DECAY, TrainingConfig
 from graphfield.training.plan import Steps
 
 
@@ -40,52 +39,35 @@ class Engine(Protocol):
 
 
 class PlainEngine:
-    """One operation after another, on any device, with torch's Adam."""
+    """One operation after another, on any device."""
 
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         self.pack, self.data, self.config = pack, data, config
-        self.rate: float | Tensor = config.learning_rate
         self.load_state(_zero_state(pack.values))
 
     def run(self, steps: Steps) -> Tensor:
         losses = []
         for i, rate in enumerate(steps.rates):
-            self.rate = rate
-            losses.append(self._step(steps.rows[i], None if steps.keep is None else steps.keep[i]))
+            losses.append(self._gradients(steps.rows[i], None if steps.keep is None else steps.keep[i]))
+            update(self.pack, self.adam, rate)
         return torch.stack(losses)
 
-    def _step(self, rows: Tensor, keep: Tensor | None) -> Tensor:
-        losses = self.pack.field.backward(self.data.take(rows), keep)
-        self._update()
-        return losses
-
-    def _update(self) -> None:
-        clip(self.pack.gradient)
-        self.optimizer.param_groups[0]["lr"] = self.rate
-        self.optimizer.step()
+    def _gradients(self, rows: Tensor, keep: Tensor | None) -> Tensor:
+        return self.pack.field.backward(self.data.take(rows), keep)
 
     def keep(self, positions: Sequence[int]) -> None:
         index = torch.tensor(list(positions), device=self.pack.values.device)
-        state = {k: v if k == "step" else v[index] for k, v in self.state().items()}
+        state = {name: value if name == "step" else value[index] for name, value in self.adam.items()}
         if self.data.x.ndim == 3:
             self.data = replace(self.data, x=self.data.x[index])
         self.pack.keep(positions)
         self.load_state(state)
 
     def state(self) -> dict[str, Tensor]:
-        return dict(self.optimizer.state[self.weights])
+        return dict(self.adam)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.weights = torch.nn.Parameter(self.pack.values)
-        self.weights.grad = self.pack.gradient
-        self.optimizer = torch.optim.Adam(
-            [self.weights],
-            lr=self.rate,
-            weight_decay=WEIGHT_DECAY,
-            fused=True,
-            capturable=self.weights.is_cuda,
-        )
-        self.optimizer.state[self.weights].update(state)
+        self.adam = state
 
 
 class GraphEngine(PlainEngine):
@@ -114,11 +96,8 @@ class GraphEngine(PlainEngine):
         return self.losses[:count].clone()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.adam = state
+        super().load_state(state)
         self.graph: torch.cuda.CUDAGraph | None = None
-
-    def state(self) -> dict[str, Tensor]:
-        return dict(self.adam)
 
     def _capture(self, steps: Steps) -> None:
         """Run the step without its update to have everything allocated and compiled; then record it."""
@@ -133,7 +112,7 @@ class GraphEngine(PlainEngine):
         self.enabled.zero_()
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
-        with _tf32(), torch.cuda.stream(stream):
+        with matmul_precision("high"), torch.cuda.stream(stream):
             for _ in range(2):
                 self.counter.zero_()
                 self._counted_step()
@@ -142,42 +121,27 @@ class GraphEngine(PlainEngine):
             buffer.copy_(before)
         self.enabled.fill_(1)
         graph = torch.cuda.CUDAGraph()
-        with _tf32(), torch.cuda.graph(graph):
+        with matmul_precision("high"), torch.cuda.graph(graph):
             self._counted_step()
         self.graph = graph
 
     def _counted_step(self) -> None:
-        rows = self.rows.index_select(0, self.counter)[0]
-        factors = None if self.factors is None else self.factors.index_select(0, self.counter)[0]
-        self.rate = self.rates.index_select(0, self.counter)
-        losses = self._step(rows, factors)
-        self.losses.index_copy_(0, self.counter, losses[None])
-        self.counter.add_(1)
-
-    def _update(self) -> None:
         from graphfield.training.triton_adam import clipped_adam
 
-        assert isinstance(self.rate, Tensor)
+        rows = self.rows.index_select(0, self.counter)[0]
+        factors = None if self.factors is None else self.factors.index_select(0, self.counter)[0]
+        losses = self._gradients(rows, factors)
         clipped_adam(
             self.pack.values,
             self.pack.gradient,
             self.adam,
-            self.rate,
+            self.rates.index_select(0, self.counter),
             self.enabled,
             clip_norm=CLIP_NORM,
             weight_decay=WEIGHT_DECAY,
         )
-
-
-@contextmanager
-def _tf32() -> Iterator[None]:
-    """Products of float32 matrices may round their factors to TF32 inside this context."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+        self.losses.index_copy_(0, self.counter, losses[None])
+        self.counter.add_(1)
 
 
 def _zero_state(values: Tensor) -> dict[str, Tensor]:
@@ -187,10 +151,30 @@ def _zero_state(values: Tensor) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def clip(gradient: Tensor) -> None:
-    """Scale each member's gradient to at most the norm that the published code allows."""
-    norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-    gradient.mul_((CLIP_NORM / (norm + 1e-6)).clamp_(max=1.0))
+def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
+    """Clip each member's gradient to the norm that the published code allows; one step of Adam."""
+    norm = torch.linalg.vector_norm(pack.gradient, dim=1, keepdim=True)
+    excess = (norm + 1e-6).div_(CLIP_NORM).clamp_(min=1.0)
+    adam["step"].add_(1)
+    if len(pack) > 1:
+        pack.gradient.div_(excess)
+    torch._fused_adam_(
+        [pack.values],
+        [pack.gradient],
+        [adam["exp_avg"]],
+        [adam["exp_avg_sq"]],
+        [],
+        [adam["step"]],
+        lr=rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=WEIGHT_DECAY,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+        # The kernel divides by it, which saves a pass over the gradient of a single member.
+        grad_scale=excess.view(()) if len(pack) == 1 else None,
+    )
 
 
 def make_engine(pack: Pack, data: Samples, config: TrainingConfig) -> Engine:

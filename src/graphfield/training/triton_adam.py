@@ -12,7 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # torch's defaults
+from graphfield.training.config import BETA1, BETA2, EPSILON
+
 _BLOCK = 1024
 
 
