@@ -52,8 +52,6 @@ from graphfield.training.config import (
 )
 
 EVALUATIONS = 40  # of the held-out loss in a full run
-
-
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
 
 
@@ -75,9 +73,8 @@ class DNNCGM(GraphEstimator):
     hidden_size : int
         Units of the widest layer; more follows faster changes with z and needs more samples.
     rank : int, optional
-        beta(z) is a mixture of this many matrices (and a constant one) with weights that depend on
-        z; by default as many as hidden units. Time and memory of a large network (p^2 times rank)
-        fall with it. Only with sharing="all".
+        beta(z) mixes this many matrices (and a constant one) with weights that depend on z; by
+        default as many as hidden units. Time and memory at large p fall with it.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     batch_norm : bool

@@ -3,10 +3,10 @@
 Everything that grows is named here, in bytes; what the interpreter and its libraries take (about 0.4 GB)
 is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
-- data: the user's table is read where it lies. Standard units take ``8 n p`` for a moment and ``4 n p``
-  for good, and splitting off the held-out rows takes ``4 n p`` once more.
-- training: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, and the best
-  weights so far.
+- data: the user's table is read where it lies. Standard units take ``4 n p``, and as much again for a
+  moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
+- training: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best weights so
+  far and those of the moment. Coefficients of a batch are never stored.
 - streaming predictions (``predict``, ``score``, ``edges``, ``iter_coef``): a block of coefficients of
   64 MB, whatever n is, and the result.
 - arrays (``predict_coef``, ``edge_weights``): ``4 n p^2``, because that is what was asked for.
@@ -18,10 +18,9 @@ from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
 
-# Arrays as large as the weights while training: weights, gradients, two moments, the best weights.
-_COPIES_OF_WEIGHTS = 5
-# Weights with a diagonal of zeros, put there in two steps, while coefficients are evaluated.
-_COPIES_TO_EVALUATE = 2
+# Arrays as large as the weights while training: weights, gradients, two moments, the best weights, and
+# the next best while it takes their place.
+_COPIES_OF_WEIGHTS = 6
 _WORKSPACE = 100 * 2**20
 # Predictions that stream, and the bytes of an entry of those that return an array (n, p, p).
 _STREAMING = ("predict", "score", "edges", "iter_coef", "iter_edges")
@@ -59,35 +58,31 @@ def estimate_fit_memory(
     --------
     >>> parts = estimate_fit_memory(100_000, 1_000, 5, hidden_size=64, batch_size=64)
     >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
-    {'data': 1.2, 'samples': 0.8, 'weights': 1.3, 'workspace': 0.1, 'threshold': 0.7, 'peak': 2.2}
+    {'data': 0.8, 'samples': 0.4, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2, 'peak': 2.1}
     """
     one = 4 * (hidden_size + 1) * p**2
     covariates = 8 * n * q
     gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
     parts = {
-        "data": 12 * n * p + 4 * covariates,
-        "samples": 8 * n * p + 2 * covariates,
+        "data": 8 * n * p + 4 * covariates,
+        "samples": 4 * n * p + 2 * covariates,
         "weights": _COPIES_OF_WEIGHTS * one * members,
         "batch": 8 * batch_size * members * (2 * p + 8 * hidden_size),
         "workspace": _WORKSPACE,
-        "threshold": 8 * gap_entries + _COPIES_TO_EVALUATE * one,
+        "threshold": 8 * gap_entries,
     }
     training = parts["samples"] + parts["weights"] + parts["batch"] + parts["workspace"]
     finding = parts["samples"] + one * members + parts["threshold"] + _block_bytes(p)
     return {**parts, "peak": max(parts["data"], training, finding)}
 
 
-def estimate_predict_memory(
-    n: int, p: int, *, hidden_size: int = 64, method: str = "predict", n_edges: int = 0
-) -> dict[str, int]:
+def estimate_predict_memory(n: int, p: int, *, method: str = "predict", n_edges: int = 0) -> dict[str, int]:
     """Bytes that a prediction at n rows adds to what is there before it, by part.
 
     Parameters
     ----------
     n, p : int
         Rows asked for, and nodes.
-    hidden_size : int
-        As in :class:`DNNCGM`.
     method : str
         Name of the method that is called.
     n_edges : int
@@ -96,7 +91,7 @@ def estimate_predict_memory(
     Returns
     -------
     dict
-        ``weights`` (copies made while evaluating), ``blocks`` (of coefficients), ``result`` and ``peak``.
+        ``blocks`` (of coefficients), ``result`` and ``peak``.
 
     Examples
     --------
@@ -113,7 +108,6 @@ def estimate_predict_memory(
     if method == "edges":
         result = 3 * 16 * n_edges  # codes, weights and their copies while the blocks are joined
     parts = {
-        "weights": _COPIES_TO_EVALUATE * 4 * (hidden_size + 1) * p**2,
         "blocks": min(_block_bytes(p), 3 * 4 * max(n, evaluation_rows(p)) * p**2) + _WORKSPACE // 2,
         "result": result,
     }

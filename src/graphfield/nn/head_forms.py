@@ -94,35 +94,39 @@ def by_coefficients(
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
     penalties = [0.0] * m if task.penalty is None else task.penalty.tolist()
-    slope_u = torch.zeros_like(u1)
+    slope_u = u1.new_zeros(m, units, b)  # transposed, the faster way to sum it up
     total = x.new_zeros(m)
     tile = max(1, min(p, _TILE_ENTRIES // (b * p)))
-    room = x.new_empty(2, b, tile, p)
+
+    def one_member(i: int) -> None:
+        flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
+        xi, ui, by_u = x[i], u1[i], slope_u[i]
+        room = xi.new_empty(2, b * tile * p)
+        share = penalties[i] / (b * p)
+        scale = share or 1.0  # a common factor of the slopes, put back at the end
+        for start in range(0, p, tile):
+            stop = min(start + tile, p)
+            columns = slice(start * p, stop * p)
+            flat_coef, product = room[:, : b * (stop - start) * p].view(2, b, -1)
+            coef = torch.mm(ui, flat[:, columns], out=flat_coef).view(b, -1, p)
+            error = xi[:, start:stop] - _row_products(coef, xi, product.view_as(coef))
+            slope, value = _slope_and_value(error, task.loss, b * p)
+            slope = slope.div_(scale)[:, :, None]
+            if share:
+                value = value + share * torch.abs(flat_coef, out=product).sum()
+                coef.sign_().addcmul_(slope, xi[:, None, :])
+            else:
+                _outer(slope, xi, coef)
+            total[i] += value
+            by_u.addmm_(flat[:, columns], flat_coef.T)
+            flat_grad[:, columns].addmm_(ui.T, flat_coef, beta=0, alpha=scale)
+        by_u.mul_(scale)
+
     with large_products(x, b * units * tile * p):
-        for i, penalty in enumerate(penalties):
-            flat, flat_grad = weight[i].reshape(units, p * p), grad[i].view(units, p * p)
-            share = penalty / (b * p)
-            scale = share or 1.0  # a common factor of the slopes, left to the matrix products
-            xi, ui = x[i], u1[i]
-            for start in range(0, p, tile):
-                stop = min(start + tile, p)
-                columns = slice(start * p, stop * p)
-                coef, product = room[:, :, : stop - start]
-                flat_coef = coef.view(b, -1) if stop - start == tile else coef.reshape(b, -1)
-                coef = torch.mm(ui, flat[:, columns], out=flat_coef).view(b, -1, p)
-                error = xi[:, start:stop] - _row_products(coef, xi, product)
-                slope, value = _slope_and_value(error, task.loss, b * p)
-                slope = slope.div_(scale)[:, :, None]
-                total[i] += value
-                if share:
-                    total[i] += share * torch.abs(coef, out=product).sum()
-                    coef.sign_().addcmul_(slope, xi[:, None, :])
-                else:
-                    _outer(slope, xi, coef)
-                slope_u[i].addmm_(flat_coef, flat[:, columns].T, alpha=scale)
-                flat_grad[:, columns].addmm_(ui.T, flat_coef, beta=0, alpha=scale)
+        for i in range(m):
+            one_member(i)
     _clear_diagonal(grad)
-    return total, slope_u[:, :, :-1]
+    return total, slope_u[:, :-1].transpose(1, 2)
 
 
 def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
@@ -132,18 +136,22 @@ def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask)
     b = x.shape[1]
     slope_u = torch.empty_like(u1)
     total = x.new_zeros(m)
+
+    def one_member(i: int) -> None:
+        flat, flat_grad = weight[i].reshape(units * p, p), grad[i].view(units * p, p)
+        for rows in _row_blocks(b, units * p):
+            xi, ui = x[i, rows], u1[i, rows]
+            first = (xi @ flat.T).view(-1, units, p)
+            error = xi - _row_products(first.transpose(1, 2), ui)
+            slope, value = _slope_and_value(error, task.loss, b * p)
+            total[i] += value
+            slope_u[i, rows] = _row_products(first, slope)
+            _outer(ui[:, :, None], slope, first)
+            flat_grad.addmm_(first.view(-1, units * p).T, xi, beta=0 if rows.start == 0 else 1)
+
     with large_products(x, b * units * p * p):
         for i in range(m):
-            flat, flat_grad = weight[i].reshape(units * p, p), grad[i].view(units * p, p)
-            for rows in _row_blocks(b, units * p):
-                first = (x[i, rows] @ flat.T).view(-1, units, p)
-                error = x[i, rows] - _row_products(first.transpose(1, 2), u1[i, rows])
-                slope, value = _slope_and_value(error, task.loss, b * p)
-                total[i] += value
-                slope_u[i, rows] = _row_products(first, slope)
-                _outer(u1[i, rows, :, None], slope, first)
-                into = 0 if rows.start == 0 else 1
-                flat_grad.addmm_(first.view(-1, units * p).T, x[i, rows], beta=into)
+            one_member(i)
     _clear_diagonal(grad)
     return total, slope_u[:, :, :-1]
 

@@ -73,7 +73,7 @@ class Pack:
 
     def assemble(self, states: Sequence[Tensor], penalties: tuple[float, ...]) -> None:
         """Members with these states, whatever the pack held before."""
-        together = torch.stack(list(states))
+        together = states[0][None] if len(states) == 1 else torch.stack(list(states))
         sizes = [self.values.shape[1], *(buffer[0].numel() for buffer in self.buffers)]
         values, *rest = together.split(sizes, dim=1)
         for buffer, part in zip(self.buffers, rest, strict=True):

@@ -203,7 +203,8 @@ class _Run:
         )
 
     def finish(self) -> list[TrainingResult]:
-        states = [self.kept[member] for member in range(len(self.results))]
+        del self.engine  # its moments are as large as the weights
+        states = [self.kept.pop(member) for member in range(len(self.results))]
         self.pack.assemble(states, self.penalties)
         release(self.module)
         self.module.eval()
