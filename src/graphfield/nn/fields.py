@@ -182,7 +182,7 @@ class CoefField(Field):
             return super().backward(batch, keep)
         weight = self.head.weight
         task = self.head_task()
-        form = choose_form(weight, task)
+        form = choose_form(weight, len(batch), task)
         if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
             self._step = self._step or ResidualStep(self.backbone)
             return self._written_out(self._step, batch, keep, form)

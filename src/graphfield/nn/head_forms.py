@@ -28,6 +28,8 @@ from graphfield.nn.precision import has_mkl, has_triton, large_products
 # Entries of the array that a form works on at a time: small enough to stay in a cache that two
 # cores share, large enough for the matrix products to run at full rate.
 _TILE_ENTRIES = 2**21
+# Entries of (rows, h, p) that stay in the cache of one core.
+_CACHED_ENTRIES = 2**19
 # Entries of (rows, h, p) at a time.
 _NODE_ENTRIES = 2**24
 
@@ -156,17 +158,19 @@ def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask)
     return total, slope_u[:, :, :-1]
 
 
-def choose_form(weight: Tensor, task: HeadTask) -> Form:
-    """The fused kernels on CUDA; else two products where they do, and beta where the penalty asks for
-    it or (rows, h, p) is the larger array."""
+def choose_form(weight: Tensor, n_rows: int, task: HeadTask) -> Form:
+    """The fused kernels on CUDA; else two products, or beta where the penalty asks for it or the
+    array (rows, h, p) is so large that passes over it cost more than the third product."""
     if weight.is_cuda and has_triton():
         from graphfield.nn.triton_head import fused
 
         return fused
     units, p = weight.shape[1:3]
-    # Where batched products of matrix and vector are fast, so are the passes over beta.
-    few_units = units <= (p if weight.is_cuda or has_mkl() else 3 * p)
-    return by_nodes if task.penalty is None and few_units else by_coefficients
+    if has_mkl():
+        fits = units <= p or n_rows * units * p <= _CACHED_ENTRIES
+    else:
+        fits = units <= 3 * p
+    return by_nodes if task.penalty is None and fits else by_coefficients
 
 
 def _row_products(matrices: Tensor, vectors: Tensor, room: Tensor | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from graphfield.nn.fields import Samples
 from graphfield.nn.pack import Pack
 from graphfield.nn.precision import has_triton, matmul_precision
 from graphfield.training.config import BETA1, BETA2, CLIP_NORM, EPSILON, WEIGHT_DECAY, TrainingConfig
-from graphfield.training.plan import Steps
+from graphfield.training.plan import Steps, sent
 
 
 class Engine(Protocol):
@@ -88,7 +88,7 @@ class GraphEngine(PlainEngine):
         self.rows[:count] = steps.rows
         if self.factors is not None and steps.keep is not None:
             self.factors[:count] = steps.keep
-        self.rates[:count] = torch.tensor(steps.rates)
+        self.rates[:count] = sent(torch.tensor(steps.rates), self.rates.device)
         self.counter.zero_()
         assert self.graph is not None
         for _ in range(count):
@@ -153,7 +153,12 @@ def _zero_state(values: Tensor) -> dict[str, Tensor]:
 @torch.no_grad()
 def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
     """Clip each member's gradient to the norm that the published code allows; one step of Adam."""
-    norm = torch.linalg.vector_norm(pack.gradient, dim=1, keepdim=True)
+    # Over all of one member: without a dimension to keep, torch uses every core.
+    norm = (
+        torch.linalg.vector_norm(pack.gradient).view(1, 1)
+        if len(pack) == 1
+        else torch.linalg.vector_norm(pack.gradient, dim=1, keepdim=True)
+    )
     excess = (norm + 1e-6).div_(CLIP_NORM).clamp_(min=1.0)
     adam["step"].add_(1)
     if len(pack) > 1:

@@ -109,9 +109,16 @@ class Plan:
         if known is None or known[0] != epoch:
             member = self.members[position]
             generator = torch.Generator().manual_seed(_mix(member.order_seed, epoch))
-            order = torch.randperm(len(member.rows), generator=generator).to(self.device)
-            known = self._orders[position] = (epoch, member.rows[order])
+            order = torch.randperm(len(member.rows), generator=generator)
+            known = self._orders[position] = (epoch, member.rows[sent(order, self.device)])
         return known[1]
+
+
+def sent(values: Tensor, device: torch.device) -> Tensor:
+    """On the device; a CUDA device gets them when it comes to it, and the CPU goes on meanwhile."""
+    if device.type != "cuda":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 def _mix(seed: int, epoch: int) -> int:
