@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import graphfield as gf
-from conftest import plain_params, small_data
+from conftest import SMALL, plain_params, small_data
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
@@ -126,3 +126,14 @@ def test_another_process_gets_the_same_numbers(data, tmp_path):
     out = tmp_path / "coef.npy"
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "z.csv"), str(out)], check=True)
     np.testing.assert_allclose(np.load(out), model.predict_coef(data[1]), atol=1e-6)
+
+
+def test_a_file_of_an_earlier_version_may_name_a_retired_parameter(tmp_path, data):
+    X, Z = data
+    model = gf.DNNCGM(**SMALL).fit(X, Z)
+    path = model.save(tmp_path / "m")
+    header = json.loads((path / "model.json").read_text())
+    header["params"]["weight_decay"] = 1e-6
+    header["state"]["field"].pop("rank")
+    (path / "model.json").write_text(json.dumps(header))
+    np.testing.assert_array_equal(gf.load(path).predict_coef(Z), model.predict_coef(Z))

@@ -28,6 +28,8 @@ from graphfield.graphs.threshold import Threshold
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 1
+# Hyper-parameters of earlier versions, which files may still name.
+_RETIRED = {"DNNCGM": ("weight_decay",)}
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
 
 # Estimators that may be named in a file, and nothing else.
@@ -162,7 +164,8 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator
 def _unfitted(header: dict[str, Any]) -> GraphEstimator:
     name = header["estimator"]
     kind: type[GraphEstimator] = getattr(import_module(_ESTIMATORS[name]), name)
-    return kind(**{k: _param(v) for k, v in header["params"].items()})
+    retired = _RETIRED.get(name, ())
+    return kind(**{k: _param(v) for k, v in header["params"].items() if k not in retired})
 
 
 def plain_params(model: GraphEstimator) -> dict[str, Any]:

@@ -31,7 +31,8 @@ class ResidualStep:
         m, q = self.first.weight.shape[:2]
         b = z.shape[1]
         self.keep = None if keep is None else keep.flatten(1, 2).unbind()
-        self.z, self.wants_z = z.expand(m, b, q), z.requires_grad
+        # Detached: what is kept from step to step must not keep the graph of the embedding alive.
+        self.z, self.wants_z = z.detach().expand(m, b, q), z.requires_grad
         before = self.first.forward(self.z)
         self.hidden = (before if self.norm is None else self.norm.forward(before)).relu_()
         self.joined = z.new_empty(m, b, q + self.narrow.weight.shape[2])

@@ -166,10 +166,8 @@ def choose_form(weight: Tensor, n_rows: int, task: HeadTask) -> Form:
 
         return fused
     units, p = weight.shape[1:3]
-    if has_mkl():
-        fits = units <= p or n_rows * units * p <= _CACHED_ENTRIES
-    else:
-        fits = units <= 3 * p
+    cached = n_rows * units * p <= _CACHED_ENTRIES
+    fits = (units <= p or cached) if has_mkl() else units <= 3 * p
     return by_nodes if task.penalty is None and fits else by_coefficients
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 
 FORMAT = "graphfield-checkpoint"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from graphfield import metrics
 from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.together import fit_together
 from graphfield.experiments.bench import loops, peers
 from graphfield.experiments.bench.child import step_memory
 from graphfield.experiments.bench.machine import MatrixProduct, cuda_peak_mb
@@ -285,6 +286,40 @@ def packed(name: str, kind: str, at_most: float, n_fits: int = 8) -> Case:
     return Case(kind, run)
 
 
+def path_of_penalties(effort: Effort) -> list[Record]:
+    """Whole fits: a path of eight penalties that compete, against eight fits one after the other."""
+    n, steps = (1_000, 200) if effort.quick else (2_000, None)
+    sim = make_setting("G1", n, 0)
+    penalties = np.geomspace(0.005, 0.6, 8)
+
+    def model(penalty: float) -> DNNCGM:
+        return DNNCGM(penalty=float(penalty), max_steps=steps, device="cpu", random_state=0)
+
+    models = [model(penalty) for penalty in penalties]
+    together = timed(lambda: fit_together(models, sim.X, sim.Z, compete=True))
+    alone = [timed(partial(model(penalty).fit, sim.X, sim.Z)) for penalty in penalties]
+    ratio = sum(alone) / together
+    details = {
+        "times_one_fit": together / (sum(alone) / len(alone)),
+        "dropped": sum(one.lost_ for one in models),
+        "steps_taken": [one.n_steps_ for one in models],
+    }
+    title = f"CPU, eight penalties that compete (G1, n={n:,}), whole fits"
+    return [
+        Record(
+            "cpu-path",
+            title,
+            together,
+            sum(alone),
+            "s",
+            ratio,
+            (ratio, ratio),
+            required=8 / 5,
+            details=details,
+        )
+    ]
+
+
 def simulators(effort: Effort) -> list[Record]:
     """Data and true graphs; the loop draws fewer samples, as its time per sample is constant."""
     n, looped = 10_000, 50 if effort.quick else 500
@@ -355,6 +390,7 @@ CASES: dict[str, Case] = {
     "gpu-step-1000": gpu_step("gpu-step-1000", P1000, 15.0, 0.1),
     "gpu-fmri": Case("cuda", fmri),
     "cpu-packed": packed("cpu-packed", "cpu", 5.0),
+    "cpu-path": Case("cpu", path_of_penalties),
     "gpu-packed": packed("gpu-packed", "cuda", 2.0),
     "simulators": Case("any", simulators),
     "metrics": Case("any", scoring),
