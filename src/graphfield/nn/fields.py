@@ -40,7 +40,7 @@ class Samples:
             x = self.x[members, rows]
         else:
             x = self.x[..., rows, :]
-        codes = self.codes[rows] if self.codes.shape[-1] else self.numeric.new_empty(*x.shape[:-1], 0)
+        codes = self.codes[rows] if self.codes.shape[-1] else self.codes.new_empty(*x.shape[:-1], 0)
         return Samples(x, self.numeric[rows], codes)
 
     def to(self, device: torch.device) -> Samples:

@@ -16,8 +16,13 @@ LARGE_PRODUCT = 10**8
 
 @cache
 def has_triton() -> bool:
-    """Triton comes with torch's CUDA builds; without it the plain forms work on CUDA too."""
-    return importlib.util.find_spec("triton") is not None
+    """Whether the fused kernels run: Triton comes with torch's CUDA builds, bfloat16 with GPUs since 2020.
+
+    Without them the plain forms and the plain engine work on CUDA too.
+    """
+    if importlib.util.find_spec("triton") is None or not torch.cuda.is_available():
+        return False
+    return torch.cuda.get_device_capability() >= (8, 0)
 
 
 @cache

@@ -50,7 +50,8 @@ class MixtureField(GaussianField):
         return self._mixed(self.mixing(Z))
 
     def _mixed(self, mixing: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.einsum("ir,rjk->ijk", mixing, self.candidates)
+        r, p, _ = self.candidates.shape
+        return (mixing @ self.candidates.reshape(r, p * p)).reshape(-1, p, p)
 
     def sample(self, Z: Any, rng: np.random.Generator) -> NDArray[np.float64]:
         """Samples of equal weights share one factor; where weights are clipped these are many."""

@@ -9,12 +9,13 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from graphfield.nn.precision import matmul_precision
 
 _SIZES = {"cpu": 1024, "cuda": 8192}  # of the square matrices whose product is timed
 
@@ -43,7 +44,7 @@ class MatrixProduct:
 
     def rate(self, repeats: int = 10) -> float:
         """Floating-point operations per second, the best of ``repeats``."""
-        with _float32_precision("high" if self.arithmetic == "tf32" else "highest"):
+        with matmul_precision("high" if self.arithmetic == "tf32" else "highest"):
             return self.flops / min(self._seconds() for _ in range(repeats + 1))
 
     def _seconds(self) -> float:
@@ -52,16 +53,6 @@ class MatrixProduct:
         torch.mm(self.a, self.b, out=self.out)
         synchronize(self.device)
         return time.perf_counter() - start
-
-
-@contextmanager
-def _float32_precision(wanted: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(wanted)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def matrix_rates(device: torch.device) -> dict[str, float]:
