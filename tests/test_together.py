@@ -113,6 +113,7 @@ def test_a_model_can_start_from_another():
     ("change", "error", "message"),
     [
         (lambda models: models[:0], gf.ParameterError, "one or more DNNCGM"),
+        (lambda models: models[0], gf.ParameterError, "a list of DNNCGM"),
         (lambda models: [*models, gf.RegGMM()], gf.ParameterError, "RegGMM"),
         (lambda models: [models[0], models[0]], gf.ParameterError, "twice"),
         (
@@ -131,13 +132,15 @@ def test_models_that_cannot_train_together(change, error, message):
 @pytest.mark.parametrize(
     "rows",
     [
-        [np.arange(5)],
-        [np.arange(5)] * 2 + [[]],
-        [np.arange(5)] * 2 + [[0.5]],
-        [np.arange(5)] * 2 + [[999]],
+        [np.arange(50)],
+        [np.arange(50)] * 2 + [[]],
+        [np.arange(50)] * 2 + [[0.5]],
+        [np.arange(50)] * 2 + [[999]],
         [[3, 3]] * 3,
+        [np.ones(50, bool)] * 3,
+        5,
     ],
-    ids=["too few", "empty", "not whole", "beyond", "one row"],
+    ids=["too few", "empty", "not whole", "beyond", "one row", "short mask", "a number"],
 )
 def test_bad_rows_are_refused(rows):
     with pytest.raises(gf.DataError, match="rows"):
@@ -153,6 +156,71 @@ def test_a_start_with_another_network_is_refused(params, message):
     first = gf.DNNCGM(**SMALL).fit(X, Z)
     with pytest.raises(gf.ParameterError, match=message):
         gf.DNNCGM(**{**SMALL, **params}).fit(X, Z, start=first)
+
+
+def test_a_start_takes_over_the_mean_too():
+    X, Z = small_data(300)
+    X["n3"] += 0.2 * Z["age"]
+    first = gf.DNNCGM(**{**SMALL, "max_steps": 300, "learning_rate": 0.01}).fit(X, Z)
+    assert first.mean_depends_on_covariates_
+    short = {**SMALL, "max_steps": 3, "learning_rate": 1e-5}
+    warm = gf.DNNCGM(**short).fit(X, Z, start=first)
+    assert warm.mean_depends_on_covariates_
+    np.testing.assert_allclose(warm.predict(X, Z), first.predict(X, Z), atol=0.3)
+
+
+def test_a_start_is_part_of_what_a_checkpoint_belongs_to(tmp_path):
+    X, Z = small_data()
+    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c")
+    with pytest.raises(gf.ModelFileError, match="another fit"):
+        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c", resume=True, start=first)
+
+
+def test_a_model_may_start_from_itself_but_only_on_its_own_columns():
+    X, Z = small_data()
+    model = gf.DNNCGM(**SMALL).fit(X, Z)
+    model.fit(X, Z, start=model)
+    with pytest.raises(gf.DataError, match="node names"):
+        model.fit(X.iloc[:, :4], Z, start=model)
+
+
+def test_a_start_with_other_levels_is_refused():
+    X, Z = small_data()
+    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    with pytest.raises(gf.DataError, match="other levels"):
+        gf.DNNCGM(**SMALL).fit(X, Z.assign(site="x" + Z["site"].astype(str)), start=first)
+
+
+def test_competing_needs_common_held_out_rows():
+    X, Z = small_data()
+    with pytest.raises(gf.ParameterError, match="same held-out rows"):
+        gf.fit_together(path(), X, Z, rows=[np.arange(60)] * 3, compete=True)
+    with pytest.raises(gf.ParameterError, match="same held-out rows"):
+        gf.fit_together(path(validation_fraction=0.0), X, Z, compete=True)
+
+
+def test_competitors_with_different_seeds_are_judged_on_the_same_rows(monkeypatch):
+    from graphfield.estimators import together
+
+    seen = []
+    original = together.fit_fields
+
+    def spy(jobs, *args, **kwargs):
+        seen.extend(jobs)
+        return original(jobs, *args, **kwargs)
+
+    monkeypatch.setattr(together, "fit_fields", spy)
+    members = [gf.DNNCGM(**{**SMALL, "random_state": seed}) for seed in (0, 1)]
+    gf.fit_together(members, *small_data(), compete=True)
+    np.testing.assert_array_equal(seen[0].held_out.numpy(), seen[1].held_out.numpy())
+
+
+def test_who_lost_is_saved(tmp_path):
+    model = gf.DNNCGM(**SMALL).fit(*small_data())
+    assert model.lost_ is False
+    model.lost_ = True
+    assert gf.load(model.save(tmp_path / "m")).lost_ is True
 
 
 def test_a_start_from_other_columns_or_nothing_fitted_is_refused():

@@ -36,7 +36,7 @@ from graphfield.estimators.neural import (
     residual_scale,
     to_arrays,
 )
-from graphfield.estimators.neural_fit import Fitted, Job, check_start, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
 from graphfield.exceptions import DataError, ParameterError, check_choice
 from graphfield.nn.backbone import NETWORKS, CovariateShape
 from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, Samples, mean_config
@@ -73,14 +73,14 @@ class DNNCGM(GraphEstimator):
     hidden_size : int
         Units of the widest layer; more follows faster changes with z and needs more samples.
     rank : int, optional
-        beta(z) mixes this many matrices (and a constant one) with weights that depend on z; by
-        default as many as hidden units. Time and memory at large p fall with it.
+        One more layer, after which beta(z) mixes this many matrices (and a constant one); by default
+        one per hidden unit. Time and memory at large p fall with it.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     batch_norm : bool
-        Batch normalisation in the first block; without it accuracy drops markedly.
+        In the first block; without it accuracy drops markedly.
     loss : {"squared", "huber"}
-        Huber is less drawn to outliers in X.
+        Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
         mean per node, or nothing.
@@ -97,10 +97,10 @@ class DNNCGM(GraphEstimator):
     max_steps : int, optional
         Gradient steps; by default about 1,000 for 1,000 rows and 5,000 for 10,000.
     schedule : "cosine", "constant", ("step", epochs, factor) or ("multistep", epochs, factor)
-        How the learning rate falls. "cosine" is one cycle with a short warm-up.
+        Of the learning rate. "cosine" is one cycle with a short warm-up.
     patience : int, optional
-        Evaluations without improvement on held-out rows (40 in a full run) before stopping; the
-        best weights are restored. None runs to the end and keeps the last weights.
+        Evaluations without improvement on held-out rows (40 in a full run) before the best weights
+        are taken. None runs to the end and keeps the last weights.
     validation_fraction : float in [0, 1)
         Share of rows (or groups) held out when no X_val, Z_val is given.
     missing : {"error", "drop", "impute"}
@@ -110,7 +110,7 @@ class DNNCGM(GraphEstimator):
     device : str
         "auto" uses CUDA where there is one; "cpu" or "cuda" decide.
     random_state : int, Generator or None
-        A whole number makes the fit reproducible bit for bit on the same device.
+        A whole number gives the same bits again on the same device.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class DNNCGM(GraphEstimator):
     mean_depends_on_covariates_ : bool
         Whether a mean that moves with z was kept.
     lost_ : bool
-        Only after :func:`fit_together`: whether it was dropped in favour of another model.
+        Whether :func:`fit_together` dropped it in favour of another model.
 
     Examples
     --------
@@ -131,8 +131,6 @@ class DNNCGM(GraphEstimator):
     >>> model.edge_weights(sim.Z[:2]).shape
     (2, 50, 50)
     """
-
-    lost_: bool
 
     def __init__(
         self,
@@ -205,8 +203,7 @@ class DNNCGM(GraphEstimator):
             Rows with equal labels (one subject) are never split between training and held-out.
         start : DNNCGM, optional
             A fitted model with the same nodes, covariates and network: training begins at its
-            weights (yesterday's model with today's rows, or another penalty) and needs fewer
-            ``max_steps``.
+            weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
         checkpoint : path, optional
             Folder in which the state of training is kept after every evaluation.
         resume : bool
@@ -216,24 +213,27 @@ class DNNCGM(GraphEstimator):
         self._check_parameters()
         if (X_val is None) != (Z_val is None):
             raise DataError("X_val and Z_val must be given together, or neither.")
+        origin = None if start is None else StartingPoint.of(start)
         inputs = training_inputs(X, Z, self.missing)
         labels = group_labels(groups, X)
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:
-            problem = fingerprint(self._problem(), [inputs.X, inputs.Z.values, labels, X_val, Z_val])
+            tables = [inputs.X, inputs.Z.values, labels, X_val, Z_val]
+            if origin is not None:
+                tables += [array.reshape(-1) for array in to_arrays(origin.coef, "start").values()]
+            problem = fingerprint(self._problem(), tables)
             folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
             seed = folder.seed
         self._learn_scales(inputs)
         samples = self._samples(inputs.X, inputs.Z)
+        n_train = len(samples)
         if X_val is None:
-            own = None if labels is None else labels[inputs.rows]
-            rows = self._hold_out(len(samples), own, seed)
+            rows = self._hold_out(n_train, None if labels is None else labels[inputs.rows], seed)
         else:
-            n_train = len(samples)
             samples = joined(samples, self._own_held_out(X_val, Z_val))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
-        job = self._job(rows, samples, seed, start)
+        job = self._job(rows, samples, seed, origin)
         (fitted,) = fit_fields([job], samples, self._training_config(len(job.rows)), self.center, folder)
         return self._adopt(fitted, job, inputs, seed)
 
@@ -298,20 +298,13 @@ class DNNCGM(GraphEstimator):
         return self._samples(node_values(x_frame), z_frame)
 
     def _job(
-        self, rows: tuple[NDArray, NDArray], samples: Samples, seed: int, start: DNNCGM | None = None
+        self, rows: tuple[NDArray, NDArray], samples: Samples, seed: int, start: StartingPoint | None = None
     ) -> Job:
         train, held_out = (torch.as_tensor(part, device=samples.x.device) for part in rows)
-        config = self._field_config()
+        config, seeds = self._field_config(), tuple(child_seeds(seed, 8)[2:])
         if start is not None:
-            check_start(start, self, config)
-        return Job(
-            config,
-            train,
-            held_out,
-            tuple(child_seeds(seed, 8)[2:]),
-            start=None if start is None else start._coef_field,
-            rescale=bool(self.standardize),
-        )
+            start.check(self, config)
+        return Job(config, train, held_out, seeds, start, rescale=bool(self.standardize))
 
     def _adopt(self, fitted: Fitted, job: Job, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""
@@ -322,6 +315,7 @@ class DNNCGM(GraphEstimator):
             self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
         self.training_ = pd.DataFrame(vars(fitted.training.curve))
         self.n_steps_, self.best_step_ = fitted.training.n_steps, fitted.training.best_step
+        self.lost_ = fitted.training.lost
         scale = residual_scale(fitted.coef, fitted.data, job.rows, job.held_out)
         self.residual_scale_ = self.scaler_.scale * scale
         self._set_threshold(self.encoder_.transform(inputs.Z), child_seeds(seed, 8)[1])
@@ -380,6 +374,7 @@ class DNNCGM(GraphEstimator):
             "has_mean": self._mean_field is not None,
             "n_steps": self.n_steps_,
             "best_step": self.best_step_,
+            "lost": self.lost_,
             "training": self.training_.to_dict("list"),
         }
         return state, arrays
@@ -397,4 +392,5 @@ class DNNCGM(GraphEstimator):
             self._mean_field = MeanField(mean_config(config), torch.Generator())
             from_arrays(self._mean_field, arrays, "mean")
         self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]
+        self.lost_ = state.get("lost", False)
         self.training_ = pd.DataFrame(state["training"])

@@ -15,6 +15,7 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 from __future__ import annotations
 
 from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
+from graphfield.estimators.inputs import check_number
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
 
@@ -34,7 +35,14 @@ _ARRAYS = {
 
 
 def estimate_fit_memory(
-    n: int, p: int, q: int, *, hidden_size: int = 64, batch_size: int = 64, members: int = 1
+    n: int,
+    p: int,
+    q: int,
+    *,
+    hidden_size: int = 64,
+    rank: int | None = None,
+    batch_size: int = 64,
+    members: int = 1,
 ) -> dict[str, int]:
     """Bytes that ``DNNCGM.fit`` adds to what is there before it, by part.
 
@@ -42,7 +50,7 @@ def estimate_fit_memory(
     ----------
     n, p, q : int
         Rows, nodes, numeric covariates.
-    hidden_size, batch_size : int
+    hidden_size, rank, batch_size : int
         As in :class:`DNNCGM` (``sharing="all"``).
     members : int
         Networks that are trained together on the same rows.
@@ -60,7 +68,18 @@ def estimate_fit_memory(
     >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
     {'data': 0.8, 'samples': 0.4, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2, 'peak': 2.1}
     """
-    one = 4 * (hidden_size + 1) * p**2
+    n, p, q, hidden_size, batch_size, members = (
+        _size(name, value)
+        for name, value in {
+            "n": n,
+            "p": p,
+            "q": q,
+            "hidden_size": hidden_size,
+            "batch_size": batch_size,
+            "members": members,
+        }.items()
+    )
+    one = 4 * ((hidden_size if rank is None else _size("rank", rank)) + 1) * p**2
     covariates = 8 * n * q
     gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
     parts = {
@@ -102,6 +121,7 @@ def estimate_predict_memory(n: int, p: int, *, method: str = "predict", n_edges:
     0.57
     """
     check_choice("method", method, (*_STREAMING, *_ARRAYS))
+    n, p, n_edges = _size("n", n), _size("p", p), _size("n_edges", n_edges, 0)
     result = _ARRAYS.get(method, 0) * n * p**2
     if method == "predict":
         result = 8 * n * p
@@ -117,3 +137,8 @@ def estimate_predict_memory(n: int, p: int, *, method: str = "predict", n_edges:
 def _block_bytes(p: int) -> int:
     """Coefficients of one block: as evaluated, in the user's units, and what is made of them."""
     return 3 * max(_CHUNK_BYTES, 4 * evaluation_rows(p) * p**2)
+
+
+def _size(name: str, value: int, low: int = 1) -> int:
+    check_number(name, value, low, integer=True)
+    return int(value)

@@ -32,7 +32,7 @@ class Job:
     rows: Tensor
     held_out: Tensor  # may be empty
     seeds: tuple[int, ...]  # mean: weights, order, dropout; edges: the same
-    start: CoefField | None
+    start: StartingPoint | None
     rescale: bool  # nodes to unit variance once the mean is taken out
 
 
@@ -70,8 +70,16 @@ def fit_fields(
 
 def _coef_field(job: Job) -> CoefField:
     field = CoefField(job.config, torch.Generator().manual_seed(job.seeds[3]))
-    if job.start is not None:
-        load_member_arrays(field, {k: v.cpu() for k, v in member_arrays(job.start).items()})
+    return field if job.start is None else _taken_over(field, job.start.coef)
+
+
+def _mean_field(job: Job) -> MeanField:
+    field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0]))
+    return field if job.start is None or job.start.mean is None else _taken_over(field, job.start.mean)
+
+
+def _taken_over(field: F, other: F) -> F:
+    load_member_arrays(field, {name: value.cpu() for name, value in member_arrays(other).items()})
     return field
 
 
@@ -103,7 +111,7 @@ def _fit_means(
     jobs: Sequence[Job], data: Samples, training: TrainingConfig, folder: CheckpointFolder | None
 ) -> list[MeanField | None]:
     """mu(z), or None where held-out rows give no evidence that the mean moves with z."""
-    fields = [MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0])) for job in jobs]
+    fields = [_mean_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
     fields, _ = _train(fields, data, members, training, "Mean", folder, stage="mean")
     return [field if _moves(field, data, job) else None for field, job in zip(fields, jobs, strict=True)]
@@ -141,31 +149,49 @@ def _centred(
     return lefts, replace(data, x=x)
 
 
-def check_start(start: Any, model: Any, config: FieldConfig) -> None:
-    """Raise unless ``model`` can begin at the weights of ``start``."""
-    field = getattr(start, "_coef_field", None)
-    if not isinstance(field, CoefField):
-        raise ParameterError(f"start must be a fitted DNNCGM, got {type(start).__name__}.")
-    for what in ("node_names_", "covariate_names_"):
-        if getattr(start, what) != getattr(model, what):
-            raise DataError(
-                f"start was fitted to other {what.strip('_').replace('_', ' ')}: "
-                f"{listing(getattr(start, what))} against {listing(getattr(model, what))}."
-            )
-    mine, theirs = (_shape(c) for c in (config, field.config))
-    for name, value in mine.items():
-        if theirs[name] != value:
-            raise ParameterError(
-                f"start has {name}={theirs[name]!r}, this model {value!r}; training can only begin at "
-                "the weights of the same network."
-            )
+@dataclass(frozen=True)
+class StartingPoint:
+    """What another fit takes over from a fitted model, and what must agree for it."""
+
+    names: dict[str, list[str]]
+    levels: list[list[str]]
+    coef: CoefField
+    mean: MeanField | None
+
+    @classmethod
+    def of(cls, model: Any) -> StartingPoint:
+        coef = getattr(model, "_coef_field", None)
+        if not isinstance(coef, CoefField):
+            raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
+        return cls(_names(model), _levels(model), coef, model._mean_field)
+
+    def check(self, model: Any, config: FieldConfig) -> None:
+        """Raise unless ``model``, which knows its data, can begin at these weights."""
+        for what, mine in _names(model).items():
+            if self.names[what] != mine:
+                raise DataError(
+                    f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
+                )
+        for theirs, own in zip(self.levels, _levels(model), strict=True):
+            if theirs != own:
+                raise DataError(
+                    f"start knows other levels of a categorical covariate: {listing(theirs)} against "
+                    f"{listing(own)}. Fit without start."
+                )
+        for name in ("network", "sharing", "hidden_size", "rank", "batch_norm"):
+            if getattr(self.coef.config, name) != getattr(config, name):
+                raise ParameterError(
+                    f"start has {name}={getattr(self.coef.config, name)!r}, this model "
+                    f"{getattr(config, name)!r}; training can only begin at the weights of the same network."
+                )
 
 
-def _shape(config: FieldConfig) -> dict[str, Any]:
-    """What the weights depend on."""
-    levels = [len(column) for column in config.covariates.level_shares]
-    names = ("network", "sharing", "hidden_size", "rank", "batch_norm")
-    return {name: getattr(config, name) for name in names} | {"levels per categorical covariate": levels}
+def _names(model: Any) -> dict[str, list[str]]:
+    return {"node names": list(model.node_names_), "covariate names": list(model.covariate_names_)}
+
+
+def _levels(model: Any) -> list[list[str]]:
+    return [[str(level) for level in column.levels] for column in model.encoder_.categorical]
 
 
 def joined(data: Samples, more: Samples) -> Samples:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.inputs import Inputs, root_seed, training_inputs
-from graphfield.estimators.neural_fit import Job, fit_fields
+from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
+from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
 
 # What may differ between models that train together; all else decides the shape of the computation.
@@ -29,9 +30,9 @@ def fit_together(
 ) -> list[DNNCGM]:
     """Fit several models to one table as one batched computation.
 
-    Each comes out as if it had been fitted alone (to rounding), but the work of a step is shared:
-    on a GPU eight fits of a small network take less than twice the time of one. Models may differ in
-    ``penalty`` and ``random_state``.
+    With all rows, each comes out as if it had been fitted alone (to rounding), but the work of a step
+    is shared: on a GPU eight fits of a small network take less than twice the time of one. Models may
+    differ in ``penalty`` and ``random_state``.
 
     Parameters
     ----------
@@ -42,14 +43,15 @@ def fit_together(
     rows : sequence of integer arrays, optional
         The rows each model is fitted to, repeated where drawn with replacement (a bootstrap
         resample), or without some (a fold). By default all rows. Held-out rows are taken from these;
-        copies of one row stay on one side.
+        copies of one row stay on one side. Scales and category levels still come from all rows, and
+        models with different numbers of rows share steps, schedule and batch size.
     groups : sequence of length n, optional
         Rows with equal labels are never split between training and held-out.
     compete : bool
         Drop a model when another is clearly better on held-out rows: after a third and two thirds
         of the steps, by three standard errors, and by more than its loss has lately been falling.
-        It keeps the weights it had then, and ``lost_`` is True. For choosing one among them; not
-        for ensembles.
+        It keeps the weights it had then, and ``lost_`` is True. All are judged on the rows that the
+        first model holds out. For choosing one among them; not for ensembles or ``rows``.
 
     Examples
     --------
@@ -62,26 +64,37 @@ def fit_together(
     """
     models = _checked(models)
     first = models[0]
+    check_flag("compete", compete)
+    if compete and (rows is not None or first.validation_fraction == 0):
+        raise ParameterError(
+            "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
+            f"(validation_fraction is {first.validation_fraction})."
+        )
     inputs = training_inputs(X, Z, first.missing)
     labels = group_labels(groups, X)
+    labels = None if labels is None else labels[inputs.rows]
     chosen = _chosen_rows(rows, len(models), inputs, len(X))
     seeds = [root_seed(model.random_state) for model in models]
+    splits = [
+        _split(model, own, labels, seeds[0] if compete else seed)
+        for model, own, seed in zip(models, chosen, seeds, strict=True)
+    ]
     for model in models:
         model._learn_scales(inputs)
     samples = first._samples(inputs.X, inputs.Z)
     jobs = [
-        _job(model, own, samples, None if labels is None else labels[inputs.rows], seed)
-        for model, own, seed in zip(models, chosen, seeds, strict=True)
+        model._job(split, samples, seed) for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
     training = first._training_config(max(len(job.rows) for job in jobs))
     results = fit_fields(jobs, samples, training, first.center, compete=compete)
     for model, result, job, seed in zip(models, results, jobs, seeds, strict=True):
         model._adopt(result, job, inputs, seed)
-        model.lost_ = result.training.lost
     return models
 
 
 def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
+    if not isinstance(models, Iterable) or isinstance(models, (str, bytes)):
+        raise ParameterError(f"models must be a list of DNNCGM, got {type(models).__name__}.")
     models = list(models)
     if not models or not all(isinstance(model, DNNCGM) for model in models):
         kinds = ", ".join(type(model).__name__ for model in models) or "none"
@@ -100,46 +113,55 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
     return models
 
 
-def _chosen_rows(
-    rows: Sequence[Any] | None, n_models: int, inputs: Inputs, n_given: int
-) -> list[NDArray[np.intp]]:
+def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list[NDArray[np.intp]]:
     """Positions among the rows that are left after missing values were dealt with."""
     n_left = len(inputs.rows)
     if rows is None:
         return [np.arange(n_left)] * n_models
-    if len(rows) != n_models:
-        raise DataError(f"rows must hold one array per model ({n_models}), got {len(rows)}.")
+    if not isinstance(rows, Sequence) or len(rows) != n_models:
+        count = f"{len(rows)} of them" if isinstance(rows, Sequence) else f"a {type(rows).__name__}"
+        raise DataError(
+            f"rows must be a list with one array of row numbers per model ({n_models}), got {count}."
+        )
     place = np.full(n_given, -1)
     place[inputs.rows] = np.arange(n_left)
-    return [_places(own, place, i) for i, own in enumerate(rows)]
+    return [_places(own, place, i + 1) for i, own in enumerate(rows)]
 
 
 def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
-    index = np.asarray(own)
-    whole = index.ndim == 1 and (np.issubdtype(index.dtype, np.integer) or index.dtype == bool)
-    if not whole or len(index) == 0:
-        raise DataError(f"rows of model {number + 1} must be a non-empty list of row numbers.")
+    index, n_given = np.asarray(own), len(place)
+    if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.dtype == bool):
+        raise DataError(f"rows of model {number} must be a list of row numbers or one True or False per row.")
     if index.dtype == bool:
+        if len(index) != n_given:
+            raise DataError(f"rows of model {number} has {len(index)} flags, but X has {n_given} rows.")
         index = np.flatnonzero(index)
-    if len(index) == 0 or index.min() < 0 or index.max() >= len(place):
+    elif len(index) and (index.min() < 0 or index.max() >= n_given):
         raise DataError(
-            f"rows of model {number + 1} must be row numbers from 0 to {len(place) - 1}"
-            + (f", got {index.min()} to {index.max()}." if len(index) else ", got none.")
+            f"rows of model {number} must be row numbers from 0 to {n_given - 1}, got {index.min()} to "
+            f"{index.max()}."
         )
     kept = place[index]
-    return kept[kept >= 0]
+    kept = kept[kept >= 0]
+    n_different = len(np.unique(kept))
+    if n_different < MIN_SAMPLES:
+        raise DataError(
+            f"At least {MIN_SAMPLES} different rows are needed, but model {number} has rows for {n_different}"
+            f"{' without missing values' if len(kept) < len(index) else ''}."
+        )
+    return kept
 
 
-def _job(model: DNNCGM, own: NDArray[np.intp], samples: Any, labels: NDArray | None, seed: int) -> Job:
-    """Copies of one row (and rows of one group) go to one side of the split."""
+def _split(
+    model: DNNCGM, own: NDArray[np.intp], labels: NDArray | None, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training and held-out rows; copies of one row (and rows of one group) go to one side."""
     distinct, index = np.unique(own, return_inverse=True)
-    if len(distinct) < 2:
-        raise DataError(f"A model needs at least two different rows, got {len(distinct)}.")
     names = None if labels is None else labels[distinct]
+    if names is not None and len(np.unique(names)) < 2:
+        raise DataError("rows of a model are all of one group, so no group can be held out.")
     train, held_out = model._hold_out(len(distinct), names, seed)
-    is_held_out = np.zeros(len(distinct), dtype=bool)
-    is_held_out[held_out] = True
     if len(own) == len(distinct):
-        return model._job((distinct[train], distinct[held_out]), samples, seed)
-    in_training = ~is_held_out[index]
-    return model._job((own[in_training], distinct[held_out]), samples, seed)
+        return distinct[train], distinct[held_out]
+    in_training = np.isin(index, train)
+    return own[in_training], distinct[held_out]

@@ -52,6 +52,8 @@ class Plan:
         self.config = config
         self.device = device
         self.batch_size = min(config.batch_size, *(len(member.rows) for member in members))
+        # As the schedules count epochs: by the member with most rows, whoever leaves later.
+        self.steps_per_epoch = max(1, max(len(member.rows) for member in members) // self.batch_size)
         self.factors_shape = field.factors_shape(self.batch_size)
         self.rate = field.config.dropout
         self.generators = [torch.Generator(device).manual_seed(m.dropout_seed) for m in members]
@@ -64,11 +66,6 @@ class Plan:
             return 64
         per_step = len(self.members) * torch.Size(self.factors_shape).numel()
         return max(1, min(64, _FACTOR_ENTRIES // per_step))
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """As the schedules count epochs: by the member with most rows."""
-        return max(1, max(len(member.rows) for member in self.members) // self.batch_size)
 
     def keep(self, positions: Sequence[int]) -> None:
         """Only the members at these positions go on."""
