@@ -160,7 +160,7 @@ def test_a_start_with_another_network_is_refused(params, message):
 
 def test_a_start_takes_over_the_mean_too():
     X, Z = small_data(300)
-    X["n3"] += 0.2 * Z["age"]
+    X = X.add(Z["age"] * 0.2, axis=0) * [1, 1, 1, 1, 0.1, 0.1]
     first = gf.DNNCGM(**{**SMALL, "max_steps": 300, "learning_rate": 0.01}).fit(X, Z)
     assert first.mean_depends_on_covariates_
     short = {**SMALL, "max_steps": 3, "learning_rate": 1e-5}
