@@ -118,8 +118,8 @@ def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list
     n_left = len(inputs.rows)
     if rows is None:
         return [np.arange(n_left)] * n_models
-    if not isinstance(rows, Sequence) or len(rows) != n_models:
-        count = f"{len(rows)} of them" if isinstance(rows, Sequence) else f"a {type(rows).__name__}"
+    if not isinstance(rows, (Sequence, np.ndarray)) or len(rows) != n_models:
+        count = f"{len(rows)} of them" if hasattr(rows, "__len__") else f"a {type(rows).__name__}"
         raise DataError(
             f"rows must be a list with one array of row numbers per model ({n_models}), got {count}."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,7 +76,7 @@ class FieldConfig:
         return hidden + (self.rank or self.hidden_size) * self.n_nodes * (self.n_nodes - 1)
 
 
-class Field(nn.Module):
+class Field(nn.Module, ABC):
     """Covariates through an embedding and a backbone, and what training asks of the whole.
 
     A field may hold several members, see :func:`graphfield.nn.pack.packed`.
@@ -110,13 +111,13 @@ class Field(nn.Module):
     def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
         return self.backbone(self.embedding(numeric, codes), keep)  # (m or 1, g, b, h)
 
+    @abstractmethod
     def row_losses(self, batch: Samples) -> Tensor:
         """The loss of prediction without any penalty, averaged over nodes: (m, b)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
         """What is minimised, (m,)."""
-        raise NotImplementedError
 
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
         """Training losses (m,); their gradients replace those in the parameters."""
@@ -151,7 +152,6 @@ class CoefField(Field):
             self.head = SharedHead(width, p, generator)
         else:
             self.head = GroupedHead(config.n_groups, width, p, generator)
-        self.n_features = width
 
     def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
         return self.bottleneck(super().hidden(numeric, codes, keep))
@@ -185,7 +185,7 @@ class CoefField(Field):
         form = choose_form(weight, len(batch), task)
         if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
             self._step = self._step or ResidualStep(self.backbone)
-            return self._written_out(self._step, batch, keep, form)
+            return self._written_out(self._step, batch, keep, form, task)
         u = self.hidden(batch.numeric, batch.codes, keep)
         features = u.detach()[:, 0].expand(len(weight), -1, -1)
         losses, slope = form(features, weight.detach(), gradient_of(weight), batch.x, task)
@@ -193,12 +193,14 @@ class CoefField(Field):
             _differentiate(u, slope[:, None], [p for p in self.parameters() if p is not weight])
         return losses
 
-    def _written_out(self, step: ResidualStep, batch: Samples, keep: Tensor | None, form: Form) -> Tensor:
+    def _written_out(
+        self, step: ResidualStep, batch: Samples, keep: Tensor | None, form: Form, task: HeadTask
+    ) -> Tensor:
         """The default network without autograd, but for the embedding of categories."""
         z = self.embedding(batch.numeric, batch.codes)
         u = step.forward(z, keep)
         weight = self.head.get_parameter("weight")
-        losses, slope = form(u, weight.detach(), gradient_of(weight), batch.x, self.head_task())
+        losses, slope = form(u, weight.detach(), gradient_of(weight), batch.x, task)
         by_z = step.backward(slope)
         if by_z is not None:
             _differentiate(z, by_z, list(self.embedding.parameters()))
