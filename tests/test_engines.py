@@ -14,7 +14,7 @@ from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.nn.head_forms import by_coefficients, by_nodes, coefficients, fitted, reference
 from graphfield.nn.pack import Pack, member_arrays, packed, unpacked
 from graphfield.training import loop
-from graphfield.training.engines import PlainEngine, _zero_state, make_engine, update
+from graphfield.training.engines import GraphEngine, PlainEngine, _zero_state, make_engine, update
 from graphfield.training.loop import train
 
 SHAPES = [(1, 30, 4, 7), (3, 12, 9, 5), (2, 40, 20, 3)]
@@ -294,3 +294,19 @@ def test_a_pack_has_one_row_of_weights_per_member():
     pack.values.zero_()
     assert all((parameter == 0).all() for parameter in pack.field.parameters())
     assert isinstance(pack, Pack)
+
+
+def test_a_step_that_cannot_be_recorded_is_taken_plainly(caplog):
+    """Without CUDA nothing can be recorded: same losses, same weights, no warning, one line in the log."""
+    outcomes = []
+    for engine in (PlainEngine, GraphEngine):
+        pack, plan, data = pack_and_plan(2)
+        made = engine(pack, data, TRAINING)
+        with caplog.at_level("INFO", logger="graphfield"):
+            losses = torch.cat([made.run(plan.draw(0, 5)), made.run(plan.draw(5, 8))])
+        outcomes.append((losses, pack.values.clone(), *(buffer.clone() for buffer in pack.buffers)))
+    for mine, theirs in zip(*outcomes, strict=True):
+        assert torch.equal(mine, theirs)
+    assert [record.message.partition(" (")[0] for record in caplog.records] == [
+        "the training step could not be recorded"
+    ]

@@ -98,6 +98,52 @@ def test_a_recorded_step_is_the_plain_step(members, changes):
     assert float((outcomes[1][1] - outcomes[0][1]).abs().mean()) < 2e-3
 
 
+@pytest.mark.parametrize("fails_at", ["recording", "warming up"])
+def test_a_step_that_cannot_be_recorded_on_cuda_is_taken_plainly(monkeypatch, fails_at):
+    from graphfield.training.engines import GraphEngine, PlainEngine
+
+    def refuse(*_args, **_kwargs):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    outcomes = []
+    for engine in (PlainEngine, GraphEngine):
+        if engine is GraphEngine and fails_at == "recording":
+            monkeypatch.setattr(torch.cuda, "graph", refuse)
+        elif engine is GraphEngine:
+            monkeypatch.setattr("graphfield.training.triton_adam.clipped_adam", refuse)
+        pack, plan, data = pack_and_plan(2, "cuda")
+        made = engine(pack, data, TRAINING)
+        outcomes.append((torch.cat([made.run(plan.draw(0, 8)), made.run(plan.draw(8, 3))]), pack.values))
+    assert torch.equal(outcomes[0][0], outcomes[1][0])
+    assert torch.equal(outcomes[0][1], outcomes[1][1])
+
+
+def test_triton_that_does_not_compile_is_not_used(monkeypatch):
+    from graphfield.nn import precision, triton_head
+
+    def refuse():
+        raise RuntimeError("Failed to find C compiler")
+
+    assert precision.has_triton.__wrapped__()
+    monkeypatch.setattr(triton_head, "probe", refuse)
+    assert not precision.has_triton.__wrapped__()
+
+
+@pytest.mark.slow
+def test_a_thousand_nodes_and_100_000_rows_fit_in_16_gb():
+    """All that the fit holds on the device, predictions of some graphs included."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 1000), dtype=np.float32)
+    Z = rng.uniform(-1, 1, (100_000, 5))
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    model = gf.DNNCGM(max_steps=300, device="cuda", random_state=0).fit(X, Z)
+    assert model.predict_coef(Z[:20]).shape == (20, 1000, 1000)
+    peak = torch.cuda.max_memory_reserved() / 2**30
+    print(f"peak of the device's memory: {peak:.2f} GiB")  # noqa: T201
+    assert peak < 16
+
+
 def test_the_cpu_takes_the_same_steps():
     """Fed the same rows and dropout factors, CPU and CUDA give the same losses."""
     from graphfield.training.engines import make_engine

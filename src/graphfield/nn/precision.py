@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
 import torch
 from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 # Multiplications of a product from which rounding its factors to bfloat16 pays on a CPU that can.
 LARGE_PRODUCT = 10**8
@@ -18,11 +21,20 @@ LARGE_PRODUCT = 10**8
 def has_triton() -> bool:
     """Whether the fused kernels run: Triton comes with torch's CUDA builds, bfloat16 with GPUs since 2020.
 
-    Without them the plain forms and the plain engine work on CUDA too.
+    Without them the plain forms and the plain engine work on CUDA too. A small kernel is tried, because
+    Triton may be there and yet not work, for want of a C compiler or of a place to write to.
     """
     if importlib.util.find_spec("triton") is None or not torch.cuda.is_available():
         return False
-    return torch.cuda.get_device_capability() >= (8, 0)
+    if torch.cuda.get_device_capability() < (8, 0):
+        return False
+    try:
+        from graphfield.nn.triton_head import probe
+
+        return probe()
+    except Exception as error:  # noqa: BLE001  whatever a driver or compiler says
+        logger.info("Triton does not work here (%s); going on without its kernels", error)
+        return False
 
 
 @cache

@@ -6,6 +6,7 @@ what the plain one does: gather rows, loss and gradients, clip per member, Adam.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -18,6 +19,8 @@ from graphfield.nn.pack import Pack
 from graphfield.nn.precision import has_triton, matmul_precision
 from graphfield.training.config import BETA1, BETA2, CLIP_NORM, EPSILON, WEIGHT_DECAY, TrainingConfig
 from graphfield.training.plan import Steps, sent
+
+logger = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
@@ -74,16 +77,20 @@ class GraphEngine(PlainEngine):
     """The whole step as one CUDA graph: its kernels are launched together, without Python between.
 
     What changes from step to step (rows, dropout factors, rate) lies in buffers that the graph reads at
-    a counter, which it advances itself. Matrix products of the backbone may use TF32.
+    a counter, which it advances itself. Matrix products of the backbone may use TF32. Where the step
+    cannot be recorded, it is carried out as by the plain engine, and a line is logged.
     """
 
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         super().__init__(pack, data, config)
         self.enabled = torch.zeros((), device=data.x.device)
+        self.can_record = True
 
     def run(self, steps: Steps) -> Tensor:
-        if self.graph is None or len(steps) > len(self.rates):
-            self._capture(steps)
+        if self.can_record and (self.graph is None or len(steps) > len(self.rates)):
+            self._try_to_capture(steps)
+        if not self.can_record:
+            return super().run(steps)
         count = len(steps)
         self.rows[:count] = steps.rows
         if self.factors is not None and steps.keep is not None:
@@ -99,6 +106,18 @@ class GraphEngine(PlainEngine):
         super().load_state(state)
         self.graph: torch.cuda.CUDAGraph | None = None
 
+    def _try_to_capture(self, steps: Steps) -> None:
+        statistics = [buffer.clone() for buffer in self.pack.buffers]
+        step = self.adam["step"].clone()
+        try:
+            self._capture(steps)
+        except Exception as error:  # noqa: BLE001  whatever a driver or compiler says, the plain steps remain
+            logger.info("the training step could not be recorded (%s); going on without", error)
+            self.graph, self.can_record = None, False
+        self.adam["step"].copy_(step)
+        for buffer, before in zip(self.pack.buffers, statistics, strict=True):
+            buffer.copy_(before)
+
     def _capture(self, steps: Steps) -> None:
         """Run the step without its update to have everything allocated and compiled; then record it."""
         device = self.pack.values.device
@@ -108,7 +127,6 @@ class GraphEngine(PlainEngine):
         self.rates = torch.zeros(len(steps), device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.losses = torch.empty(len(steps), len(self.pack), device=device)
-        statistics = [buffer.clone() for buffer in self.pack.buffers]
         self.enabled.zero_()
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
@@ -117,8 +135,6 @@ class GraphEngine(PlainEngine):
                 self.counter.zero_()
                 self._counted_step()
         torch.cuda.current_stream(device).wait_stream(stream)
-        for buffer, before in zip(self.pack.buffers, statistics, strict=True):
-            buffer.copy_(before)
         self.enabled.fill_(1)
         graph = torch.cuda.CUDAGraph()
         with matmul_precision("high"), torch.cuda.graph(graph):
