@@ -42,7 +42,7 @@ def curves(n: int, seed: int) -> dict[str, list[tuple[float, float]]]:
     recipe = paper_recipe("G1", n) | {"max_steps": EPOCHS * problem.steps_per_epoch}
     ours = {
         "ours, the same settings": gf.DNNCGM(**recipe),
-        "ours, defaults": gf.DNNCGM(center="none", standardize=False),
+        "ours, settings of a full head": gf.DNNCGM(rank=None, center="none", standardize=False),
     }
     found = {
         "straightforward": StraightforwardTraining(problem, *rows[:2], CPU, seed).train(EPOCHS, *rows[2:])
@@ -54,11 +54,13 @@ def curves(n: int, seed: int) -> dict[str, list[tuple[float, float]]]:
 
 def warm_start(n: int, seed: int) -> dict[str, Any]:
     sim = gf.make_setting("G1", n, seed)
-    before = gf.DNNCGM(device="cpu", random_state=seed).fit(sim.X[: 9 * n // 10], sim.Z[: 9 * n // 10])
+    before = gf.DNNCGM(rank=None, device="cpu", random_state=seed).fit(
+        sim.X[: 9 * n // 10], sim.Z[: 9 * n // 10]
+    )
     found = {}
     for name, start in (("cold", None), ("warm", before)):
         begin = time.perf_counter()
-        model = gf.DNNCGM(max_steps=SHORT, device="cpu", random_state=seed + 1)
+        model = gf.DNNCGM(rank=None, max_steps=SHORT, device="cpu", random_state=seed + 1)
         model.fit(sim.X, sim.Z, start=start)
         losses = model.training_.held_out_loss
         found[name] = {

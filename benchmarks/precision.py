@@ -50,7 +50,7 @@ def precision(name: str, device: str) -> Iterator[None]:
 def fitted(name: str, device: str, n: int, seed: int) -> dict[str, Any]:
     sim = gf.make_setting("G1", n_samples=n + N_TEST, random_state=seed)
     with precision(name, device):
-        model = gf.DNNCGM(center="none", patience=None, device=device, random_state=seed)
+        model = gf.DNNCGM(rank=None, center="none", patience=None, device=device, random_state=seed)
         model.fit(sim.X[:n], sim.Z[:n])
     score = float(auprc(model.edge_weights(sim.Z[n:]), sim.skeleton[n:]).mean())
     return {

@@ -17,12 +17,14 @@ assert gf.DNNCGM
 assert gf.GraphicalLasso
 assert gf.NodewiseLasso
 
-SMALL = {"max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
+SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
+FULL = {**SMALL, "rank": None}  # every edge with weights of its own, as published
 ESTIMATORS = {
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
+    "dnncgm-full": lambda **params: gf.DNNCGM(**{**FULL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,

@@ -112,7 +112,7 @@ def test_our_curve_stops_at_the_target():
 
     sim = make_setting("G1", 500, 0)
     X, Z = sim.X.astype(np.float32), sim.Z.astype(np.float32)
-    model = DNNCGM(max_steps=80, hidden_size=16, patience=None)
+    model = DNNCGM(rank=None, max_steps=80, hidden_size=16, patience=None)
     rows = (X[:400], Z[:400], X[400:], Z[400:])
     whole = ours.our_curve(model, *rows, CPU, until=0.0)
     target = whole[20][1]

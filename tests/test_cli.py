@@ -16,7 +16,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
 
-FAST = ["--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
+FAST = ["--set", "rank=2", "--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_killed_fit_resumes_from_the_command_line(table, tmp_path, monkeypatch
 
     def save_then_die(self, snapshot):
         saved(self, snapshot)
-        if self.path.stem == "edges" and snapshot.step == 20:
+        if self.path.stem == "edges" and snapshot.step == 2:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(StageFile, "save", save_then_die)
@@ -154,7 +154,9 @@ def test_training_that_breaks_down_is_a_failure(table, tmp_path, capsys):
     frame[[f"n{i}" for i in range(6)]] *= 1e30
     frame.to_csv(table, index=False)
     arguments = ["fit", table, "--covariates", "age", "--nodes", "n*", "--out", tmp_path / "m", *FAST]
-    fails(capsys, [*arguments, "--set", "standardize=False", "--set", "center=none"], "at step", code=1)
+    raw = ["--set", "standardize=False", "--set", "center=none"]
+    fails(capsys, [*arguments, *raw], "extreme values", code=1)
+    fails(capsys, [*arguments, *raw, "--set", "rank=None"], "at step", code=1)
     assert not (tmp_path / "m").exists()
 
 

@@ -113,6 +113,8 @@ def test_edges_are_the_graph(fitted, data):
 
 
 def test_edges_refuses_to_fill_the_memory(fitted, data):
+    if not fitted.predict_graph(data[1], threshold=0.0, rule="or").sum() > 6:
+        pytest.skip("this estimate has next to no edges")
     with pytest.raises(gf.DataError, match="iter_edges"):
         fitted.edges(data[1], threshold=0.0, rule="or", max_rows=3)
 

@@ -155,8 +155,8 @@ def test_files_hold_a_member_as_it_is(changes):
 
 @torch.no_grad()
 def test_rank_bounds_how_many_matrices_are_mixed():
-    """Coefficients at many z, less the constant, span as many dimensions as the rank says."""
-    for rank, dimensions in ((2, 2), (None, 8)):
+    """Coefficients at many z, less the constant, span as many dimensions as the rank says (shares add up)."""
+    for rank, dimensions in ((3, 2), (None, 8)):
         field = CoefField(config(rank=rank, n_nodes=6), generator()).eval()
         coef = field(*rows(60))[0].reshape(60, -1)
         singular = torch.linalg.svdvals((coef - coef.mean(dim=0)).double())

@@ -7,16 +7,16 @@ import pytest
 from sklearn.base import clone
 
 import graphfield as gf
-from conftest import SMALL, small_data
+from conftest import FULL, SMALL, small_data
 
 PENALTIES = (0.0, 0.04, 0.5)
 
 
 def path(**changes) -> list[gf.DNNCGM]:
-    return [gf.DNNCGM(**{**SMALL, "penalty": v, **changes}) for v in PENALTIES]
+    return [gf.DNNCGM(**{**FULL, "penalty": v, **changes}) for v in PENALTIES]
 
 
-@pytest.mark.parametrize("changes", [{}, {"center": "none"}, {"sharing": "node"}, {"rank": 3}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"center": "none"}, {"sharing": "node"}], ids=str)
 def test_a_path_of_penalties_equals_separate_fits(changes):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)  # a mean that moves with z, kept by some and centred for each
@@ -30,6 +30,16 @@ def test_a_path_of_penalties_equals_separate_fits(changes):
         assert other.mean_depends_on_covariates_ == one.mean_depends_on_covariates_
 
 
+def test_mixtures_that_train_together_equal_separate_fits():
+    X, Z = small_data(200)
+    changes = {"batch_norm": False, "rank": 4}
+    alone = [model.fit(X, Z) for model in path(**changes)[1:]]
+    together = gf.fit_together(path(**changes)[1:], X, Z)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(other.partial_correlations(Z), one.partial_correlations(Z), atol=0.04)
+        assert other.penalty_ == one.penalty_ == one.penalty
+
+
 def test_a_larger_penalty_gives_a_sparser_graph():
     X, Z = small_data(200)
     sizes = [np.abs(model.predict_coef(Z)).mean() for model in gf.fit_together(path(), X, Z)]
@@ -38,7 +48,7 @@ def test_a_larger_penalty_gives_a_sparser_graph():
 
 def test_members_of_an_ensemble_differ_by_their_seed():
     X, Z = small_data(200)
-    members = [gf.DNNCGM(**{**SMALL, "random_state": seed}) for seed in (0, 1, 0)]
+    members = [gf.DNNCGM(**{**FULL, "random_state": seed}) for seed in (0, 1, 0)]
     one, two, again = (model.predict_coef(Z) for model in gf.fit_together(members, X, Z))
     assert np.abs(one - two).max() > 1e-3
     np.testing.assert_allclose(again, one, rtol=1e-3, atol=1e-5)
@@ -51,7 +61,7 @@ def test_rows_left_out_do_not_matter():
     # Same mean and spread of every column, so that the common standardisation stays.
     changed.iloc[100:] = X.iloc[100:].to_numpy()[::-1]
     coefs = [
-        gf.fit_together([gf.DNNCGM(**SMALL)], table, Z, rows=[half])[0].predict_coef(Z)
+        gf.fit_together([gf.DNNCGM(**FULL)], table, Z, rows=[half])[0].predict_coef(Z)
         for table in (X, changed)
     ]
     np.testing.assert_allclose(coefs[0], coefs[1], rtol=1e-3, atol=1e-5)
@@ -70,7 +80,7 @@ def test_copies_of_a_row_stay_on_one_side(monkeypatch):
         return original(jobs, *args, **kwargs)
 
     monkeypatch.setattr(together, "fit_fields", spy)
-    gf.fit_together([gf.DNNCGM(**SMALL)], X, Z, rows=[resample])
+    gf.fit_together([gf.DNNCGM(**FULL)], X, Z, rows=[resample])
     train, held_out = seen[0].rows.numpy(), seen[0].held_out.numpy()
     assert not set(train) & set(held_out)
     assert set(train) | set(held_out) == set(resample)
@@ -84,6 +94,7 @@ def test_competing_fits_stop_when_they_have_lost():
     sim = gf.make_setting("G1", n_samples=1_500, random_state=0)
     models = [
         gf.DNNCGM(
+            rank=None,
             penalty=v,
             max_steps=300,
             learning_rate=0.01,
@@ -103,10 +114,21 @@ def test_competing_fits_stop_when_they_have_lost():
 
 def test_a_model_can_start_from_another():
     X, Z = small_data(300)
-    first = gf.DNNCGM(**{**SMALL, "max_steps": 300}).fit(X, Z)
-    short = {**SMALL, "max_steps": 20, "learning_rate": 1e-4}
+    first = gf.DNNCGM(**{**FULL, "max_steps": 300}).fit(X, Z)
+    short = {**FULL, "max_steps": 20, "learning_rate": 1e-4}
     cold, warm = gf.DNNCGM(**short).fit(X, Z), gf.DNNCGM(**short).fit(X, Z, start=first)
     assert warm.training_.train_loss.iloc[0] < 0.9 * cold.training_.train_loss.iloc[0]
+
+
+def test_a_mixture_can_start_from_another():
+    X, Z = small_data(300)
+    first = gf.DNNCGM(**{**SMALL, "max_steps": 300}).fit(X, Z)
+    short = {**SMALL, "max_steps": 5}
+    cold, warm = gf.DNNCGM(**short).fit(X, Z), gf.DNNCGM(**short).fit(X, Z, start=first)
+    assert warm.rank_ == first.rank_
+    began = [model.training_.held_out_loss.iloc[0] for model in (cold, warm)]
+    assert began[1] == pytest.approx(first.training_.held_out_loss.min(), rel=0.02)
+    assert began[1] < began[0] - 0.02
 
 
 @pytest.mark.parametrize(
@@ -153,17 +175,17 @@ def test_bad_rows_are_refused(rows):
 )
 def test_a_start_with_another_network_is_refused(params, message):
     X, Z = small_data()
-    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    first = gf.DNNCGM(**FULL).fit(X, Z)
     with pytest.raises(gf.ParameterError, match=message):
-        gf.DNNCGM(**{**SMALL, **params}).fit(X, Z, start=first)
+        gf.DNNCGM(**{**FULL, **params}).fit(X, Z, start=first)
 
 
 def test_a_start_takes_over_the_mean_too():
     X, Z = small_data(300)
     X = X.add(Z["age"] * 0.2, axis=0) * [1, 1, 1, 1, 0.1, 0.1]
-    first = gf.DNNCGM(**{**SMALL, "max_steps": 300, "learning_rate": 0.01}).fit(X, Z)
+    first = gf.DNNCGM(**{**FULL, "max_steps": 300, "learning_rate": 0.01}).fit(X, Z)
     assert first.mean_depends_on_covariates_
-    short = {**SMALL, "max_steps": 3, "learning_rate": 1e-5}
+    short = {**FULL, "max_steps": 3, "learning_rate": 1e-5}
     warm = gf.DNNCGM(**short).fit(X, Z, start=first)
     assert warm.mean_depends_on_covariates_
     np.testing.assert_allclose(warm.predict(X, Z), first.predict(X, Z), atol=0.3)
@@ -171,15 +193,15 @@ def test_a_start_takes_over_the_mean_too():
 
 def test_a_start_is_part_of_what_a_checkpoint_belongs_to(tmp_path):
     X, Z = small_data()
-    first = gf.DNNCGM(**SMALL).fit(X, Z)
-    gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c")
+    first = gf.DNNCGM(**FULL).fit(X, Z)
+    gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c")
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c", resume=True, start=first)
+        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c", resume=True, start=first)
 
 
 def test_a_model_may_start_from_itself_but_only_on_its_own_columns():
     X, Z = small_data()
-    model = gf.DNNCGM(**SMALL).fit(X, Z)
+    model = gf.DNNCGM(**FULL).fit(X, Z)
     model.fit(X, Z, start=model)
     with pytest.raises(gf.DataError, match="node names"):
         model.fit(X.iloc[:, :4], Z, start=model)
@@ -187,9 +209,9 @@ def test_a_model_may_start_from_itself_but_only_on_its_own_columns():
 
 def test_a_start_with_other_levels_is_refused():
     X, Z = small_data()
-    first = gf.DNNCGM(**SMALL).fit(X, Z)
+    first = gf.DNNCGM(**FULL).fit(X, Z)
     with pytest.raises(gf.DataError, match="other levels"):
-        gf.DNNCGM(**SMALL).fit(X, Z.assign(site="x" + Z["site"].astype(str)), start=first)
+        gf.DNNCGM(**FULL).fit(X, Z.assign(site="x" + Z["site"].astype(str)), start=first)
 
 
 def test_competing_needs_common_held_out_rows():
@@ -211,13 +233,13 @@ def test_competitors_with_different_seeds_are_judged_on_the_same_rows(monkeypatc
         return original(jobs, *args, **kwargs)
 
     monkeypatch.setattr(together, "fit_fields", spy)
-    members = [gf.DNNCGM(**{**SMALL, "random_state": seed}) for seed in (0, 1)]
+    members = [gf.DNNCGM(**{**FULL, "random_state": seed}) for seed in (0, 1)]
     gf.fit_together(members, *small_data(), compete=True)
     np.testing.assert_array_equal(seen[0].held_out.numpy(), seen[1].held_out.numpy())
 
 
 def test_who_lost_is_saved(tmp_path):
-    model = gf.DNNCGM(**SMALL).fit(*small_data())
+    model = gf.DNNCGM(**FULL).fit(*small_data())
     assert model.lost_ is False
     model.lost_ = True
     assert gf.load(model.save(tmp_path / "m")).lost_ is True
@@ -226,7 +248,7 @@ def test_who_lost_is_saved(tmp_path):
 def test_a_start_from_other_columns_or_nothing_fitted_is_refused():
     X, Z = small_data()
     with pytest.raises(gf.ParameterError, match="fitted DNNCGM"):
-        gf.DNNCGM(**SMALL).fit(X, Z, start=gf.DNNCGM(**SMALL))
-    first = gf.DNNCGM(**SMALL).fit(X, Z)
+        gf.DNNCGM(**FULL).fit(X, Z, start=gf.DNNCGM(**FULL))
+    first = gf.DNNCGM(**FULL).fit(X, Z)
     with pytest.raises(gf.DataError, match="node names"):
-        gf.DNNCGM(**SMALL).fit(X.rename(columns={"n1": "other"}), Z, start=first)
+        gf.DNNCGM(**FULL).fit(X.rename(columns={"n1": "other"}), Z, start=first)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import graphfield as gf
-from conftest import SMALL, small_data
+from conftest import FULL, small_data
 from graphfield.training import loop
 from graphfield.training.config import (
     TrainingConfig,
@@ -71,7 +71,7 @@ def test_the_budget_grows_with_the_data_but_slower():
 
 def test_loss_curve_and_restored_best_weights():
     X, Z = small_data(300)
-    model = gf.DNNCGM(**{**SMALL, "max_steps": 400, "learning_rate": 0.03, "patience": 4}).fit(X, Z)
+    model = gf.DNNCGM(**{**FULL, "max_steps": 400, "learning_rate": 0.03, "patience": 4}).fit(X, Z)
     curve = model.training_
     assert list(curve.columns) == ["step", "train_loss", "held_out_loss", "learning_rate"]
     assert model.n_steps_ == curve.step.iloc[-1]
@@ -81,12 +81,12 @@ def test_loss_curve_and_restored_best_weights():
 
 
 def test_without_patience_it_runs_to_the_end():
-    model = gf.DNNCGM(**{**SMALL, "max_steps": 60, "patience": None}).fit(*small_data())
+    model = gf.DNNCGM(**{**FULL, "max_steps": 60, "patience": None}).fit(*small_data())
     assert model.n_steps_ == model.best_step_ == 60
 
 
 def test_without_held_out_rows():
-    model = gf.DNNCGM(**SMALL, validation_fraction=0).fit(*small_data())
+    model = gf.DNNCGM(**FULL, validation_fraction=0).fit(*small_data())
     assert model.training_.held_out_loss.isna().all()
     assert model.n_steps_ == 40
 
@@ -95,7 +95,7 @@ def test_a_broken_loss_is_raised_with_step_and_advice():
     X, Z = small_data()
     X = X * 1e30
     with pytest.raises(gf.TrainingError, match=r"at step \d+ of 40.*learning_rate.*standardize"):
-        gf.DNNCGM(**SMALL, standardize=False, center="none").fit(X, Z)
+        gf.DNNCGM(**FULL, standardize=False, center="none").fit(X, Z)
 
 
 def test_groups_stay_together(monkeypatch):
@@ -111,7 +111,7 @@ def test_groups_stay_together(monkeypatch):
 
     original = dnncgm.hold_out
     monkeypatch.setattr(dnncgm, "hold_out", spy)
-    gf.DNNCGM(**SMALL).fit(X, Z, groups=groups)
+    gf.DNNCGM(**FULL).fit(X, Z, groups=groups)
     assert len(seen["held_out"]) > 0
     assert not set(groups[seen["train"]]) & set(groups[seen["held_out"]])
 
@@ -119,7 +119,7 @@ def test_groups_stay_together(monkeypatch):
 def test_own_validation_set_is_used():
     X, Z = small_data(200)
     train, val = slice(0, 150), slice(150, None)
-    model = gf.DNNCGM(**SMALL, center="constant").fit(X[train], Z[train], X_val=X[val], Z_val=Z[val])
+    model = gf.DNNCGM(**FULL, center="constant").fit(X[train], Z[train], X_val=X[val], Z_val=Z[val])
     standard = (X[val].to_numpy() - model.scaler_.center) / model.scaler_.scale
     fitted = (model.predict(X[val], Z[val]) - model.scaler_.center) / model.scaler_.scale
     assert model.training_.held_out_loss.min() == pytest.approx(((standard - fitted) ** 2).mean(), rel=1e-4)
@@ -130,7 +130,7 @@ def test_own_validation_set_is_used():
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, schedule):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)
-    params = {**SMALL, "max_steps": 80, "schedule": schedule}
+    params = {**FULL, "max_steps": 80, "schedule": schedule}
     whole = gf.DNNCGM(**params).fit(X, Z)
 
     saved = loop.StageFile.save
@@ -152,7 +152,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, sch
 
 def test_resuming_a_finished_fit_gives_it_back(tmp_path):
     X, Z = small_data()
-    params = {**SMALL, "random_state": None}
+    params = {**FULL, "random_state": None}
     first = gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c")
     again = gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     np.testing.assert_array_equal(again.predict_coef(Z), first.predict_coef(Z))
@@ -160,31 +160,31 @@ def test_resuming_a_finished_fit_gives_it_back(tmp_path):
 
 def test_checkpoints_are_not_mixed_up(tmp_path):
     X, Z = small_data()
-    gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c")
+    gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c")
     with pytest.raises(gf.OutputError, match="resume=True"):
-        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c")
+        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c")
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**SMALL).fit(X + 1, Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**FULL).fit(X + 1, Z, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**SMALL).fit(X, Z, X_val=X, Z_val=Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**FULL).fit(X, Z, X_val=X, Z_val=Z, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**{**SMALL, "random_state": 1}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**{**FULL, "random_state": 1}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**{**SMALL, "dropout": 0.2}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**{**FULL, "dropout": 0.2}).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     (tmp_path / "c" / "edges.safetensors").write_bytes(b"rubbish")
     with pytest.raises(gf.ModelFileError, match="damaged"):
-        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     (tmp_path / "file").write_text("precious")
     with pytest.raises(gf.OutputError, match="is a file"):
-        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "file")
+        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "file")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     with pytest.raises(gf.OutputError, match="not empty"):
-        gf.DNNCGM(**SMALL).fit(X, Z, checkpoint=tmp_path / "other", resume=True)
+        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "other", resume=True)
 
 
 def test_silent_when_not_a_terminal(capfd):
-    gf.DNNCGM(**SMALL).fit(*small_data())
+    gf.DNNCGM(**FULL).fit(*small_data())
     assert capfd.readouterr() == ("", "")
 
 

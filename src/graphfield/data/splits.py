@@ -77,3 +77,17 @@ def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None) -> NDArray
     for fold, (_, held_out) in enumerate(folds(n_samples, groups, n_folds, shuffle=True)):
         labels[held_out] = fold
     return labels
+
+
+def cross_parts(rows: NDArray[np.intp], groups: NDArray | None, n_parts: int = 3) -> list[NDArray[np.intp]]:
+    """``rows`` (positions, perhaps repeated) in parts, copies of one row and rows of one group together.
+
+    Groups are given for all positions. With fewer groups than parts, rows of one group are parted too.
+    """
+    distinct = np.unique(rows)
+    labels = None if groups is None else groups[distinct]
+    if labels is not None and len(np.unique(labels)) < n_parts:
+        labels = None
+    part = fold_labels(len(distinct), min(n_parts, len(distinct)), labels)
+    of_row = part[np.searchsorted(distinct, rows)]
+    return [rows[of_row == k] for k in range(int(part.max()) + 1)]

@@ -11,48 +11,28 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
+from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame, check_same_length, node_values
-from graphfield.data.missing import POLICIES, handle_missing
+from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
-from graphfield.data.splits import group_labels, hold_out
+from graphfield.data.splits import cross_parts, group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import (
-    CENTERS,
-    Inputs,
-    check_flag,
-    check_number,
-    child_seeds,
-    root_seed,
-    training_inputs,
-)
+from graphfield.estimators.dnncgm_setup import check_parameters, chosen_penalty, field_config, plans
+from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
-    covariate_shape,
     evaluate_coef,
     evaluate_mean,
     fingerprint,
     from_arrays,
     make_samples,
-    residual_scale,
     to_arrays,
 )
 from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
-from graphfield.exceptions import DataError, ParameterError, check_choice
-from graphfield.nn.backbone import NETWORKS, CovariateShape
-from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, Samples, mean_config
-from graphfield.nn.losses import LOSSES
+from graphfield.exceptions import DataError
+from graphfield.nn.backbone import CovariateShape
+from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples, mean_config
 from graphfield.training.checkpoint import CheckpointFolder
-from graphfield.training.config import (
-    Schedule,
-    TrainingConfig,
-    check_schedule,
-    default_batch_size,
-    default_max_steps,
-    resolve_device,
-)
-
-EVALUATIONS = 40  # of the held-out loss in a full run
-MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
+from graphfield.training.config import Schedule, resolve_device
 
 
 class DNNCGM(GraphEstimator):
@@ -60,8 +40,11 @@ class DNNCGM(GraphEstimator):
 
     On standardised nodes, ``x_j - mu_j(z) = sum_{k != j} beta_jk(z) (x_k - mu_k(z)) + eps_j`` with
     beta (and mu) neural networks of z, fitted by minimising the mean squared error over nodes and
-    samples plus a light penalty on the edges. The model of the paper itself is
-    ``DNNCGM(center="none", standardize=False, penalty=0)``.
+    samples plus a penalty on the edges. By default beta mixes a few sparse patterns,
+    ``beta(z) = sum_r a_r(z) B_r`` with shares ``a(z) = softmax(network(z))``; shares and patterns are
+    improved in turn, and how many patterns there are and how sparse they are is chosen on held-out rows.
+    The model of the paper itself is
+    ``DNNCGM(rank=None, center="none", standardize=False, penalty=0)``.
 
     Parameters
     ----------
@@ -72,9 +55,11 @@ class DNNCGM(GraphEstimator):
         parameters, slower training and, in the paper's experience, worse graphs.
     hidden_size : int
         Units of the widest layer; more follows faster changes with z and needs more samples.
-    rank : int, optional
-        One more layer, after which beta(z) mixes this many matrices (and a constant one); by default
-        one per hidden unit. Time and memory at large p fall with it.
+    rank : "auto", int or None
+        How many patterns (matrices of coefficients) beta(z) mixes, in shares that are the network's
+        output. "auto" tries 8, 16 and 32 and keeps what predicts held-out rows best. None gives every
+        edge its own weights on all hidden units, trained step by step as published; so does "auto"
+        beyond 300 nodes, with a linear network, with less sharing, or with another loss.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     batch_norm : bool
@@ -86,16 +71,20 @@ class DNNCGM(GraphEstimator):
         mean per node, or nothing.
     standardize : bool
         Divide nodes and numeric covariates by their standard deviations (undone on output).
-    penalty : float
-        Added to the loss: ``penalty * sum_k |beta_jk(z)|``, averaged over nodes and samples, so
-        that its meaning does not change with n, p or the batch size. More makes sparser graphs;
-        0 is the paper's loss.
-    learning_rate : float
-        Of Adam; the peak of the schedule.
+    penalty : "auto" or float
+        Added to the mean squared error of every node, so that its meaning does not change with n, p or
+        the batch size: without patterns ``penalty * sum_k |beta_jk(z)|``, averaged over samples; with
+        patterns a quarter of it on every coefficient of every pattern and the rest on each edge as a
+        whole, all in standard units, which leaves most edges exactly zero. "auto" takes the best of a
+        path from the empty graph down, on held-out rows (without patterns: 0.04). 0 is the paper's loss.
+    learning_rate : float, optional
+        Of Adam; the peak of the schedule. By default 0.005 with patterns and 0.002 without.
     batch_size : int, optional
-        Rows per gradient step; by default 64, 128 from 4,000 rows on, more for long tables.
+        Rows per gradient step; by default 512 with patterns (a quarter of the rows where these are
+        few), otherwise 64, 128 from 4,000 rows on, more for long tables.
     max_steps : int, optional
-        Gradient steps; by default about 1,000 for 1,000 rows and 5,000 for 10,000.
+        Gradient steps; by default 600 in each round with patterns, otherwise about 1,000 for 1,000 rows
+        and 5,000 for 10,000.
     schedule : "cosine", "constant", ("step", epochs, factor) or ("multistep", epochs, factor)
         Of the learning rate. "cosine" is one cycle with a short warm-up.
     patience : int, optional
@@ -114,8 +103,13 @@ class DNNCGM(GraphEstimator):
 
     Attributes
     ----------
+    rank_ : int or None
+        Patterns in use.
+    penalty_ : float
+        Penalty in use.
     training_ : DataFrame
-        Loss curve: step, train_loss, held_out_loss, learning_rate.
+        Loss curve: step, train_loss, held_out_loss, and learning_rate or, with patterns, rank and
+        penalty, one line per round.
     best_step_, n_steps_ : int
         Step whose weights are kept, and steps taken.
     mean_depends_on_covariates_ : bool
@@ -138,14 +132,14 @@ class DNNCGM(GraphEstimator):
         network: str = "residual",
         sharing: str = "all",
         hidden_size: int = 64,
-        rank: int | None = None,
+        rank: int | str | None = "auto",
         dropout: float = 0.3,
         batch_norm: bool = True,
         loss: str = "squared",
         center: str = "covariates",
         standardize: bool = True,
-        penalty: float = 0.04,
-        learning_rate: float = 2e-3,
+        penalty: float | str = "auto",
+        learning_rate: float | None = None,
         batch_size: int | None = None,
         max_steps: int | None = None,
         schedule: Schedule = "cosine",
@@ -210,12 +204,13 @@ class DNNCGM(GraphEstimator):
             Continue the fit that ``checkpoint`` holds (start it if there is none). The result has
             the same bits as an uninterrupted run.
         """
-        self._check_parameters()
+        check_parameters(self)
         if (X_val is None) != (Z_val is None):
             raise DataError("X_val and Z_val must be given together, or neither.")
         origin = None if start is None else StartingPoint.of(start)
         inputs = training_inputs(X, Z, self.missing)
         labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:
@@ -229,44 +224,22 @@ class DNNCGM(GraphEstimator):
         samples = self._samples(inputs.X, inputs.Z)
         n_train = len(samples)
         if X_val is None:
-            rows = self._hold_out(n_train, None if labels is None else labels[inputs.rows], seed)
+            rows = self._hold_out(n_train, labels, seed)
         else:
             samples = joined(samples, self._own_held_out(X_val, Z_val))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
-        job = self._job(rows, samples, seed, origin)
-        (fitted,) = fit_fields([job], samples, self._training_config(len(job.rows)), self.center, folder)
-        return self._adopt(fitted, job, inputs, seed)
+        job = self._job(rows, labels, samples, seed, origin)
+        training, mixing = plans(self, len(job.rows), origin)
+        (fitted,) = fit_fields([job], samples, training, self.center, folder, mixing=mixing)
+        return self._adopt(fitted, inputs, seed)
+
+    @property
+    def rank_(self) -> int | None:
+        return self._coef_field.config.rank
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
         return self._mean_field is not None
-
-    def _check_parameters(self) -> None:
-        check_choice("network", self.network, NETWORKS)
-        check_choice("sharing", self.sharing, SHARING)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("center", self.center, CENTERS)
-        check_choice("missing", self.missing, POLICIES)
-        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
-        check_flag("batch_norm", self.batch_norm)
-        check_flag("standardize", self.standardize)
-        check_number("hidden_size", self.hidden_size, 1, integer=True)
-        check_number("dropout", self.dropout, 0, 1, open_high=True)
-        check_number("learning_rate", self.learning_rate, 0, open_low=True)
-        check_number("rank", self.rank, 1, integer=True, optional=True)
-        check_number("penalty", self.penalty, 0)
-        check_number("batch_size", self.batch_size, 2, integer=True, optional=True)
-        check_number("max_steps", self.max_steps, 1, integer=True, optional=True)
-        check_number("patience", self.patience, 1, integer=True, optional=True)
-        check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
-        check_schedule(self.schedule)
-        if self.rank is not None and self.sharing != "all":
-            raise ParameterError("rank only applies to sharing='all', where edges share a network.")
-        if self.network == "linear" and self.sharing != "all":
-            raise ParameterError(
-                "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
-                "weights for every edge already. Use sharing='all'."
-            )
 
     def _problem(self) -> dict[str, Any]:
         """What decides the result of a fit besides its data; a seed only where the user chose one."""
@@ -298,61 +271,35 @@ class DNNCGM(GraphEstimator):
         return self._samples(node_values(x_frame), z_frame)
 
     def _job(
-        self, rows: tuple[NDArray, NDArray], samples: Samples, seed: int, start: StartingPoint | None = None
+        self,
+        rows: tuple[NDArray, NDArray],
+        labels: NDArray | None,
+        samples: Samples,
+        seed: int,
+        start: StartingPoint | None = None,
     ) -> Job:
-        train, held_out = (torch.as_tensor(part, device=samples.x.device) for part in rows)
-        config, seeds = self._field_config(), tuple(child_seeds(seed, 8)[2:])
+        device = samples.x.device
+        train, held_out = (torch.as_tensor(part, device=device) for part in rows)
+        config, seeds = field_config(self, start), tuple(child_seeds(seed, 8)[2:])
         if start is not None:
             start.check(self, config)
-        return Job(config, train, held_out, seeds, start, rescale=bool(self.standardize))
+        parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
+        rescale = bool(self.standardize)
+        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self))
 
-    def _adopt(self, fitted: Fitted, job: Job, inputs: Inputs, seed: int) -> DNNCGM:
+    def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""
         self._mean_field, self._coef_field = fitted.mean, fitted.coef
         self._mean_scaler = self.scaler_
         if fitted.left is not None:
             left = fitted.left.cpu().numpy()
             self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
-        self.training_ = pd.DataFrame(vars(fitted.training.curve))
-        self.n_steps_, self.best_step_ = fitted.training.n_steps, fitted.training.best_step
-        self.lost_ = fitted.training.lost
-        scale = residual_scale(fitted.coef, fitted.data, job.rows, job.held_out)
-        self.residual_scale_ = self.scaler_.scale * scale
+        self.training_ = fitted.history
+        self.n_steps_, self.best_step_ = fitted.n_steps, fitted.best_step
+        self.penalty_, self.lost_ = fitted.penalty, fitted.lost
+        self.residual_scale_ = self.scaler_.scale * fitted.scale
         self._set_threshold(self.encoder_.transform(inputs.Z), child_seeds(seed, 8)[1])
         return self
-
-    def _field_config(self) -> FieldConfig:
-        config = FieldConfig(
-            n_nodes=self.n_features_in_,
-            covariates=covariate_shape(self.encoder_),
-            network=self.network,
-            sharing=self.sharing,
-            hidden_size=int(self.hidden_size),
-            dropout=float(self.dropout),
-            batch_norm=bool(self.batch_norm),
-            loss=self.loss,
-            penalty=float(self.penalty),
-            rank=None if self.rank is None else int(self.rank),
-        )
-        if config.n_weights > MAX_WEIGHTS:
-            raise ParameterError(
-                f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
-                f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
-                "holds. Use a smaller hidden_size or rank, and sharing='all'."
-            )
-        return config
-
-    def _training_config(self, n_train: int) -> TrainingConfig:
-        max_steps = int(self.max_steps or default_max_steps(n_train))
-        return TrainingConfig(
-            batch_size=int(self.batch_size or default_batch_size(n_train)),
-            max_steps=max_steps,
-            min_steps=max_steps // 3,
-            evaluate_every=max(1, max_steps // EVALUATIONS),
-            learning_rate=float(self.learning_rate),
-            schedule=self.schedule,
-            patience=self.patience,
-        )
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         device = resolve_device(self.device, fallback=True)
@@ -375,6 +322,7 @@ class DNNCGM(GraphEstimator):
             "n_steps": self.n_steps_,
             "best_step": self.best_step_,
             "lost": self.lost_,
+            "penalty": self.penalty_,
             "training": self.training_.to_dict("list"),
         }
         return state, arrays
@@ -393,4 +341,5 @@ class DNNCGM(GraphEstimator):
             from_arrays(self._mean_field, arrays, "mean")
         self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]
         self.lost_ = state.get("lost", False)
+        self.penalty_ = state.get("penalty", config.penalty)
         self.training_ = pd.DataFrame(state["training"])

@@ -6,22 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.estimators.neural import evaluate_mean
+from graphfield.estimators.neural import evaluate_mean, residual_scale
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
+from graphfield.training.mixture import MixtureTask, field_of, fit_mixtures, refitted
 from graphfield.training.plan import Member
 
 # A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
 _MEAN_EVIDENCE = 2.0
 
 F = TypeVar("F", bound=Field)
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """How coefficients that mix patterns are fitted: numbers of patterns to try, and the gate's training."""
+
+    ranks: tuple[int, ...]
+    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,8 @@ class Job:
     seeds: tuple[int, ...]  # mean: weights, order, dropout; edges: the same
     start: StartingPoint | None
     rescale: bool  # nodes to unit variance once the mean is taken out
+    parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
+    penalty: float | None  # on patterns; None: chosen on held-out rows
 
 
 @dataclass(frozen=True)
@@ -41,10 +55,14 @@ class Fitted:
     """What comes out for one job."""
 
     mean: MeanField | None
-    coef: CoefField
     left: Tensor | None  # standard deviations after the mean was taken out, where x was divided by them
-    data: Samples  # what the coefficient field was trained on
-    training: TrainingResult
+    coef: CoefField
+    scale: NDArray[np.float64]  # residual standard deviations, in standard units
+    history: pd.DataFrame
+    n_steps: int
+    best_step: int
+    penalty: float
+    lost: bool
 
 
 def fit_fields(
@@ -55,17 +73,79 @@ def fit_fields(
     folder: CheckpointFolder | None = None,
     *,
     compete: bool = False,
+    mixing: Mixing | None = None,
 ) -> list[Fitted]:
-    """First the means, where they may move with z, then the coefficients, all jobs together."""
+    """First the means, where they may move with z, then the coefficients, all jobs together.
+
+    Coefficients are a full head trained step by step or, with ``mixing``, a mixture of patterns.
+    """
     means: list[MeanField | None] = [None] * len(jobs)
     if center == "covariates":
         means = _fit_means(jobs, data, training, folder)
     lefts, data = _centred(jobs, means, data)
+    if mixing is not None:
+        return _fit_mixtures(jobs, data, mixing, means, lefts, folder)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
-    own = [data] if len(jobs) == 1 else [_own(data, i) for i in range(len(jobs))]
-    return [Fitted(*parts) for parts in zip(means, coefs, lefts, own, results, strict=True)]
+    return [
+        Fitted(
+            mean,
+            left,
+            coef,
+            residual_scale(coef, _own(data, i), job.rows, job.held_out),
+            pd.DataFrame(vars(result.curve)),
+            result.n_steps,
+            result.best_step,
+            job.config.penalty,
+            result.lost,
+        )
+        for i, (job, mean, left, coef, result) in enumerate(
+            zip(jobs, means, lefts, coefs, results, strict=True)
+        )
+    ]
+
+
+def _fit_mixtures(
+    jobs: Sequence[Job],
+    data: Samples,
+    mixing: Mixing,
+    means: Sequence[MeanField | None],
+    lefts: Sequence[Tensor | None],
+    folder: CheckpointFolder | None,
+) -> list[Fitted]:
+    tasks = [
+        MixtureTask(
+            job.parts,
+            job.held_out,
+            (job.seeds[3], job.seeds[4], job.seeds[5]),
+            job.penalty,
+            None if job.start is None else job.start.gate(),
+        )
+        for job in jobs
+    ]
+    stage = folder.stage("edges") if folder is not None else None
+    config = replace(jobs[0].config, rank=None)
+    standings = fit_mixtures(config, data, tasks, mixing.training, mixing.ranks, stage)
+    fitted = []
+    for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
+        own, chosen = _own(data, i), standing.chosen
+        assert chosen is not None
+        judged = field_of(chosen, job.config, own)
+        fitted.append(
+            Fitted(
+                means[i],
+                lefts[i],
+                refitted(chosen, job.config, own, task) if len(job.held_out) else judged,
+                residual_scale(judged, own, job.rows, job.held_out),
+                pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float}),
+                standing.trace.step[-1],
+                chosen.step,
+                chosen.penalty,
+                lost=False,
+            )
+        )
+    return fitted
 
 
 def _coef_field(job: Job) -> CoefField:
@@ -164,6 +244,11 @@ class StartingPoint:
         if not isinstance(coef, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
         return cls(_names(model), _levels(model), coef, model._mean_field)
+
+    def gate(self) -> dict[str, Tensor]:
+        """Weights of the network without its head."""
+        arrays = member_arrays(self.coef)
+        return {name: value for name, value in arrays.items() if not name.startswith("head.")}
 
     def check(self, model: Any, config: FieldConfig) -> None:
         """Raise unless ``model``, which knows its data, can begin at these weights."""

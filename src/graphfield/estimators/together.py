@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.dnncgm_setup import check_parameters, plans
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -83,12 +84,13 @@ def fit_together(
         model._learn_scales(inputs)
     samples = first._samples(inputs.X, inputs.Z)
     jobs = [
-        model._job(split, samples, seed) for model, split, seed in zip(models, splits, seeds, strict=True)
+        model._job(split, labels, samples, seed)
+        for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
-    training = first._training_config(max(len(job.rows) for job in jobs))
-    results = fit_fields(jobs, samples, training, first.center, compete=compete)
-    for model, result, job, seed in zip(models, results, jobs, seeds, strict=True):
-        model._adopt(result, job, inputs, seed)
+    training, mixing = plans(first, max(len(job.rows) for job in jobs))
+    results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
+    for model, result, seed in zip(models, results, seeds, strict=True):
+        model._adopt(result, inputs, seed)
     return models
 
 
@@ -103,7 +105,7 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
         raise ParameterError("The same model is there twice; each must be an object of its own (clone it).")
     reference = models[0].get_params()
     for i, model in enumerate(models):
-        model._check_parameters()
+        check_parameters(model)
         for name, value in model.get_params().items():
             if name not in MAY_DIFFER and value != reference[name]:
                 raise ParameterError(

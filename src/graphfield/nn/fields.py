@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, ResidualBackbone, make_backbone
 from graphfield.nn.backbone_step import ResidualStep
-from graphfield.nn.head_forms import Form, HeadTask, choose_form, fitted
+from graphfield.nn.head_forms import HeadTask, choose_form, fitted
 from graphfield.nn.heads import GroupedHead, SharedHead
 from graphfield.nn.layers import Dense, gradient_of
 from graphfield.nn.losses import LOSSES
@@ -125,6 +126,25 @@ class Field(nn.Module, ABC):
         _differentiate(losses.sum(), None, list(self.parameters()))
         return losses.detach()
 
+    def _written_out(
+        self,
+        backbone: ResidualBackbone,
+        batch: Samples,
+        keep: Tensor | None,
+        head: Callable[[Tensor], tuple[Tensor, Tensor]],
+    ) -> Tensor:
+        """:meth:`backward` of the default network without autograd, but for the embedding of categories.
+
+        ``head`` takes u and gives losses and their slope by u, having written its own gradients.
+        """
+        self._step = step = self._step or ResidualStep(backbone)
+        z = self.embedding(batch.numeric, batch.codes)
+        losses, slope = head(step.forward(z, keep))
+        by_z = step.backward(slope)
+        if by_z is not None:
+            _differentiate(z, by_z, list(self.embedding.parameters()))
+        return losses
+
     def set_penalties(self, penalties: tuple[float, ...]) -> None:
         """One per member; everything else of the configuration is common to them."""
         self.penalties = penalties
@@ -154,7 +174,8 @@ class CoefField(Field):
             self.head = GroupedHead(config.n_groups, width, p, generator)
 
     def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
-        return self.bottleneck(super().hidden(numeric, codes, keep))
+        u = self.bottleneck(super().hidden(numeric, codes, keep))
+        return u if self.config.rank is None else torch.softmax(u, dim=-1)
 
     def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
         """(m or 1, b, q) to (m, b, j, k)."""
@@ -183,27 +204,16 @@ class CoefField(Field):
         weight = self.head.weight
         task = self.head_task()
         form = choose_form(weight, len(batch), task)
+
+        def head(u: Tensor) -> tuple[Tensor, Tensor]:
+            return form(u, weight.detach(), gradient_of(weight), batch.x, task)
+
         if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
-            self._step = self._step or ResidualStep(self.backbone)
-            return self._written_out(self._step, batch, keep, form, task)
+            return self._written_out(self.backbone, batch, keep, head)
         u = self.hidden(batch.numeric, batch.codes, keep)
-        features = u.detach()[:, 0].expand(len(weight), -1, -1)
-        losses, slope = form(features, weight.detach(), gradient_of(weight), batch.x, task)
+        losses, slope = head(u.detach()[:, 0].expand(len(weight), -1, -1))
         if u.requires_grad:
             _differentiate(u, slope[:, None], [p for p in self.parameters() if p is not weight])
-        return losses
-
-    def _written_out(
-        self, step: ResidualStep, batch: Samples, keep: Tensor | None, form: Form, task: HeadTask
-    ) -> Tensor:
-        """The default network without autograd, but for the embedding of categories."""
-        z = self.embedding(batch.numeric, batch.codes)
-        u = step.forward(z, keep)
-        weight = self.head.get_parameter("weight")
-        losses, slope = form(u, weight.detach(), gradient_of(weight), batch.x, task)
-        by_z = step.backward(slope)
-        if by_z is not None:
-            _differentiate(z, by_z, list(self.embedding.parameters()))
         return losses
 
     def head_task(self) -> HeadTask:

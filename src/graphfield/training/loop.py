@@ -55,7 +55,7 @@ def train(
     members: Sequence[Member],
     config: TrainingConfig,
     *,
-    description: str,
+    description: str | None,
     compete: bool = False,
     checkpoint: StageFile | None = None,
 ) -> list[TrainingResult]:

@@ -10,9 +10,9 @@ Advance = Callable[[int, str], None]
 
 
 @contextmanager
-def progress_bar(description: str, total: int, unit: str = "steps") -> Iterator[Advance]:
-    """Yield ``advance(done, note)``. Draws on stderr, only when that is a terminal."""
-    if not sys.stderr.isatty():
+def progress_bar(description: str | None, total: int, unit: str = "steps") -> Iterator[Advance]:
+    """Yield ``advance(done, note)``. Draws on stderr, only when that is a terminal and there is a name."""
+    if description is None or not sys.stderr.isatty():
         yield _silent
         return
     from rich.console import Console

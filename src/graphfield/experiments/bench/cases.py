@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from graphfield import metrics
 from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY
 from graphfield.estimators.together import fit_together
 from graphfield.experiments.bench import loops, peers
 from graphfield.experiments.bench.child import step_memory
@@ -43,7 +44,6 @@ from graphfield.simulate import make_setting
 
 CPU = torch.device("cpu")
 _MS = 1e3
-_PENALTY = DNNCGM().penalty  # the default model has one, the straightforward step has not
 _EPOCHS = 100  # of the straightforward recipe on G1
 _RAW: dict[str, Any] = {"center": "none", "standardize": False}  # so that losses mean the same
 _WEIGHT_NOISE = {"good": 0.03, "poor": 0.1}  # added to the true coefficients: AUPRC .98 and .54
@@ -154,8 +154,8 @@ def gpu_step(name: str, problem: Problem, required: float, memory_share: float |
 
 
 def _penalised_ms(problem: Problem, X: Any, Z: Any, device: torch.device, steps: int) -> float:
-    """Our step with the penalty that the default model has."""
-    run = our_step(problem, X, Z, device, _PENALTY)
+    """Our step with the penalty of a full head; the straightforward step has none."""
+    run = our_step(problem, X, Z, device, DEFAULT_PENALTY)
     run(steps)
     return timed(lambda: run(steps)) / steps * _MS
 
@@ -190,11 +190,11 @@ def time_to_loss(effort: Effort) -> list[Record]:
         reference = StraightforwardTraining(problem, *rows[:2], CPU, seed)
         seconds, target = reference.train(_EPOCHS, *rows[2:])[-1]
         recipe = paper_recipe("G1", n) | {"max_steps": _EPOCHS * problem.steps_per_epoch}
-        models = {"defaults": DNNCGM(**_RAW), "recipe": DNNCGM(**recipe)}
+        models = {"defaults": DNNCGM(**_RAW, rank=None), "recipe": DNNCGM(**recipe)}
         for kind in races:
             curve = our_curve(models[kind], *rows, CPU, target)
             races[kind].append(Race(curve, seconds, target))
-    titles = {"defaults": "our defaults", "recipe": "the paper's settings"}
+    titles = {"defaults": "our settings of a full head", "recipe": "the paper's settings"}
     # The paper's settings end at the same loss up to chance, so that only the defaults must get there.
     required = {"defaults": None if effort.quick else 8.0, "recipe": None}
     return [_race_record(kind, f"(n={n:,}), {titles[kind]}", races[kind], required[kind]) for kind in races]
@@ -276,8 +276,8 @@ def packed(name: str, kind: str, at_most: float, n_fits: int = 8) -> Case:
         device = torch.device(kind)
         problem, steps = replace(G1_SMALL_BATCH, batch=128, hidden=64), 20
         X, Z = problem.data()
-        together = our_packed_steps(problem, X, Z, device, n_fits, _PENALTY)
-        one = our_step(problem, X, Z, device, _PENALTY)
+        together = our_packed_steps(problem, X, Z, device, n_fits, DEFAULT_PENALTY)
+        one = our_step(problem, X, Z, device, DEFAULT_PENALTY)
         units = (steps, steps / n_fits)
         timing = interleaved(lambda: together(steps), lambda: one(steps), effort.rounds, units)
         title = f"{kind.upper().replace('CUDA', 'GPU')}, one step of {n_fits} fits together, p=50"
@@ -293,7 +293,7 @@ def path_of_penalties(effort: Effort) -> list[Record]:
     penalties = np.geomspace(0.005, 0.6, 8)
 
     def model(penalty: float) -> DNNCGM:
-        return DNNCGM(penalty=float(penalty), max_steps=steps, device="cpu", random_state=0)
+        return DNNCGM(rank=None, penalty=float(penalty), max_steps=steps, device="cpu", random_state=0)
 
     models = [model(penalty) for penalty in penalties]
     together = timed(lambda: fit_together(models, sim.X, sim.Z, compete=True))

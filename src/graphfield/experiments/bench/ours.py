@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY, chosen_penalty, training_config
 from graphfield.experiments.bench.machine import synchronize
 from graphfield.experiments.bench.problems import Problem, Table
 from graphfield.experiments.bench.straightforward import (
@@ -81,12 +82,13 @@ def our_curve(
     """
     start = time.perf_counter()
     problem = Problem(len(X), X.shape[1], Z.shape[1], model.hidden_size, 0, dropout=model.dropout)
-    shape = _field_config(problem, penalty=model.penalty)
+    penalty = chosen_penalty(model)
+    shape = _field_config(problem, DEFAULT_PENALTY if penalty is None else penalty)
     field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
     data = _samples(np.concatenate([X, X_val]), np.concatenate([Z, Z_val]), device)
     rows = torch.arange(len(data), device=device)
     member = Member(rows[: len(X)], rows[len(X) :], 0, 1)
-    run = _Run(field, data, [member], model._training_config(len(X)), False, None)
+    run = _Run(field, data, [member], training_config(model, len(X)), False, None)
     curve: list[tuple[float, float]] = []
     while run.active:
         run.window()

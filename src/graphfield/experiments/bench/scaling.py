@@ -34,7 +34,7 @@ def fit_once(n: int, p: int, q: int, max_steps: int, device: str) -> dict[str, A
     rng_x, rng_z = np.random.default_rng(0).spawn(2)
     X, Z = rng_x.standard_normal((n, p), dtype=np.float32), rng_z.random((n, q), dtype=np.float32)
     start = time.perf_counter()
-    model = DNNCGM(max_steps=max_steps, patience=None, device=device, random_state=0).fit(X, Z)
+    model = DNNCGM(rank=None, max_steps=max_steps, patience=None, device=device, random_state=0).fit(X, Z)
     fitted = time.perf_counter()
     rows = int(np.clip(_PREDICTED_ENTRIES // p**2, 1, min(n, 1_000)))
     model.edge_weights(Z[:rows])

@@ -135,7 +135,7 @@ def paper_recipe(setting: str, n_train: int, method: str = "dnn-cgm") -> dict[st
     params["schedule"] = _tuples(params["schedule"])
     params["batch_size"] = min(params["batch_size"], n_train)
     params["max_steps"] = epochs * (n_train // params["batch_size"])
-    return {**params, "patience": None}
+    return {**params, "rank": None, "patience": None}
 
 
 @cache

@@ -1,0 +1,157 @@
+"""From the parameters of a :class:`DNNCGM` to what is built and how it is trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphfield.data.covariates import UNKNOWN_POLICIES
+from graphfield.data.missing import POLICIES
+from graphfield.estimators.inputs import CENTERS, check_flag, check_number
+from graphfield.estimators.neural import covariate_shape
+from graphfield.estimators.neural_fit import Mixing, StartingPoint
+from graphfield.exceptions import ParameterError, check_choice
+from graphfield.nn.backbone import NETWORKS
+from graphfield.nn.fields import SHARING, FieldConfig
+from graphfield.nn.losses import LOSSES
+from graphfield.training.config import (
+    TrainingConfig,
+    check_schedule,
+    default_batch_size,
+    default_max_steps,
+)
+from graphfield.training.mixture import RANKS
+
+if TYPE_CHECKING:
+    from graphfield.estimators.dnncgm import DNNCGM
+
+EVALUATIONS = 40  # of the held-out loss in a full run
+LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
+# Of the network that gives the shares of patterns, in each round.
+GATE_STEPS, GATE_BATCH, GATE_RATE, GATE_EVALUATIONS = 600, 512, 5e-3, 20
+MAX_MIXED_NODES = 300  # beyond it, patterns take longer than a full head
+MAX_PATTERN_COLUMNS = 3_200  # patterns times nodes, for more than the first number of patterns
+MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
+
+
+def check_parameters(model: DNNCGM) -> None:
+    check_choice("network", model.network, NETWORKS)
+    check_choice("sharing", model.sharing, SHARING)
+    check_choice("loss", model.loss, LOSSES)
+    check_choice("center", model.center, CENTERS)
+    check_choice("missing", model.missing, POLICIES)
+    check_choice("unknown", model.unknown, UNKNOWN_POLICIES)
+    check_flag("batch_norm", model.batch_norm)
+    check_flag("standardize", model.standardize)
+    check_number("hidden_size", model.hidden_size, 1, integer=True)
+    check_number("dropout", model.dropout, 0, 1, open_high=True)
+    check_number("learning_rate", model.learning_rate, 0, open_low=True, optional=True)
+    _check_auto("rank", model.rank, 1, integer=True, optional=True)
+    _check_auto("penalty", model.penalty, 0)
+    check_number("batch_size", model.batch_size, 2, integer=True, optional=True)
+    check_number("max_steps", model.max_steps, 1, integer=True, optional=True)
+    check_number("patience", model.patience, 1, integer=True, optional=True)
+    check_number("validation_fraction", model.validation_fraction, 0, 1, open_high=True)
+    check_schedule(model.schedule)
+    if isinstance(model.rank, (int, np.integer)) and not _can_mix(model):
+        raise ParameterError(
+            f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
+            "needs sharing='all', loss='squared' and network='residual' or 'mlp'. Use rank=None here."
+        )
+    if model.network == "linear" and model.sharing != "all":
+        raise ParameterError(
+            "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
+            "weights for every edge already. Use sharing='all'."
+        )
+
+
+def _check_auto(
+    name: str, value: object, low: float, *, integer: bool = False, optional: bool = False
+) -> None:
+    if isinstance(value, str):
+        if value != "auto":
+            raise ParameterError(f"{name} must be a number or 'auto', got {value!r}.")
+        return
+    check_number(name, value, low, integer=integer, optional=optional)
+
+
+def field_config(model: DNNCGM, start: StartingPoint | None = None) -> FieldConfig:
+    """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
+    ranks = _ranks(model, start)
+    config = FieldConfig(
+        n_nodes=model.n_features_in_,
+        covariates=covariate_shape(model.encoder_),
+        network=model.network,
+        sharing=model.sharing,
+        hidden_size=int(model.hidden_size),
+        dropout=float(model.dropout),
+        batch_norm=bool(model.batch_norm),
+        loss=model.loss,
+        penalty=DEFAULT_PENALTY if isinstance(model.penalty, str) else float(model.penalty),
+        rank=ranks[0] if ranks else None,
+    )
+    if config.n_weights > MAX_WEIGHTS:
+        raise ParameterError(
+            f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
+            f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
+            "holds. Use a smaller hidden_size or rank, and sharing='all'."
+        )
+    return config
+
+
+def plans(
+    model: DNNCGM, n_train: int, start: StartingPoint | None = None
+) -> tuple[TrainingConfig, Mixing | None]:
+    """How the mean and a full head are trained; how patterns are mixed, where they are."""
+    training = training_config(model, n_train)
+    ranks = _ranks(model, start)
+    if not ranks:
+        return training, None
+    max_steps = int(model.max_steps or GATE_STEPS)
+    gates = replace(
+        training,
+        batch_size=int(model.batch_size or max(2, min(GATE_BATCH, n_train // 4))),
+        max_steps=max_steps,
+        min_steps=max_steps // 3,
+        evaluate_every=max(1, max_steps // GATE_EVALUATIONS),
+        learning_rate=float(model.learning_rate or GATE_RATE),
+    )
+    return training, Mixing(ranks, gates)
+
+
+def chosen_penalty(model: DNNCGM) -> float | None:
+    """The penalty on patterns; None where held-out rows choose it."""
+    return None if isinstance(model.penalty, str) else float(model.penalty)
+
+
+def _can_mix(model: DNNCGM) -> bool:
+    return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
+
+
+def _ranks(model: DNNCGM, start: StartingPoint | None) -> tuple[int, ...]:
+    """Numbers of patterns to try; none for a full head."""
+    if model.rank is None:
+        return ()
+    if not isinstance(model.rank, str):
+        return (int(model.rank),)
+    if start is not None:
+        return () if start.coef.config.rank is None else (start.coef.config.rank,)
+    if not _can_mix(model) or model.n_features_in_ > MAX_MIXED_NODES:
+        return ()
+    more = (rank for rank in RANKS[1:] if rank * model.n_features_in_ <= MAX_PATTERN_COLUMNS)
+    return (RANKS[0], *more)
+
+
+def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
+    max_steps = int(model.max_steps or default_max_steps(n_train))
+    return TrainingConfig(
+        batch_size=int(model.batch_size or default_batch_size(n_train)),
+        max_steps=max_steps,
+        min_steps=max_steps // 3,
+        evaluate_every=max(1, max_steps // EVALUATIONS),
+        learning_rate=float(model.learning_rate or LEARNING_RATE),
+        schedule=model.schedule,
+        patience=model.patience,
+    )

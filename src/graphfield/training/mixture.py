@@ -1,0 +1,273 @@
+"""Fields that mix a few patterns, ``beta(z) = sum_r a_r(z) B_r``: the shares and the patterns in turn.
+
+Given the shares, the patterns are a convex problem, solved for a path of penalties. Given the patterns, the
+gate learns on a small table per row. The table of a row comes from patterns that were found without it
+(cross-fitting): otherwise a gate follows the noise that its own rows left in the patterns. What held-out
+rows like best among all rounds is taken, and its patterns are found again from all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from graphfield.exceptions import TrainingError
+from graphfield.nn.fields import CoefField, FieldConfig, Samples
+from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
+from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
+from graphfield.training.checkpoint import StageFile
+from graphfield.training.config import TrainingConfig
+from graphfield.training.loop import train
+from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
+from graphfield.training.penalty_path import best_penalty
+from graphfield.training.plan import Member
+from graphfield.training.progress import progress_bar
+from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem
+
+# Numbers of patterns that are tried where none is given: each twice the one before, as long as held-out
+# rows like it better by one standard error.
+RANKS = (8, 16, 32)
+_EVIDENCE = 1.0
+# Rounds at the first number of patterns, and after patterns were split.
+_ROUNDS, _ROUNDS_AFTER_SPLIT = 6, 4
+# Rounds without progress on held-out rows, and what counts as progress, before the rounds end.
+_PATIENCE, _PROGRESS = 2, 2e-4
+_ROWS_AT_A_TIME = 2**16
+
+
+@dataclass(frozen=True)
+class MixtureTask:
+    """One fit: its rows in parts for cross-fitting, its held-out rows, its seeds, its penalty."""
+
+    parts: tuple[Tensor, ...]
+    held_out: Tensor  # may be empty
+    seeds: tuple[int, int, int]  # weights, order of rows, dropout
+    penalty: float | None  # None: the best on held-out rows
+    start: Arrays | None = None  # weights of a gate to begin with
+
+    @property
+    def rows(self) -> Tensor:
+        return torch.cat(self.parts)
+
+
+def fit_mixtures(
+    config: FieldConfig,
+    data: Samples,
+    tasks: Sequence[MixtureTask],
+    training: TrainingConfig,
+    ranks: Sequence[int],
+    checkpoint: StageFile | None = None,
+) -> list[Standing]:
+    """Fit all tasks, their gates together; ``chosen`` is the best mixture of each.
+
+    The network is that of ``config``, with the ranks one after the other.
+    """
+    return _Fits(config, data, tasks, training, ranks, checkpoint).run()
+
+
+class _Fits:
+    """Rounds at one rank after the other; a task is open until more patterns do not help it."""
+
+    def __init__(
+        self,
+        config: FieldConfig,
+        data: Samples,
+        tasks: Sequence[MixtureTask],
+        training: TrainingConfig,
+        ranks: Sequence[int],
+        checkpoint: StageFile | None,
+    ) -> None:
+        self.config, self.data, self.tasks, self.training = config, data, tasks, training
+        self.ranks, self.checkpoint = ranks, checkpoint
+        self.standings = [Standing() for _ in tasks]
+        self.level = self.rounds = 0
+        snapshot = None if checkpoint is None else checkpoint.load(data.x.device)
+        if snapshot is not None:
+            self.standings, self.level, self.rounds = from_snapshot(snapshot)
+
+    @property
+    def open(self) -> list[int]:
+        return [i for i, standing in enumerate(self.standings) if standing.is_open]
+
+    def run(self) -> list[Standing]:
+        while self.level < len(self.ranks) and self.open:
+            self._rounds_at(self.ranks[self.level])
+            for i in self.open:
+                self._settle(i)
+            self.level, self.rounds = self.level + 1, 0
+            self._save()
+        return self.standings
+
+    def _rounds_at(self, rank: int) -> None:
+        most = _ROUNDS if self.standings[self.open[0]].chosen is None else _ROUNDS_AFTER_SPLIT
+        with progress_bar(f"Graphs, {rank} patterns", most, unit="rounds") as advance:
+            while self.rounds < most:
+                if self.rounds == 0:
+                    for i in self.open:
+                        self.standings[i].gate = _arrays(self._first_gate(i, rank))
+                moving = [i for i in self.open if self.standings[i].stale < _PATIENCE]
+                if not moving:
+                    break
+                tables = [self._improve_patterns(i, rank) for i in moving]
+                self.rounds += 1
+                losses = [s.best.loss for s in self.standings if s.best is not None]
+                advance(self.rounds, f"held out {min(losses):.4f}")
+                if self.rounds < most:
+                    self._improve_gates(moving, tables, rank)
+                    self._save()
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(to_snapshot(self.standings, self.level, self.rounds))
+
+    def _first_gate(self, i: int, rank: int) -> GateField:
+        """A gate that knows nothing, one that is given, or the best one with half the patterns, split."""
+        task, smaller = self.tasks[i], self.standings[i].chosen
+        config = replace(self.config, rank=rank)
+        if smaller is not None and rank == 2 * smaller.rank:
+            generator = torch.Generator().manual_seed(task.seeds[0] + rank)
+            return split_gate(gate_of(smaller.gate, smaller.rank, self.config, self.data), generator)
+        if task.start is not None:
+            return gate_of(task.start, rank, self.config, self.data)
+        gate = GateField(config, torch.Generator().manual_seed(task.seeds[0])).to(self.data.x.device)
+        gate.spread(self.data)
+        return gate
+
+    def _improve_patterns(self, i: int, rank: int) -> Tensor:
+        """Patterns for the shares of the moment, and the table of every row for the gate."""
+        task, standing, x = self.tasks[i], self.standings[i], _own_x(self.data, i)
+        shares = shares_of(gate_of(standing.gate, rank, self.config, self.data), self.data)
+        parts = [Moments.of(shares[rows], x[rows]) for rows in task.parts]
+        held_out = Moments.of(shares[task.held_out], x[task.held_out]) if len(task.held_out) else None
+        together = _total(parts)
+        if not bool(torch.isfinite(together.gram).all()):
+            raise TrainingError(
+                "Products of node values are too large to compute with. Use standardize=True, and look for "
+                "extreme values in X."
+            )
+        others = [PatternProblem(together.without(part)) for part in parts]
+        penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
+        self._write_down(i, rank, penalty, patterns, together, held_out)
+        table = x.new_zeros(len(x), rank * (rank + 1) + 1)
+        table[task.held_out] = mixture_table(patterns, x[task.held_out])
+        more = (len(parts) / (len(parts) - 1)) ** 0.5  # as the noise of fewer rows asks for
+        for rows, problem in zip(task.parts, others, strict=True):
+            table[rows] = mixture_table(problem.solve(penalty * more, patterns), x[rows])
+        return table
+
+    def _choose(
+        self,
+        task: MixtureTask,
+        standing: Standing,
+        together: Moments,
+        parts: Sequence[Moments],
+        others: Sequence[PatternProblem],
+        held_out: Moments | None,
+    ) -> tuple[float, Tensor]:
+        """The penalty that held-out rows, or else the parts in turn, like best; patterns from all rows."""
+        problem = PatternProblem(together)
+        if task.penalty is not None:
+            return task.penalty, problem.solve(task.penalty, standing.patterns)
+        if held_out is not None:
+            penalty, (patterns,) = best_penalty([(problem, held_out)], standing.penalty)
+            return penalty, patterns
+        penalty, found = best_penalty(list(zip(others, parts, strict=True)), standing.penalty)
+        return penalty, problem.solve(penalty, found[0])
+
+    def _write_down(
+        self, i: int, rank: int, penalty: float, patterns: Tensor, together: Moments, held_out: Moments | None
+    ) -> None:
+        standing, trace = self.standings[i], self.standings[i].trace
+        first = standing.best is None
+        step = (trace.step[-1] if trace.step else 0) + (0 if first else self.training.max_steps)
+        train_loss = together.error(patterns)
+        loss = train_loss if held_out is None else held_out.error(patterns)
+        trace.step.append(step)
+        trace.rank.append(rank)
+        trace.penalty.append(penalty)
+        trace.train_loss.append(train_loss)
+        trace.held_out_loss.append(None if held_out is None else loss)
+        standing.patterns, standing.penalty = patterns, penalty
+        progress = standing.best is None or loss < standing.best.loss * (1 - _PROGRESS)
+        standing.stale = 0 if progress else standing.stale + 1
+        if standing.best is None or loss < standing.best.loss:
+            gate = {name: value.clone() for name, value in standing.gate.items()}
+            standing.best = Mixture(gate, patterns, rank, penalty, loss, step)
+
+    def _improve_gates(self, moving: list[int], tables: list[Tensor], rank: int) -> None:
+        gates = [gate_of(self.standings[i].gate, rank, self.config, self.data) for i in moving]
+        tasks = [self.tasks[i] for i in moving]
+        turn = 1_000 * self.level + self.rounds
+        members = [Member(t.rows, t.held_out, t.seeds[1] + turn, t.seeds[2] + turn) for t in tasks]
+        data = replace(self.data, x=tables[0] if len(tables) == 1 else torch.stack(tables))
+        together = packed(gates)
+        train(together, data, members, self.training, description=None)
+        for i, gate in zip(moving, unpacked(together), strict=True):
+            self.standings[i].gate = _arrays(gate)
+
+    def _settle(self, i: int) -> None:
+        """Compare with fewer patterns; a task goes on as long as more of them clearly help."""
+        standing = self.standings[i]
+        new, old = standing.best, standing.chosen
+        assert new is not None
+        standing.is_open = old is None or self._is_better(i, new, old)
+        if old is None or standing.is_open:
+            standing.chosen = new
+        standing.best, standing.patterns, standing.stale = None, None, 0
+        standing.penalty = new.penalty
+
+    @torch.no_grad()
+    def _is_better(self, i: int, new: Mixture, old: Mixture) -> bool:
+        """Whether held-out rows prefer it by more than a standard error, row by row."""
+        task = self.tasks[i]
+        if len(task.held_out) < 2:
+            return new.loss < old.loss * (1 - _PROGRESS)
+        held_out = replace(self.data, x=_own_x(self.data, i)).take(task.held_out[None])
+        after, before = (field_of(one, self.config, self.data).row_losses(held_out)[0] for one in (new, old))
+        gain = (before - after).double()
+        return float(gain.mean()) > _EVIDENCE * float(gain.std()) / len(gain) ** 0.5
+
+
+def field_of(mixture: Mixture, config: FieldConfig, data: Samples) -> CoefField:
+    """The field of a mixture as held-out rows have judged it."""
+    return mixed_field(gate_of(mixture.gate, mixture.rank, config, data), mixture.patterns)
+
+
+def refitted(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> CoefField:
+    """The field of a mixture, its patterns found again from training and held-out rows together."""
+    gate = gate_of(mixture.gate, mixture.rank, config, data)
+    rows = torch.cat([task.rows, task.held_out])
+    problem = PatternProblem(Moments.of(shares_of(gate, data)[rows], data.x[rows]))
+    penalty = mixture.penalty * (len(task.rows) / len(rows)) ** 0.5
+    return mixed_field(gate, problem.solve(penalty, mixture.patterns, FINE))
+
+
+def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> GateField:
+    gate = GateField(replace(config, rank=rank), torch.Generator()).to(data.x.device)
+    load_member_arrays(gate, arrays)
+    return gate.eval()
+
+
+@torch.no_grad()
+def shares_of(gate: GateField, data: Samples) -> Tensor:
+    """a(z) of every row, (n, R)."""
+    blocks = torch.arange(len(data), device=data.x.device).split(_ROWS_AT_A_TIME)
+    return torch.cat([gate(data.numeric[rows][None], data.codes[rows][None])[0] for rows in blocks])
+
+
+def _arrays(gate: GateField) -> Arrays:
+    return {name: value.detach().clone() for name, value in member_arrays(gate).items()}
+
+
+def _own_x(data: Samples, i: int) -> Tensor:
+    return data.x if data.x.ndim == 2 else data.x[i]
+
+
+def _total(parts: Sequence[Moments]) -> Moments:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

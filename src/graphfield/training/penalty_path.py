@@ -1,0 +1,70 @@
+"""Which penalty on the patterns do held-out rows like best?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from graphfield.training.sparse_patterns import Moments, PatternProblem
+
+# Penalties are the smallest one that leaves no edge, times powers of this.
+_RATIO = 0.7
+_LONGEST = 20
+# A path ends when this many penalties in a row are worse than the best one.
+_WORSE = 2
+
+
+def best_penalty(
+    folds: Sequence[tuple[PatternProblem, Moments]], known: float | None
+) -> tuple[float, list[Tensor]]:
+    """The penalty with the smallest error on held-out rows, and the patterns of each fold there.
+
+    The path leads from the empty graph down until the error has risen for good; where a penalty is
+    ``known`` from a similar problem, it begins there.
+    """
+    path = _Path(folds)
+    if known is None:
+        path.walk(0)
+    else:
+        path.walk(max(0, path.nearest(known) - 1))
+        path.walk_back()
+    return path.chosen()
+
+
+class _Path:
+    def __init__(self, folds: Sequence[tuple[PatternProblem, Moments]]) -> None:
+        self.folds = folds
+        self.top = max(problem.largest_penalty() for problem, _ in folds)
+        self.solved: dict[int, tuple[float, list[Tensor]]] = {}
+
+    def nearest(self, penalty: float) -> int:
+        return min(_LONGEST - 1, max(0, round(math.log(penalty / self.top) / math.log(_RATIO))))
+
+    def walk(self, first: int) -> None:
+        for step in range(first, _LONGEST):
+            self._solve(step)
+            if step - self._best() >= _WORSE:
+                break
+
+    def walk_back(self) -> None:
+        while min(self.solved) == self._best() > 0:
+            self._solve(min(self.solved) - 1)
+
+    def chosen(self) -> tuple[float, list[Tensor]]:
+        best = self._best()
+        return self.top * _RATIO**best, self.solved[best][1]
+
+    def _best(self) -> int:
+        return min(self.solved, key=lambda step: self.solved[step][0])
+
+    def _solve(self, step: int) -> None:
+        penalty = self.top * _RATIO**step
+        near = min(self.solved, key=lambda other: abs(other - step), default=None)
+        starts: Sequence[Tensor | None] = [None] * len(self.folds) if near is None else self.solved[near][1]
+        patterns = [
+            problem.solve(penalty, start) for (problem, _), start in zip(self.folds, starts, strict=True)
+        ]
+        errors = [part.error(found) for (_, part), found in zip(self.folds, patterns, strict=True)]
+        self.solved[step] = (sum(errors) / len(errors), patterns)

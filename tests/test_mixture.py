@@ -1,0 +1,243 @@
+"""Mixtures of patterns: the convex half, the gate, and both in turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Lasso
+
+import graphfield as gf
+from conftest import SMALL, small_data
+from engine_cases import FIELD, TRAINING, generator, samples
+from graphfield.data.splits import cross_parts
+from graphfield.nn.fields import Samples
+from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
+from graphfield.nn.pack import Pack
+from graphfield.training import mixture as mixture_module
+from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
+from graphfield.training.penalty_path import best_penalty
+from graphfield.training.sparse_patterns import Moments, PatternProblem
+
+CONFIG = replace(FIELD, rank=3)
+AUTO = {**SMALL, "rank": "auto"}
+
+
+def shares_and_x(n: int = 400, rank: int = 3, p: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    g = generator()
+    shares = torch.softmax(2 * torch.randn(n, rank, generator=g), dim=1)
+    x = torch.randn(n, p, generator=g)
+    x[:, 1] += (shares[:, 0] - shares[:, 1]) * x[:, 0]
+    return shares, x
+
+
+def objective(patterns, shares, x, penalty, alpha):
+    """As documented, straight from the formula."""
+    fitted = torch.einsum("nr,rjk,nk->nj", shares, patterns, x)
+    units = torch.einsum("nr,nk->nrk", shares, x).square().mean(dim=0).sqrt()
+    scaled = patterns * units[:, None, :]
+    sizes = alpha * scaled.abs().sum(dim=0) + (1 - alpha) * len(patterns) ** 0.5 * scaled.norm(dim=0)
+    return float((x - fitted).square().mean() + penalty * sizes.sum() / x.shape[1])
+
+
+def test_moments_add_up_and_give_the_error():
+    shares, x = shares_and_x()
+    whole = Moments.of(shares, x)
+    parts = Moments.of(shares[:150], x[:150]) + Moments.of(shares[150:], x[150:])
+    torch.testing.assert_close(parts.gram, whole.gram, rtol=1e-4, atol=1e-3)
+    left = whole.without(Moments.of(shares[:150], x[:150]))
+    torch.testing.assert_close(left.cross, Moments.of(shares[150:], x[150:]).cross, rtol=1e-3, atol=1e-3)
+    patterns = torch.randn(3, 5, 5, generator=generator())
+    fitted = torch.einsum("nr,rjk,nk->nj", shares, patterns, x)
+    assert whole.error(patterns) == pytest.approx(float((x - fitted).square().mean()), rel=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
+def test_patterns_minimise_the_documented_objective(alpha):
+    shares, x = shares_and_x()
+    penalty = 0.08
+    found = PatternProblem(Moments.of(shares, x), alpha).solve(penalty, tolerance=1e-6)
+    assert (torch.diagonal(found, dim1=1, dim2=2) == 0).all()
+    best = objective(found, shares, x, penalty, alpha)
+    g = generator(1)
+    for size in (0.3, 0.03, 0.003):
+        for _ in range(20):
+            change = size * torch.randn(found.shape, generator=g) * (found != 0)
+            assert objective(found + change, shares, x, penalty, alpha) >= best - 1e-6
+            other = size * torch.randn(found.shape, generator=g) * (1 - torch.eye(5))
+            assert objective(found + other, shares, x, penalty, alpha) >= best - 1e-6
+
+
+def test_one_pattern_is_scikit_learns_lasso():
+    _, x = shares_and_x()
+    x = (x - x.mean(dim=0)) / x.std(dim=0, correction=0)
+    found = PatternProblem(Moments.of(torch.ones(len(x), 1), x), 1.0).solve(0.1, tolerance=1e-6)[0]
+    for j in range(5):
+        others = [k for k in range(5) if k != j]
+        lasso = Lasso(alpha=0.05, fit_intercept=False, tol=1e-8, random_state=0)
+        lasso.fit(x[:, others].numpy(), x[:, j].numpy())
+        np.testing.assert_allclose(found[j, others], lasso.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
+def test_the_largest_penalty_is_where_the_first_edge_appears(alpha):
+    problem = PatternProblem(Moments.of(*shares_and_x()), alpha)
+    top = problem.largest_penalty()
+    assert not problem.solve(1.001 * top).any()
+    assert problem.solve(0.97 * top).any()
+
+
+def test_the_path_finds_the_best_of_a_fine_grid():
+    shares, x = shares_and_x(600)
+    problem, held_out = PatternProblem(Moments.of(shares[:400], x[:400])), Moments.of(shares[400:], x[400:])
+    top = problem.largest_penalty()
+    grid = [held_out.error(problem.solve(top * 0.9**k)) for k in range(40)]
+    for known in (None, 0.5 * top, 0.01 * top):
+        penalty, (patterns,) = best_penalty([(problem, held_out)], known)
+        assert held_out.error(patterns) <= min(grid) * 1.002
+        assert 0 < penalty <= top
+
+
+def test_the_table_holds_the_error_of_every_mixture():
+    shares, x = shares_and_x(50)
+    patterns = torch.randn(3, 5, 5, generator=generator())
+    gate = GateField(replace(CONFIG, n_nodes=5), generator())
+    errors = gate._errors(shares[None], mixture_table(patterns, x)[None])[0]
+    fitted = torch.einsum("nr,rjk,nk->nj", shares, patterns, x)
+    torch.testing.assert_close(errors, (x - fitted).square().mean(dim=1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_the_written_out_step_of_a_gate_is_autograds(members):
+    from graphfield.nn.pack import packed
+
+    data = samples(40)
+    table = mixture_table(torch.randn(3, 6, 6, generator=generator()), data.x)
+    batch = Samples(table[None], data.numeric[None], data.codes[None])
+    gate = packed([GateField(CONFIG, generator(i)) for i in range(members)]).train()
+    pack = Pack(gate)
+    losses = gate.backward(batch, None)
+    written = pack.gradient.clone()
+    gate.train()
+    other = super(GateField, gate).backward(batch, None)
+    torch.testing.assert_close(losses, other)
+    torch.testing.assert_close(written, pack.gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_splitting_keeps_the_sum_of_the_shares_near():
+    data = samples(200)
+    gate = GateField(CONFIG, generator()).eval()
+    gate.spread(data)
+    before, after = shares_of(gate, data), shares_of(split_gate(gate, generator(1)), data)
+    assert after.shape == (200, 6)
+    assert float((after[:, :3] - after[:, 3:]).abs().mean()) > 0.02, "the halves must differ"
+    assert float((after[:, :3] + after[:, 3:] - before).abs().mean()) < 0.25
+
+
+def test_a_mixture_as_a_field():
+    data = samples(30)
+    gate = GateField(CONFIG, generator()).eval()
+    patterns = torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
+    coef = mixed_field(gate, patterns)(data.numeric[None], data.codes[None])[0]
+    torch.testing.assert_close(coef, torch.einsum("nr,rjk->njk", shares_of(gate, data), patterns))
+
+
+@torch.no_grad()
+def test_rounds_recover_two_regimes():
+    """The sign of one edge flips with z; a static model sees none of it."""
+    g = generator()
+    n = 900
+    z = torch.rand(n, 1, generator=g) * 2 - 1
+    x = torch.randn(n, 4, generator=g)
+    x[:, 1] += 0.8 * torch.sign(z[:, 0]) * x[:, 0]
+    data = Samples(x, z, torch.zeros(n, 0, dtype=torch.int64))
+    config = replace(FIELD, n_nodes=4, covariates=replace(FIELD.covariates, n_numeric=1, level_shares=()))
+    parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(800), None))
+    task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
+    training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
+    (standing,) = fit_mixtures(config, data, [task], training, (2,))
+    coef = mixture_module.refitted(standing.chosen, config, data, task)(z[None], data.codes[None])[0]
+    right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
+    assert right[0] > 0.6
+    assert right[1] < -0.6
+    assert float(coef[:, 2:].abs().max()) < 0.05, "no other edge"
+
+
+def test_parts_keep_groups_and_copies_together():
+    rows = np.repeat(np.arange(0, 40, 2), 2)
+    groups = np.arange(40) // 8
+    parts = cross_parts(rows, groups)
+    assert sorted(np.concatenate(parts)) == sorted(rows)
+    sides = [set(groups[part]) for part in parts]
+    assert sum(len(side) for side in sides) == 5, "each group on one side"
+    parts = cross_parts(rows, None)
+    assert not (set(parts[0]) & set(parts[1]))
+    assert len(cross_parts(np.array([3, 4]), None)) == 2
+
+
+def test_the_number_of_patterns_and_the_penalty_are_chosen():
+    X, Z = small_data(300)
+    model = gf.DNNCGM(**AUTO).fit(X, Z)
+    assert model.rank_ in mixture_module.RANKS
+    assert list(model.training_.columns) == ["step", "rank", "penalty", "train_loss", "held_out_loss"]
+    own = model.training_[model.training_["rank"] == model.rank_]
+    row = own.loc[own.held_out_loss.idxmin()]
+    assert model.penalty_ == row.penalty
+    fixed = gf.DNNCGM(**SMALL, penalty=0.3).fit(X, Z)
+    assert (fixed.rank_, fixed.penalty_) == (2, 0.3)
+    assert set(fixed.training_.penalty) == {0.3}
+    assert (fixed.predict_coef(Z) == 0).mean() > 0.6, "most edges are exactly zero"
+
+
+def test_no_held_out_rows_leave_the_choice_to_cross_fitting():
+    X, Z = small_data(300)
+    model = gf.DNNCGM(**SMALL, validation_fraction=0).fit(X, Z)
+    assert model.training_.held_out_loss.isna().all()
+    assert 0 < model.penalty_ < 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sharing": "node"}, {"network": "linear"}, {"loss": "huber"}, {"rank": None}], ids=str
+)
+def test_where_patterns_do_not_apply_a_full_head_is_trained(changes):
+    X, Z = small_data()
+    model = gf.DNNCGM(**{**AUTO, **changes}).fit(X, Z)
+    assert model.rank_ is None
+    assert "learning_rate" in model.training_
+    if "rank" not in changes:
+        with pytest.raises(gf.ParameterError, match="rank=4 mixes patterns"):
+            gf.DNNCGM(**{**SMALL, **changes, "rank": 4}).fit(X, Z)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("rank", "all"), ("rank", 0), ("penalty", "none"), ("penalty", -1)]
+)
+def test_wrong_choices_are_named(name, value):
+    with pytest.raises(gf.ParameterError, match=name):
+        gf.DNNCGM(**{**SMALL, name: value}).fit(*small_data())
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+def test_a_killed_mixture_resumes_to_the_same_bits(tmp_path, monkeypatch, after):
+    from graphfield.training.checkpoint import StageFile
+
+    X, Z = small_data(200)
+    params = {**AUTO, "center": "constant", "max_steps": 20}
+    whole = gf.DNNCGM(**params).fit(X, Z)
+    saved, count = StageFile.save, []
+
+    def save_then_die(self, snapshot):
+        saved(self, snapshot)
+        count.append(1)
+        if len(count) == after:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(StageFile, "save", save_then_die)
+    with pytest.raises(KeyboardInterrupt):
+        gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c")
+    monkeypatch.undo()
+    resumed = gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+    np.testing.assert_array_equal(resumed.predict_coef(Z), whole.predict_coef(Z))
+    assert resumed.training_.equals(whole.training_)
