@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
-PARAMS = {"max_steps": 200, "hidden_size": 32, "random_state": 0}
+PARAMS = {"rank": None, "max_steps": 200, "hidden_size": 32, "random_state": 0}
 
 
 @pytest.mark.parametrize("sharing", ["all", "node", "edge"])
@@ -22,6 +22,16 @@ def test_same_seed_same_bits_on_cuda(sharing):
     X, Z = small_data(400)
     one, two = (gf.DNNCGM(**PARAMS, sharing=sharing, device="cuda").fit(X, Z) for _ in range(2))
     np.testing.assert_array_equal(one.predict_coef(Z), two.predict_coef(Z))
+
+
+def test_a_mixture_has_the_same_bits_again_and_comes_close_to_the_cpu():
+    X, Z = small_data(600)
+    params = {"rank": 4, "max_steps": 200, "center": "constant", "random_state": 0}
+    one, two, cpu = (gf.DNNCGM(**params, device=d).fit(X, Z) for d in ("cuda", "cuda", "cpu"))
+    np.testing.assert_array_equal(one.predict_coef(Z), two.predict_coef(Z))
+    gap = one.training_.held_out_loss.min() - cpu.training_.held_out_loss.min()
+    assert abs(gap) < 0.01
+    assert np.corrcoef(one.edge_weights(Z).ravel(), cpu.edge_weights(Z).ravel())[0, 1] > 0.97
 
 
 def test_cuda_is_close_to_the_cpu_without_dropout():
@@ -138,6 +148,7 @@ def test_a_thousand_nodes_and_100_000_rows_fit_in_16_gb():
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model = gf.DNNCGM(max_steps=300, device="cuda", random_state=0).fit(X, Z)
+    assert model.rank_ is None, "too many nodes for patterns"
     assert model.predict_coef(Z[:20]).shape == (20, 1000, 1000)
     peak = torch.cuda.max_memory_reserved() / 2**30
     print(f"peak of the device's memory: {peak:.2f} GiB")  # noqa: T201

@@ -8,7 +8,7 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 
-FAST = {"max_steps": 600, "device": "cpu", "random_state": 0}
+FAST = {"rank": 2, "max_steps": 600, "device": "cpu", "random_state": 0}
 
 
 def independent_nodes(n: int = 800) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 p, q, n = 268, 1, 3000
 X = rng.normal(size=(n, p)); Z = rng.uniform(-1, 1, (n, q))
-model = gf.DNNCGM(max_steps=30, device="cpu", random_state=0).fit(X, Z)
+model = gf.DNNCGM(rank=None, max_steps=30, device="cpu", random_state=0).fit(X, Z)
 many = rng.choice(rng.uniform(-1, 1, 549), (109_800, 1))
 rows = sum(len(block) for block in model.iter_coef(many))
 assert rows == 109_800, rows
@@ -67,7 +67,7 @@ def growth(work):
     work()
     return field("VmHWM") - before
 
-model = gf.DNNCGM(max_steps=3, hidden_size=64, batch_size=64, device="cpu", random_state=0)
+model = gf.DNNCGM(rank=None, max_steps=3, hidden_size=64, batch_size=64, device="cpu", random_state=0)
 model.fit(*data(200, 10, 2))  # what the libraries load on first use
 """
 
@@ -89,6 +89,16 @@ def megabytes(code: str) -> float:
 def test_fit_takes_what_the_formula_says(n, p, q):
     estimate = estimate_fit_memory(n, p, q, hidden_size=64, batch_size=64)["peak"] / 1e6
     measured = megabytes(f"X, Z = data({n}, {p}, {q}); print(growth(lambda: model.fit(X, Z)))")
+    assert measured <= 1.3 * estimate + 150
+    assert measured >= 0.4 * estimate - 150
+
+
+@linux
+@pytest.mark.parametrize(("n", "p", "rank"), [(60_000, 60, 8), (3_000, 100, 16)])
+def test_patterns_take_what_the_formula_says(n, p, rank):
+    estimate = estimate_fit_memory(n, p, 3, hidden_size=64, rank=rank)["peak"] / 1e6
+    code = f"X, Z = data({n}, {p}, 3); model.set_params(rank={rank}, penalty=0.1)"
+    measured = megabytes(f"{code}; print(growth(lambda: model.fit(X, Z)))")
     assert measured <= 1.3 * estimate + 150
     assert measured >= 0.4 * estimate - 150
 
@@ -132,8 +142,8 @@ def test_formulas_refuse_what_is_no_size():
     for bad in ({"n": -1}, {"members": 0}, {"batch_size": None}, {"rank": 0}, {"p": "many"}):
         with pytest.raises(gf.ParameterError, match=next(iter(bad))):
             estimate_fit_memory(**{"n": 10, "p": 5, "q": 1, **bad})
-    whole, low = (estimate_fit_memory(1_000, np.int32(1_000), 2, rank=rank)["weights"] for rank in (None, 8))
-    assert low == whole * 9 // 65
+    few, many = (estimate_fit_memory(1_000, np.int32(100), 2, rank=rank) for rank in (8, 32))
+    assert few["patterns"] == many["patterns"] // 16
 
 
 def test_formulas_know_the_methods():

@@ -380,7 +380,7 @@ def test_every_method_runs_and_scores_above_chance(method, monkeypatch):
     data = simulate(cell)
     parameters = METHODS[method].parameters(cell)
     if method == "dnn-cgm-default":
-        parameters = {**parameters, "max_steps": 300, "hidden_size": 16}
+        parameters = {**parameters, "rank": 4, "max_steps": 200, "hidden_size": 16}
     outcome = METHODS[method].run(cell, data, parameters, "cpu")
     scores = summarise(score_samples(outcome.evaluations, data.truths()))
     shown = {row.evaluation for name in TABLES for row in load_table(name).rows if row.method == method}

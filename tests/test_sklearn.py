@@ -140,7 +140,7 @@ def test_cross_val_score(estimator, data):
 def test_grid_search_prefers_a_model_that_can_see_the_covariate():
     X, Z = small_data(400)
     search = GridSearchCV(
-        gf.DNNCGM(max_steps=200, device="cpu", random_state=0),
+        gf.DNNCGM(rank=4, max_steps=100, device="cpu", random_state=0),
         {"penalty": [0.01, 10.0]},
         cv=2,
     ).fit(X, Z)

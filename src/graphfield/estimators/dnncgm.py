@@ -57,7 +57,8 @@ class DNNCGM(GraphEstimator):
         Units of the widest layer; more follows faster changes with z and needs more samples.
     rank : "auto", int or None
         How many patterns (matrices of coefficients) beta(z) mixes, in shares that are the network's
-        output. "auto" tries 8, 16 and 32 and keeps what predicts held-out rows best. None gives every
+        output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
+        rows best. None gives every
         edge its own weights on all hidden units, trained step by step as published; so does "auto"
         beyond 300 nodes, with a linear network, with less sharing, or with another loss.
     dropout : float in [0, 1)
@@ -280,7 +281,7 @@ class DNNCGM(GraphEstimator):
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, start), tuple(child_seeds(seed, 8)[2:])
+        config, seeds = field_config(self, len(train), start), tuple(child_seeds(seed, 8)[2:])
         if start is not None:
             start.check(self, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))

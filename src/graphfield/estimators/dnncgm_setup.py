@@ -32,7 +32,8 @@ LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 # Of the network that gives the shares of patterns, in each round.
 GATE_STEPS, GATE_BATCH, GATE_RATE, GATE_EVALUATIONS = 600, 512, 5e-3, 20
 MAX_MIXED_NODES = 300  # beyond it, patterns take longer than a full head
-MAX_PATTERN_COLUMNS = 3_200  # patterns times nodes, for more than the first number of patterns
+# More than the first number of patterns: at most so many patterns times nodes, at least so many rows each.
+MAX_PATTERN_COLUMNS, MIN_PATTERN_ROWS = 3_200, 50
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
 
 
@@ -77,9 +78,9 @@ def _check_auto(
     check_number(name, value, low, integer=integer, optional=optional)
 
 
-def field_config(model: DNNCGM, start: StartingPoint | None = None) -> FieldConfig:
+def field_config(model: DNNCGM, n_train: int, start: StartingPoint | None = None) -> FieldConfig:
     """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
-    ranks = _ranks(model, start)
+    ranks = _ranks(model, n_train, start)
     config = FieldConfig(
         n_nodes=model.n_features_in_,
         covariates=covariate_shape(model.encoder_),
@@ -106,7 +107,7 @@ def plans(
 ) -> tuple[TrainingConfig, Mixing | None]:
     """How the mean and a full head are trained; how patterns are mixed, where they are."""
     training = training_config(model, n_train)
-    ranks = _ranks(model, start)
+    ranks = _ranks(model, n_train, start)
     if not ranks:
         return training, None
     max_steps = int(model.max_steps or GATE_STEPS)
@@ -130,7 +131,7 @@ def _can_mix(model: DNNCGM) -> bool:
     return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
 
 
-def _ranks(model: DNNCGM, start: StartingPoint | None) -> tuple[int, ...]:
+def _ranks(model: DNNCGM, n_train: int, start: StartingPoint | None) -> tuple[int, ...]:
     """Numbers of patterns to try; none for a full head."""
     if model.rank is None:
         return ()
@@ -140,8 +141,8 @@ def _ranks(model: DNNCGM, start: StartingPoint | None) -> tuple[int, ...]:
         return () if start.coef.config.rank is None else (start.coef.config.rank,)
     if not _can_mix(model) or model.n_features_in_ > MAX_MIXED_NODES:
         return ()
-    more = (rank for rank in RANKS[1:] if rank * model.n_features_in_ <= MAX_PATTERN_COLUMNS)
-    return (RANKS[0], *more)
+    most = min(MAX_PATTERN_COLUMNS // model.n_features_in_, n_train // MIN_PATTERN_ROWS)
+    return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
 
 
 def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:

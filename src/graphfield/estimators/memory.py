@@ -5,8 +5,10 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 - data: the user's table is read where it lies. Standard units take ``4 n p``, and as much again for a
   moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
-- training: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best weights so
-  far and those of the moment. Coefficients of a batch are never stored.
+- training a full head: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best
+  weights so far and those of the moment. Coefficients of a batch are never stored.
+- mixing R patterns: second moments of shares times nodes, ``(R p)^2`` numbers, of each part of the rows and
+  of all together; and a table of ``R (R + 1) + 1`` numbers per row for the network.
 - streaming predictions (``predict``, ``score``, ``edges``, ``iter_coef``): a block of coefficients of
   64 MB, whatever n is, and the result.
 - arrays (``predict_coef``, ``edge_weights``): ``4 n p^2``, because that is what was asked for.
@@ -23,6 +25,10 @@ from graphfield.exceptions import check_choice
 # the next best while it takes their place.
 _COPIES_OF_WEIGHTS = 6
 _WORKSPACE = 100 * 2**20
+# Matrices of second moments: of three parts, of all rows, of all but a part, and these in standard units.
+_COPIES_OF_MOMENTS = 10
+# The table, and the copy that training reads; a block of shares times nodes.
+_COPIES_OF_TABLE, _FEATURES = 2, 4 * 2**24
 # Predictions that stream, and the bytes of an entry of those that return an array (n, p, p).
 _STREAMING = ("predict", "score", "edges", "iter_coef", "iter_edges")
 _ARRAYS = {
@@ -50,17 +56,19 @@ def estimate_fit_memory(
     ----------
     n, p, q : int
         Rows, nodes, numeric covariates.
-    hidden_size, rank, batch_size : int
+    hidden_size, batch_size : int
         As in :class:`DNNCGM` (``sharing="all"``).
+    rank : int, optional
+        Patterns that are mixed; None for a full head.
     members : int
         Networks that are trained together on the same rows.
 
     Returns
     -------
     dict
-        ``data`` while standard units are computed; ``samples`` (what is left of them), ``weights``,
-        ``batch`` and ``workspace`` while training; ``threshold`` afterwards, beside the samples and one
-        copy of the weights; and ``peak``, the largest of the three moments.
+        ``data`` while standard units are computed; ``samples`` (what is left of them), ``weights`` or
+        ``patterns`` and ``table``, ``batch`` and ``workspace`` while training; ``threshold`` afterwards,
+        beside the samples and one copy of the weights; and ``peak``, the largest of the three moments.
 
     Examples
     --------
@@ -79,20 +87,34 @@ def estimate_fit_memory(
             "members": members,
         }.items()
     )
-    one = 4 * ((hidden_size if rank is None else _size("rank", rank)) + 1) * p**2
+    units = hidden_size if rank is None else _size("rank", rank)
+    one = 4 * (units + 1) * p**2
     covariates = 8 * n * q
     gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
     parts = {
         "data": 8 * n * p + 4 * covariates,
         "samples": 4 * n * p + 2 * covariates,
-        "weights": _COPIES_OF_WEIGHTS * one * members,
+        "weights": _COPIES_OF_WEIGHTS * one * members if rank is None else 0,
+        "patterns": 0 if rank is None else _pattern_bytes(p, units),
+        "table": 0 if rank is None else _table_bytes(n, p, units, members),
         "batch": 8 * batch_size * members * (2 * p + 8 * hidden_size),
         "workspace": _WORKSPACE,
         "threshold": 8 * gap_entries,
     }
-    training = parts["samples"] + parts["weights"] + parts["batch"] + parts["workspace"]
+    needed = ("samples", "weights", "patterns", "table", "batch", "workspace")
+    training = sum(parts[name] for name in needed)
     finding = parts["samples"] + one * members + parts["threshold"] + _block_bytes(p)
     return {**parts, "peak": max(parts["data"], training, finding)}
+
+
+def _pattern_bytes(p: int, rank: int) -> int:
+    return 4 * _COPIES_OF_MOMENTS * (rank * p) ** 2
+
+
+def _table_bytes(n: int, p: int, rank: int, members: int) -> int:
+    """For the network; or, earlier, the rows of each part with a block of their shares times nodes."""
+    learning = 4 * _COPIES_OF_TABLE * members * n * (rank * (rank + 1) + 1)
+    return learning + min(_FEATURES, 4 * n * rank * p) + 4 * n * p
 
 
 def estimate_predict_memory(n: int, p: int, *, method: str = "predict", n_edges: int = 0) -> dict[str, int]:

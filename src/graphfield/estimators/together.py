@@ -52,13 +52,14 @@ def fit_together(
         Drop a model when another is clearly better on held-out rows: after a third and two thirds
         of the steps, by three standard errors, and by more than its loss has lately been falling.
         It keeps the weights it had then, and ``lost_`` is True. All are judged on the rows that the
-        first model holds out. For choosing one among them; not for ensembles or ``rows``.
+        first model holds out. For choosing one among them; not for ensembles or ``rows``. Models that mix
+        patterns (``rank``) all run to their end.
 
     Examples
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=80, random_state=0)
-    >>> path = [gf.DNNCGM(penalty=v, max_steps=20, random_state=0) for v in (0.0, 0.04, 0.4)]
+    >>> path = [gf.DNNCGM(rank=2, penalty=v, max_steps=20, random_state=0) for v in (0.1, 0.2, 0.4)]
     >>> sparse = gf.fit_together(path, sim.X, sim.Z)[2]
     >>> sparse.edge_weights(sim.Z[:1]).shape
     (1, 50, 50)
