@@ -76,6 +76,15 @@ def test_the_gap_follows_the_scale():
     assert doubled.value / doubled.largest == pytest.approx(plain.value / plain.largest)
 
 
+def test_a_sparse_estimate_is_cut_at_the_sampling_noise():
+    """Its median is zero, which says nothing of the noise in the edges it kept."""
+    weights = np.zeros((20, 600))
+    weights[:, :150] = np.geomspace(0.001, 0.3, 150)
+    found = find_threshold(weights, n_samples=10_000)
+    assert not found.is_gap
+    assert found.value == pytest.approx(0.02)
+
+
 def test_no_gap_in_pure_noise():
     noise = np.abs(np.random.default_rng(0).normal(0, 0.02, (50, 600)))
     found = find_threshold(noise, n_samples=1000)

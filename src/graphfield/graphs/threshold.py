@@ -114,9 +114,11 @@ def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
     """The size that the largest of ``n_pairs`` noise entries would have.
 
     The noise scale is read off the median magnitude (most pairs of a sparse graph are no edges).
-    With very few pairs the median may itself be an edge, so sampling noise ``1/sqrt(n)`` is used.
+    With very few pairs the median may itself be an edge, and in an estimate that is sparse itself it is
+    zero or next to it. The level is never below twice the sampling noise ``1/sqrt(n)``.
     """
+    sampling = 2.0 / float(np.sqrt(n_samples))
     if n_pairs < _MIN_PAIRS:
-        return 2.0 / np.sqrt(n_samples)
+        return sampling
     scale = _median(pooled) / 0.6745
-    return scale * float(np.sqrt(2.0 * np.log(n_pairs)))
+    return max(sampling, scale * float(np.sqrt(2.0 * np.log(n_pairs))))
