@@ -15,11 +15,11 @@ from engine_cases import FIELD, TRAINING, generator, samples
 from graphfield.data.splits import cross_parts
 from graphfield.nn.fields import Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
-from graphfield.nn.pack import Pack
+from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
 from graphfield.training.penalty_path import best_penalty
-from graphfield.training.sparse_patterns import Moments, PatternProblem
+from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
 
 CONFIG = replace(FIELD, rank=3)
 AUTO = {**SMALL, "rank": "auto"}
@@ -163,6 +163,60 @@ def test_rounds_recover_two_regimes():
     assert right[0] > 0.6
     assert right[1] < -0.6
     assert float(coef[:, 2:].abs().max()) < 0.05, "no other edge"
+
+
+def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
+    data = samples(300)
+    parts = tuple(torch.arange(270).split(90))
+    task = MixtureTask(parts, torch.arange(270, 300), (1, 2, 3), 0.05)
+    calls = []
+
+    def spy(patterns, x):
+        calls.append((patterns, x))
+        return mixture_table(patterns, x)
+
+    monkeypatch.setattr(mixture_module, "mixture_table", spy)
+    (standing,) = fit_mixtures(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,))
+    gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data)
+    shares = shares_of(gate, data)
+    (whole, held_out), *cross = calls[:4]
+    penalty = 0.05 * 1.5**0.5  # two thirds of the rows
+    assert torch.equal(held_out, data.x[270:])
+    for part, (patterns, x) in zip(parts, cross, strict=True):
+        assert torch.equal(x, data.x[part])
+        others = torch.cat([other for other in parts if other is not part])
+        problem = PatternProblem(Moments.of(shares[others], data.x[others]))
+        best, used, from_all = (
+            objective(one, shares[others], data.x[others], penalty, ALPHA)
+            for one in (problem.solve(penalty, tolerance=1e-6), patterns, whole)
+        )
+        assert used - best < 0.2 * (from_all - best)
+    assert standing.chosen is not None
+
+
+def _first_gate(data, task):
+    gate = GateField(replace(FIELD, rank=2), torch.Generator().manual_seed(task.seeds[0]))
+    gate.spread(data)
+    return {name: value.detach() for name, value in member_arrays(gate).items()}
+
+
+def test_more_patterns_are_kept_only_where_they_help():
+    """One regime: more patterns cannot help, and the first number stays. Four: they must."""
+    for regimes, kept in ((1, 1), (4, 4)):
+        g = generator()
+        z = torch.rand(2_000, 1, generator=g) * regimes
+        x = torch.randn(2_000, 6, generator=g)
+        for k in range(regimes):
+            inside = (z[:, 0] >= k) & (z[:, 0] < k + 1)
+            x[inside, k + 1] += x[inside, 0] * (1 if k % 2 else -1)
+        data = Samples(x, z / regimes, torch.zeros(2_000, 0, dtype=torch.int64))
+        shape = replace(FIELD.covariates, n_numeric=1, level_shares=())
+        config = replace(FIELD, covariates=shape, hidden_size=16, dropout=0.0)
+        parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(1_600), None))
+        task = MixtureTask(parts, torch.arange(1_600, 2_000), (1, 2, 3), None)
+        training = replace(TRAINING, batch_size=400, max_steps=200, evaluate_every=20, patience=20)
+        (standing,) = fit_mixtures(config, data, [task], training, (1, 2, 4))
+        assert standing.chosen.rank == kept
 
 
 def test_parts_keep_groups_and_copies_together():

@@ -88,10 +88,10 @@ def test_graphical_lasso_equals_scikit_learn():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_default_on_g1_with_500_rows_beats_the_static_graph_floor(seed):
-    """Measured .75 to .80; the static graphical lasso reaches about .68 whatever n is."""
+    """The static graphical lasso reaches about .68 whatever n is."""
     sim = gf.make_setting("G1", n_samples=700, random_state=seed)
     model = gf.DNNCGM(device="cpu", random_state=seed).fit(sim.X[:500], sim.Z[:500])
-    assert auprc(model.edge_weights(sim.Z[500:]), sim.skeleton[500:]).mean() > 0.6
+    assert auprc(model.edge_weights(sim.Z[500:]), sim.skeleton[500:]).mean() > 0.75
 
 
 def test_permuting_nodes_permutes_the_static_graph():
@@ -103,7 +103,7 @@ def test_permuting_nodes_permutes_the_static_graph():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "floor"), [(1_000, 0.80), (2_000, 0.91)])
+@pytest.mark.parametrize(("n", "floor"), [(1_000, 0.92), (2_000, 0.97)])
 def test_default_on_g1(n, floor):
     scores = []
     for seed in (0, 1):

@@ -177,14 +177,19 @@ def _described(table: Path, data: TableData) -> str:
 
 
 def _held_out_loss(model: Any) -> float | None:
-    """The best held-out loss; None where no rows were held out."""
-    losses = model.training_["held_out_loss"].dropna()
+    """The held-out loss of what was kept; None where no rows were held out."""
+    history = (
+        model.training_ if model.rank_ is None else model.training_[model.training_["rank"] == model.rank_]
+    )
+    losses = history["held_out_loss"].dropna()
     return float(losses.min()) if len(losses) else None
 
 
 def _fitted(model: Any, seconds: float) -> str:
     held_out = _held_out_loss(model)
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
+    if model.rank_ is not None:
+        lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
     if held_out is not None and model.loss == "squared" and model.standardize:
         share = max(0.0, 1 - held_out)
         lines.append(f"On held-out rows the others explain {share:.0%} of a node's variance on average.")
@@ -203,6 +208,8 @@ def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds
         "unused": data.unused,
         "seconds": round(seconds, 2),
         "steps": model.n_steps_,
+        "rank": model.rank_,
+        "penalty": model.penalty_,
         "held_out_loss": _held_out_loss(model),
         "mean_depends_on_covariates": model.mean_depends_on_covariates_,
     }
