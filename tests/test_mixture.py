@@ -242,7 +242,11 @@ def test_the_number_of_patterns_and_the_penalty_are_chosen():
     fixed = gf.DNNCGM(**SMALL, penalty=0.3).fit(X, Z)
     assert (fixed.rank_, fixed.penalty_) == (2, 0.3)
     assert set(fixed.training_.penalty) == {0.3}
-    assert (fixed.predict_coef(Z) == 0).mean() > 0.6, "most edges are exactly zero"
+    coef = fixed.predict_coef(Z)
+    assert (coef == 0).mean() > 0.6, "most edges are exactly zero"
+    there = (coef != 0) & (coef != 0).transpose(0, 2, 1)
+    np.testing.assert_array_equal(fixed.predict_graph(Z, threshold=None), there)
+    assert len(fixed.edges(Z, threshold=None)) == there.sum() // 2
 
 
 def test_no_held_out_rows_leave_the_choice_to_cross_fitting():

@@ -90,7 +90,7 @@ def _graph_parser(group: Any) -> None:
     p = group.add_parser("graph", help="the graph at one covariate value")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
     p.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="one per covariate")
-    p.add_argument("--threshold", default="gap", help="a number, or 'gap' (default)")
+    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
     p.add_argument("--rule", choices=("and", "or"), default="and")
     p.add_argument("--format", choices=("csv", "parquet", "graphml", "json"))
     p.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")

@@ -42,11 +42,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def threshold(text: str) -> float | str:
+def threshold(text: str) -> float | str | None:
+    if text == "none":
+        return None
     try:
         return text if text == "gap" else float(text)
     except ValueError:
-        raise ParameterError(f"--threshold must be a number or 'gap', got {text!r}.") from None
+        raise ParameterError(f"--threshold must be a number, 'gap' or 'none', got {text!r}.") from None
 
 
 def covariate_values(pairs: Sequence[str], model: GraphEstimator) -> dict[str, Any]:

@@ -142,16 +142,16 @@ class GraphEstimator(BaseEstimator, ABC):
         return self._per_row(Z, edge_magnitudes)
 
     def predict_graph(
-        self, Z: TableLike, threshold: float | str = "gap", rule: str = "and"
+        self, Z: TableLike, threshold: float | str | None = "gap", rule: str = "and"
     ) -> NDArray[np.bool_]:
         """Which edges are present at each row of Z.
 
         Parameters
         ----------
         Z : table of shape (n, q)
-        threshold : float or "gap"
-            In units of partial correlation; higher means fewer edges. "gap" is the cut found at
-            fit time between weak and strong edges (``threshold_``).
+        threshold : float, "gap" or None
+            In units of partial correlation; higher means fewer edges. "gap" is the cut found at fit time
+            between weak and strong edges (``threshold_``). None keeps all that are not exactly zero.
         rule : {"and", "or"}
             Whether both directions of a pair must exceed the threshold, or one.
 
@@ -179,7 +179,7 @@ class GraphEstimator(BaseEstimator, ABC):
     def edges(
         self,
         Z: TableLike,
-        threshold: float | str = "gap",
+        threshold: float | str | None = "gap",
         rule: str = "and",
         max_rows: int = DEFAULT_MAX_ROWS,
     ) -> pd.DataFrame:
@@ -198,7 +198,7 @@ class GraphEstimator(BaseEstimator, ABC):
         return long_frame(blocks, index, self.node_names_, max_rows)
 
     def iter_edges(
-        self, Z: TableLike, threshold: float | str = "gap", rule: str = "and"
+        self, Z: TableLike, threshold: float | str | None = "gap", rule: str = "and"
     ) -> Iterator[pd.DataFrame]:
         """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
         cut = self._resolve_threshold(threshold)
@@ -218,7 +218,7 @@ class GraphEstimator(BaseEstimator, ABC):
             frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
             yield frame
 
-    def to_networkx(self, z: TableLike, threshold: float | str = "gap", rule: str = "and") -> nx.Graph:
+    def to_networkx(self, z: TableLike, threshold: float | str | None = "gap", rule: str = "and") -> nx.Graph:
         """The graph at one covariate value, given as a mapping, a sequence or a one-row table.
 
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
@@ -311,8 +311,10 @@ class GraphEstimator(BaseEstimator, ABC):
         weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale in self._chunks(distinct)])
         self.threshold_ = find_threshold(weights if len(distinct) == len(index) else weights[index], n)
 
-    def _resolve_threshold(self, threshold: float | str) -> float:
+    def _resolve_threshold(self, threshold: float | str | None) -> float:
         check_is_fitted(self)
+        if threshold is None:
+            return 0.0
         if threshold == "gap":
             found = self.threshold_
             if not found.is_gap:
@@ -325,7 +327,7 @@ class GraphEstimator(BaseEstimator, ABC):
                 )
             return found.value
         if isinstance(threshold, (str, bool)) or not np.isscalar(threshold):
-            raise ParameterError(f"threshold must be a number or 'gap', got {threshold!r}.")
+            raise ParameterError(f"threshold must be a number, 'gap' or None, got {threshold!r}.")
         return float(threshold)  # type: ignore[arg-type]
 
     def _match_nodes(self, X: TableLike) -> Frame:
