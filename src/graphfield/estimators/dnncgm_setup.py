@@ -110,16 +110,20 @@ def plans(
     ranks = _ranks(model, n_train, start)
     if not ranks:
         return training, None
+    return training, Mixing(ranks, gate_training(model, n_train))
+
+
+def gate_training(model: DNNCGM, n_train: int) -> TrainingConfig:
+    """How the network that gives the shares of patterns is trained, in each round."""
     max_steps = int(model.max_steps or GATE_STEPS)
-    gates = replace(
-        training,
+    return replace(
+        training_config(model, n_train),
         batch_size=int(model.batch_size or max(2, min(GATE_BATCH, n_train // 4))),
         max_steps=max_steps,
         min_steps=max_steps // 3,
         evaluate_every=max(1, max_steps // GATE_EVALUATIONS),
         learning_rate=float(model.learning_rate or GATE_RATE),
     )
-    return training, Mixing(ranks, gates)
 
 
 def chosen_penalty(model: DNNCGM) -> float | None:

@@ -12,7 +12,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -33,6 +33,14 @@ class Snapshot:
     finished: bool
     tensors: dict[str, Tensor]
     record: dict[str, Any]
+
+
+class Stage(Protocol):
+    """Where a stage of training is kept between its windows or rounds."""
+
+    def load(self, device: torch.device) -> Snapshot | None: ...
+
+    def save(self, snapshot: Snapshot) -> None: ...
 
 
 class CheckpointFolder:

@@ -18,7 +18,7 @@ from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
-from graphfield.training.checkpoint import StageFile
+from graphfield.training.checkpoint import Stage
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
@@ -59,7 +59,7 @@ def fit_mixtures(
     tasks: Sequence[MixtureTask],
     training: TrainingConfig,
     ranks: Sequence[int],
-    checkpoint: StageFile | None = None,
+    checkpoint: Stage | None = None,
 ) -> list[Standing]:
     """Fit all tasks, their gates together; ``chosen`` is the best mixture of each.
 
@@ -78,7 +78,7 @@ class _Fits:
         tasks: Sequence[MixtureTask],
         training: TrainingConfig,
         ranks: Sequence[int],
-        checkpoint: StageFile | None,
+        checkpoint: Stage | None,
     ) -> None:
         self.config, self.data, self.tasks, self.training = config, data, tasks, training
         self.ranks, self.checkpoint = ranks, checkpoint

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 
+from graphfield.data.splits import cross_parts
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY, chosen_penalty, training_config
+from graphfield.estimators.dnncgm_setup import (
+    DEFAULT_PENALTY,
+    chosen_penalty,
+    gate_training,
+    training_config,
+)
 from graphfield.experiments.bench.machine import synchronize
 from graphfield.experiments.bench.problems import Problem, Table
 from graphfield.experiments.bench.straightforward import (
@@ -22,9 +29,11 @@ from graphfield.experiments.bench.straightforward import (
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.pack import Pack, load_member_arrays, packed
+from graphfield.training.checkpoint import Snapshot
 from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
 from graphfield.training.loop import _Run
+from graphfield.training.mixture import RANKS, MixtureTask, fit_mixtures
 from graphfield.training.plan import Member, Plan
 
 _ENDLESS = 10**9
@@ -72,6 +81,27 @@ def our_packed_steps(
     return steps
 
 
+class _ReachedError(Exception):
+    """The loss that was asked for."""
+
+
+class _Watch:
+    """Takes the place of a checkpoint: notes time and loss of every round, the gate's training included."""
+
+    def __init__(self, start: float, until: float) -> None:
+        self.start, self.until = start, until
+        self.curve: list[tuple[float, float]] = []
+
+    def load(self, device: torch.device) -> None:
+        """Nothing was kept."""
+
+    def save(self, snapshot: Snapshot) -> None:
+        loss = float(snapshot.record["standings"][0]["trace"]["held_out_loss"][-1])
+        self.curve.append((time.perf_counter() - self.start, loss))
+        if loss <= self.until:
+            raise _ReachedError
+
+
 def our_curve(
     model: DNNCGM, X: Table, Z: Table, X_val: Table, Z_val: Table, device: torch.device, until: float
 ) -> list[tuple[float, float]]:
@@ -84,10 +114,18 @@ def our_curve(
     problem = Problem(len(X), X.shape[1], Z.shape[1], model.hidden_size, 0, dropout=model.dropout)
     penalty = chosen_penalty(model)
     shape = _field_config(problem, DEFAULT_PENALTY if penalty is None else penalty)
-    field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
     data = _samples(np.concatenate([X, X_val]), np.concatenate([Z, Z_val]), device)
     rows = torch.arange(len(data), device=device)
-    member = Member(rows[: len(X)], rows[len(X) :], 0, 1)
+    train, held_out = rows[: len(X)], rows[len(X) :]
+    if model.rank is not None:
+        watch = _Watch(start, until)
+        parts = tuple(train[torch.as_tensor(part)] for part in cross_parts(np.arange(len(X)), None))
+        task = MixtureTask(parts, held_out, (0, 1, 2), penalty)
+        with suppress(_ReachedError):
+            fit_mixtures(shape, data, [task], gate_training(model, len(X)), RANKS, watch)
+        return watch.curve
+    field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
+    member = Member(train, held_out, 0, 1)
     run = _Run(field, data, [member], training_config(model, len(X)), False, None)
     curve: list[tuple[float, float]] = []
     while run.active:
