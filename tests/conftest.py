@@ -24,7 +24,6 @@ ESTIMATORS = {
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
-    "dnncgm-full": lambda **params: gf.DNNCGM(**{**FULL, **params}),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,

@@ -153,7 +153,7 @@ def test_hyper_parameters(data, params, message):
         gf.DNNCGM(**params).fit(*data)
 
 
-@pytest.mark.parametrize("threshold", ["gapp", None, [0.1], -0.1, np.nan, True])
+@pytest.mark.parametrize("threshold", ["gapp", [0.1], -0.1, np.nan, True])
 def test_thresholds(fitted, data, threshold):
     with pytest.raises(gf.ParameterError, match="threshold must be"):
         fitted.predict_graph(data[1], threshold=threshold)

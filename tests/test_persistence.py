@@ -128,6 +128,15 @@ def test_another_process_gets_the_same_numbers(data, tmp_path):
     np.testing.assert_allclose(np.load(out), model.predict_coef(data[1]), atol=1e-6)
 
 
+def test_a_full_head_round_trips(tmp_path, data):
+    X, Z = data
+    model = gf.DNNCGM(**{**SMALL, "rank": None}).fit(X, Z)
+    again = gf.load(model.save(tmp_path / "m"))
+    np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
+    np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
+    assert (again.rank_, again.penalty_) == (None, model.penalty_)
+
+
 def test_a_file_of_an_earlier_version_may_name_a_retired_parameter(tmp_path, data):
     X, Z = data
     model = gf.DNNCGM(**{**SMALL, "rank": None}).fit(X, Z)
