@@ -111,11 +111,12 @@ class _Fits:
                 moving = [i for i in self.open if self.standings[i].stale < _PATIENCE]
                 if not moving:
                     break
-                tables = [self._improve_patterns(i, rank) for i in moving]
+                last = self.rounds + 1 == most
+                tables = [self._improve_patterns(i, rank, last) for i in moving]
                 self.rounds += 1
                 losses = [s.best.loss for s in self.standings if s.best is not None]
                 advance(self.rounds, f"held out {min(losses):.4f}")
-                if self.rounds < most:
+                if not last:
                     self._improve_gates(moving, tables, rank)
                     self._save()
 
@@ -136,8 +137,8 @@ class _Fits:
         gate.spread(self.data)
         return gate
 
-    def _improve_patterns(self, i: int, rank: int) -> Tensor:
-        """Patterns for the shares of the moment, and the table of every row for the gate."""
+    def _improve_patterns(self, i: int, rank: int, last: bool) -> Tensor:
+        """Patterns for the shares of the moment; and, but for the last round, the table of every row."""
         task, standing, x = self.tasks[i], self.standings[i], _own_x(self.data, i)
         shares = shares_of(gate_of(standing.gate, rank, self.config, self.data), self.data)
         parts = [Moments.of(shares[rows], x[rows]) for rows in task.parts]
@@ -151,6 +152,8 @@ class _Fits:
         others = [PatternProblem(together.without(part)) for part in parts]
         penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
         self._write_down(i, rank, penalty, patterns, together, held_out)
+        if last:
+            return x.new_empty(0)
         table = x.new_zeros(len(x), rank * (rank + 1) + 1)
         table[task.held_out] = mixture_table(patterns, x[task.held_out])
         more = (len(parts) / (len(parts) - 1)) ** 0.5  # as the noise of fewer rows asks for
