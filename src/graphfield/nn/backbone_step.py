@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphfield.nn.backbone import ResidualBackbone
+from graphfield.nn.branch import aside
 from graphfield.nn.layers import BatchNorm, Dense, gradient_of
 
 
@@ -83,8 +84,9 @@ class _Layer:
         return torch.addmm(bias, x[0], weight, out=None if out is None else out[0])[None]
 
     def write(self, x: Tensor, slope: Tensor, ones: Tensor) -> None:
-        torch.bmm(x.transpose(1, 2), slope, out=self.by_weight)
-        torch.bmm(ones, slope, out=self.by_bias)
+        with aside(x, slope, ones):
+            torch.bmm(x.transpose(1, 2), slope, out=self.by_weight)
+            torch.bmm(ones, slope, out=self.by_bias)
 
 
 class _Norm:
@@ -118,7 +120,8 @@ class _Norm:
             [True, True, True],
         )
         shaped = [one.view_as(into) for one, into in zip(found, self.gradients, strict=True)]
-        torch._foreach_copy_(self.gradients, shaped)
+        with aside(*found):
+            torch._foreach_copy_(self.gradients, shaped)
         return _apart(back, len(slope))
 
 

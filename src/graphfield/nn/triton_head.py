@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from graphfield.nn.branch import aside
 from graphfield.nn.head_forms import HeadTask
 from graphfield.nn.losses import HUBER_DELTA
 
@@ -55,12 +56,13 @@ def fused(
         uf, xf, wf, aim, penalty, slope, slope_u, values, b, p, splits, scale,
         HUBER=task.loss == "huber", DELTA=HUBER_DELTA, **fit, **common,
     )  # fmt: skip
-    _weights[(triton.cdiv(p, weights["NJ"]), triton.cdiv(p, weights["BK"]), m)](
-        uf, xf, wf, slope, penalty, grad, b, p, grad.stride(0), scale, **weights, **common,
-    )  # fmt: skip
-    if not penalised:
-        torch.bmm(slope, x, out=grad[:, h])
-        torch.diagonal(grad[:, h], dim1=1, dim2=2).zero_()
+    with aside(uf, xf, wf, slope, x):
+        _weights[(triton.cdiv(p, weights["NJ"]), triton.cdiv(p, weights["BK"]), m)](
+            uf, xf, wf, slope, penalty, grad, b, p, grad.stride(0), scale, **weights, **common,
+        )  # fmt: skip
+        if not penalised:
+            torch.bmm(slope, x, out=grad[:, h])
+            torch.diagonal(grad[:, h], dim1=1, dim2=2).zero_()
     return values.sum(dim=(1, 2)), slope_u.sum(dim=0)
 
 

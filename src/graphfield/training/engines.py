@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from graphfield.nn.branch import branching
 from graphfield.nn.fields import Samples
 from graphfield.nn.pack import Pack
 from graphfield.nn.precision import has_triton, matmul_precision
@@ -84,6 +85,7 @@ class GraphEngine(PlainEngine):
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         super().__init__(pack, data, config)
         self.enabled = torch.zeros((), device=data.x.device)
+        self.second = torch.cuda.Stream(data.x.device)
         self.can_record = True
 
     def run(self, steps: Steps) -> Tensor:
@@ -146,7 +148,8 @@ class GraphEngine(PlainEngine):
 
         rows = self.rows.index_select(0, self.counter)[0]
         factors = None if self.factors is None else self.factors.index_select(0, self.counter)[0]
-        losses = self._gradients(rows, factors)
+        with branching(self.second):
+            losses = self._gradients(rows, factors)
         clipped_adam(
             self.pack.values,
             self.pack.gradient,
