@@ -85,7 +85,6 @@ class GraphEngine(PlainEngine):
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         super().__init__(pack, data, config)
         self.enabled = torch.zeros((), device=data.x.device)
-        self.second = torch.cuda.Stream(data.x.device)
         self.can_record = True
 
     def run(self, steps: Steps) -> Tensor:
@@ -130,7 +129,7 @@ class GraphEngine(PlainEngine):
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.losses = torch.empty(len(steps), len(self.pack), device=device)
         self.enabled.zero_()
-        stream = torch.cuda.Stream(device)
+        stream, self.second = torch.cuda.Stream(device), torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
         with matmul_precision("high"), torch.cuda.stream(stream):
             for _ in range(2):
