@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 # Public name -> module that defines it. Imported on first use, so that `import graphfield`
 # costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
+    "ArchetypeCGM": "graphfield.estimators.archetype",
     "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table
+    from graphfield.estimators.archetype import ArchetypeCGM as ArchetypeCGM
     from graphfield.estimators.by_cluster import ByCluster as ByCluster
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso

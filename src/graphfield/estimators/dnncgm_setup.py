@@ -49,14 +49,15 @@ def check_parameters(model: DNNCGM) -> None:
     check_number("hidden_size", model.hidden_size, 1, integer=True)
     check_number("dropout", model.dropout, 0, 1, open_high=True)
     check_number("learning_rate", model.learning_rate, 0, open_low=True, optional=True)
-    _check_auto("rank", model.rank, 1, integer=True, optional=True)
-    _check_auto("penalty", model.penalty, 0)
+    for rank in model.rank if isinstance(model.rank, (tuple, list)) and model.rank else (model.rank,):
+        check_auto("rank", rank, 1, integer=True, optional=True)
+    check_auto("penalty", model.penalty, 0)
     check_number("batch_size", model.batch_size, 2, integer=True, optional=True)
     check_number("max_steps", model.max_steps, 1, integer=True, optional=True)
     check_number("patience", model.patience, 1, integer=True, optional=True)
     check_number("validation_fraction", model.validation_fraction, 0, 1, open_high=True)
     check_schedule(model.schedule)
-    if isinstance(model.rank, (int, np.integer)) and not _can_mix(model):
+    if isinstance(model.rank, (int, np.integer, tuple, list)) and not _can_mix(model):
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
             "needs sharing='all', loss='squared' and network='residual' or 'mlp'. Use rank=None here."
@@ -68,7 +69,7 @@ def check_parameters(model: DNNCGM) -> None:
         )
 
 
-def _check_auto(
+def check_auto(
     name: str, value: object, low: float, *, integer: bool = False, optional: bool = False
 ) -> None:
     if isinstance(value, str):
@@ -140,7 +141,7 @@ def _ranks(model: DNNCGM, n_train: int, start: StartingPoint | None) -> tuple[in
     if model.rank is None:
         return ()
     if not isinstance(model.rank, str):
-        return (int(model.rank),)
+        return tuple(int(rank) for rank in np.atleast_1d(model.rank))
     if start is not None:
         return () if start.coef.config.rank is None else (start.coef.config.rank,)
     if not _can_mix(model) or model.n_features_in_ > MAX_MIXED_NODES:

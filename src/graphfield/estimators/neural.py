@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.data.nodes import row_blocks
-from graphfield.estimators.streaming import evaluation_rows
+from graphfield.estimators.streaming import evaluation_rows, slices
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, MeanField, Samples
+from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
 
 # Rows whose fitted values are computed at a time.
@@ -86,6 +87,37 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
         count = min(rows, len(encoded) - start)
         out[start : start + count] = coef[0, :count].cpu().numpy()
     return out
+
+
+@torch.no_grad()
+def evaluate_shares(field: CoefField | GateField, encoded: Encoded, device: torch.device) -> Tensor:
+    """Shares in which a field mixes, at each row, (m, R)."""
+    field.to(device).eval()
+    parts = []
+    for rows in slices(len(encoded), _BLOCK_ROWS):
+        numeric = torch.as_tensor(encoded.numeric[rows], dtype=torch.float32, device=device)[None]
+        codes = torch.as_tensor(encoded.codes[rows], dtype=torch.int64, device=device)[None]
+        is_gate = isinstance(field, GateField)
+        parts.append(field(numeric, codes)[0] if is_gate else field.hidden(numeric, codes)[0, 0])
+    return torch.cat(parts)
+
+
+@torch.no_grad()
+def evaluate_mixed(
+    gate: GateField, order: Tensor, matrices: Tensor, encoded: Encoded
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Shares of a gate in this order, (m, R), and these matrices (R, p, p) mixed in them.
+
+    On the CPU, block by block, all of one size: see :func:`evaluate_coef`.
+    """
+    p = matrices.shape[1]
+    rows = evaluation_rows(p)
+    for start in range(0, len(encoded), rows):
+        block = encoded.take(np.minimum(np.arange(start, start + rows), len(encoded) - 1))
+        shares = evaluate_shares(gate, block, torch.device("cpu"))[:, order].double()
+        mixed = (shares @ matrices.flatten(1)).view(-1, p, p)
+        count = min(rows, len(encoded) - start)
+        yield shares[:count].numpy(), mixed[:count].numpy()
 
 
 @torch.no_grad()

@@ -34,6 +34,7 @@ HEADER, ARRAYS = "model.json", "arrays.safetensors"
 
 # Estimators that may be named in a file, and nothing else.
 _ESTIMATORS = {
+    "ArchetypeCGM": "graphfield.estimators.archetype",
     "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",

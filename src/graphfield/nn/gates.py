@@ -24,6 +24,8 @@ _APART = 4.0
 # Passes that bring the running statistics of an untrained network close to those of the data.
 _WARM_PASSES = 50
 _WARM_ROWS = 2_048
+# Rows whose determinants are computed at a time.
+_LIKELIHOOD_ROWS = 512
 # Rows of a table that are computed at a time, to stay in a cache.
 _TABLE_ROWS = 256
 
@@ -89,6 +91,30 @@ class GateField(Field):
         for _ in range(_WARM_PASSES):
             self.hidden(some.numeric[None], some.codes[None])
         self.eval()
+
+
+class LikelihoodGate(GateField):
+    """The same shares, trained on the Gaussian likelihood of mixed precision matrices, (R, p, p).
+
+    A line of the table holds ``x' Theta_r x`` of one row.
+    """
+
+    def __init__(self, config: FieldConfig, matrices: Tensor) -> None:
+        super().__init__(config, torch.Generator())
+        self.matrices = matrices
+
+    def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        return Field.backward(self, batch, keep)
+
+    def _errors(self, shares: Tensor, table: Tensor) -> Tensor:
+        p = self.matrices.shape[1]
+        parts = []
+        for own in shares[0].split(_LIKELIHOOD_ROWS):
+            # Twice as exact as the rest: determinants of nearly singular matrices are sensitive.
+            mixed = (own.double() @ self.matrices.flatten(1)).view(-1, p, p)
+            root = torch.linalg.cholesky(mixed)
+            parts.append(2 * root.diagonal(dim1=1, dim2=2).log().sum(dim=1).to(own.dtype))
+        return ((shares * table).sum(dim=-1) - torch.cat(parts)) / p
 
 
 def split_gate(gate: GateField, generator: torch.Generator) -> GateField:
