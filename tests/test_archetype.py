@@ -238,3 +238,23 @@ def test_row_losses_do_not_depend_on_blocks():
     factor = (shares @ torch.tensor([1.0, 2.0], dtype=torch.float64))[:, None]
     expected = (factor * x.square()).sum(dim=1) - 3 * factor[:, 0].log()
     torch.testing.assert_close(row_losses(matrices, shares, x), expected)
+
+
+def test_the_picture_shows_archetypes_and_shares(regimes, model):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib.pyplot import close
+
+    from graphfield.report.plots import plot_archetypes
+
+    Z = regimes[1]
+    figure = plot_archetypes(model, Z)
+    heatmaps, below = figure.axes[:2], figure.axes[-1]
+    expected = [f"{name}: {100 * share:.0f} %" for name, share in model.shares(Z).mean().items()]
+    assert [axis.get_title() for axis in heatmaps] == expected
+    assert below.get_xlabel() == "age"
+    # The lowest band ends where the share of A does.
+    area = below.collections[0].get_paths()[0].vertices
+    assert area[:, 1].max() == pytest.approx(1.0, abs=0.1)
+    with pytest.raises(ParameterError, match="covariate"):
+        plot_archetypes(model, Z, "weight")
+    close(figure)
