@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.nodes import normal_scores
+from graphfield.data.marginals import normal_scores
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.persistence import plain_params
 from graphfield.experiments.evaluation import Evaluation
