@@ -20,7 +20,7 @@ def path(**changes) -> list[gf.DNNCGM]:
 def test_a_path_of_penalties_equals_separate_fits(changes):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)  # a mean that moves with z, kept by some and centred for each
-    changes = {"batch_norm": False, **changes}
+    changes = {"network": "residual-plain", **changes}
     alone = [model.fit(X, Z) for model in path(**changes)]
     together = gf.fit_together(path(**changes), X, Z)
     for one, other in zip(alone, together, strict=True):
@@ -32,7 +32,7 @@ def test_a_path_of_penalties_equals_separate_fits(changes):
 
 def test_mixtures_that_train_together_equal_separate_fits():
     X, Z = small_data(200)
-    changes = {"batch_norm": False, "rank": 4}
+    changes = {"network": "residual-plain", "rank": 4}
     alone = [model.fit(X, Z) for model in path(**changes)[1:]]
     together = gf.fit_together(path(**changes)[1:], X, Z)
     for one, other in zip(alone, together, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,7 +21,9 @@ MAX_CHECK_ROWS, MAX_CHECK_ENTRIES, MIN_CHECK_ROWS = 20_000, 20_000_000, 2_000
 MIN_HELD_OUT, MIN_HELD_OUT_GROUPS = 50, 10
 _HELD_OUT_SHARE = 0.2
 _RIDGE = 0.05  # of the regressions that are compared, added to the variances of standardised nodes
-_EVIDENCE = 3.0  # standard errors by which normal scores must be better
+# Normal scores must be better by so many standard errors, and by so much: with many rows, gains are certain
+# long before they matter.
+_EVIDENCE, _LEAST_GAIN = 3.0, 1e-3
 
 
 def normal_scores(X: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -114,7 +117,7 @@ class MarginalCheck:
     Attributes
     ----------
     prefers : bool
-        Whether they do, by more than three standard errors.
+        Whether they do, by more than three standard errors and more than 0.001.
     gain : float
         By how much, as a rank correlation of predicted and actual values, averaged over nodes. Not a
         number where there are too few rows to tell.
@@ -125,6 +128,12 @@ class MarginalCheck:
     prefers: bool
     gain: float
     standard_error: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> MarginalCheck:
+        """From the fields as JSON has them, where null stands for what is not a number."""
+        numbers = (values["gain"], values["standard_error"])
+        return cls(values["prefers"], *(float("nan") if number is None else number for number in numbers))
 
 
 _TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))
@@ -168,7 +177,7 @@ def prefer_normal_scores(X: NDArray[np.floating], groups: NDArray | None) -> Mar
         if len(gains) < MIN_HELD_OUT_GROUPS:
             return _TOO_FEW
     gain, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
-    return MarginalCheck(gain > _EVIDENCE * error, gain, error)
+    return MarginalCheck(gain > max(_EVIDENCE * error, _LEAST_GAIN), gain, error)
 
 
 def _spread_rows(n_rows: int, n_nodes: int) -> NDArray[np.intp]:

@@ -16,10 +16,11 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 from __future__ import annotations
 
-from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
+from graphfield.estimators.base import _CHUNK_BYTES
 from graphfield.estimators.inputs import check_number
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
+from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS
 
 # Arrays as large as the weights while training: weights, gradients, two moments, the best weights, and
 # the next best while it takes their place.
@@ -90,7 +91,7 @@ def estimate_fit_memory(
     units = hidden_size if rank is None else _size("rank", rank)
     one = 4 * (units + 1) * p**2
     covariates = 8 * n * q
-    gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
+    gap_entries = min(min(n, GAP_ROWS) * p * (p - 1) // 2, max(GAP_ENTRIES, p * p))
     parts = {
         "data": 8 * n * p + 4 * covariates,
         "samples": 4 * n * p + 2 * covariates,

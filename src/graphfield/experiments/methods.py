@@ -120,7 +120,7 @@ def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
         evaluations,
         _seconds(start, fitted),
         plain_params(model),
-        {"steps": model.n_steps_, "device": _hardware(device)},
+        {"steps": model.n_steps_, "marginals": model.marginals_, "device": _hardware(device)},
     )
 
 
