@@ -171,7 +171,12 @@ def test_bad_rows_are_refused(rows):
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [({"hidden_size": 9}, "hidden_size"), ({"rank": 2}, "rank"), ({"network": "mlp"}, "network")],
+    [
+        ({"hidden_size": 9}, "hidden_size"),
+        ({"rank": 2}, "rank"),
+        ({"network": "mlp"}, "network='residual', this model 'mlp'"),
+        ({"network": "residual-plain"}, "network='residual', this model 'residual-plain'"),
+    ],
 )
 def test_a_start_with_another_network_is_refused(params, message):
     X, Z = small_data()

@@ -17,7 +17,7 @@ MARGINALS = ("auto", "raw", "normal")
 # Points of the map of one node at most; between them it is a straight line.
 MAX_KNOTS = 1_024
 # The choice: rows it looks at at most (fewer of very wide tables), and what it needs to be made at all.
-MAX_CHECK_ROWS, MAX_CHECK_ENTRIES, MIN_CHECK_ROWS = 20_000, 20_000_000, 2_000
+MAX_CHECK_ROWS, MAX_CHECK_ENTRIES, MIN_CHECK_ROWS = 20_000, 5_000_000, 2_000
 MIN_HELD_OUT, MIN_HELD_OUT_GROUPS = 50, 10
 _HELD_OUT_SHARE = 0.2
 _RIDGE = 0.05  # of the regressions that are compared, added to the variances of standardised nodes
@@ -148,7 +148,8 @@ def prefer_normal_scores(X: NDArray[np.floating], groups: NDArray | None) -> Mar
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        At most 20,000 rows, evenly spread, are used; a fifth of them is held out, always the same.
+        At most 20,000 rows (fewer beyond 250 nodes), evenly spread, are used; a fifth of them is held out,
+        always the same.
     groups : ndarray of shape (n,), optional
         Rows with equal labels are held out together, and count as one when the gain is judged.
 
@@ -159,7 +160,7 @@ def prefer_normal_scores(X: NDArray[np.floating], groups: NDArray | None) -> Mar
     >>> prefer_normal_scores(X, None).prefers, prefer_normal_scores(np.exp(2 * X), None).prefers
     (False, True)
     """
-    rows = _spread_rows(*X.shape)
+    rows = np.linspace(0, len(X) - 1, check_rows(*X.shape)).round().astype(np.intp)
     labels = None if groups is None else groups[rows]
     if labels is not None and len(np.unique(labels)) < 2:
         return _TOO_FEW
@@ -180,9 +181,13 @@ def prefer_normal_scores(X: NDArray[np.floating], groups: NDArray | None) -> Mar
     return MarginalCheck(gain > max(_EVIDENCE * error, _LEAST_GAIN), gain, error)
 
 
-def _spread_rows(n_rows: int, n_nodes: int) -> NDArray[np.intp]:
-    most = min(MAX_CHECK_ROWS, max(MIN_CHECK_ROWS, MAX_CHECK_ENTRIES // n_nodes))
-    return np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.intp)
+def check_rows(n_rows: int, n_nodes: int) -> int:
+    """How many rows :func:`prefer_normal_scores` looks at.
+
+    >>> check_rows(30_000, 50), check_rows(30_000, 500), check_rows(300, 50)
+    (20000, 10000, 300)
+    """
+    return min(n_rows, MAX_CHECK_ROWS, max(MIN_CHECK_ROWS, MAX_CHECK_ENTRIES // n_nodes))
 
 
 def _predicted(known: NDArray[np.floating], new: NDArray[np.floating]) -> NDArray[np.float64]:
