@@ -7,12 +7,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import graphfield as gf
 from conftest import FULL, SMALL, small_data
 from graphfield.cli import main
 from graphfield.data import marginals
 from graphfield.data.marginals import MAX_KNOTS, NormalScores, normal_scores, prefer_normal_scores
+from graphfield.data.splits import group_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 NORMAL = {**SMALL, "marginals": "normal"}
@@ -76,8 +78,6 @@ def test_scores_are_normal_with_the_mean_and_spread_of_the_node(n):
 def test_equal_values_get_the_middle_of_their_ranks():
     scores = NormalScores.learn(np.array([[1.0], [1.0], [2.0], [3.0]]))
     ranks = np.array([1.5, 3, 4]) / 5
-    from scipy.stats import norm
-
     quantiles = norm.ppf(ranks)
     ratio = np.diff(quantiles)[1] / np.diff(quantiles)[0]
     assert np.diff(scores.targets)[1] / np.diff(scores.targets)[0] == pytest.approx(ratio)
@@ -89,7 +89,7 @@ def test_values_beyond_the_range_count_as_its_end():
     ends = scores.transform(np.stack([X.min(axis=0), X.max(axis=0)]))
     np.testing.assert_array_equal(scores.transform(np.stack([X.min(axis=0) - 5, X.max(axis=0) + 5])), ends)
     np.testing.assert_allclose(
-        scores.restore(ends + [[-9.0], [9.0]]), [X.min(axis=0), X.max(axis=0)], rtol=1e-12
+        scores.restore(ends + np.array([[-9.0], [9.0]])), [X.min(axis=0), X.max(axis=0)], rtol=1e-12
     )
 
 
@@ -184,7 +184,7 @@ def test_auto_chooses_by_the_data():
     told = gf.DNNCGM(**NORMAL).fit(np.exp(X), Z)
     assert told.marginal_check_ is None
     np.testing.assert_array_equal(told.predict_coef(Z), bent.predict_coef(Z))
-    groups = np.arange(len(X)) // 3
+    groups = group_labels(np.arange(len(X)) // 3, X)
     grouped = gf.DNNCGM(**SMALL).fit(np.exp(X), Z, groups=groups)
     assert grouped.marginal_check_ == prefer_normal_scores(np.exp(X), groups)
 
@@ -350,9 +350,8 @@ def test_fit_says_what_it_chose(tmp_path, capsys, shape, n, options, said):
     frame.to_csv(tmp_path / "t.csv", index=False)
     fast = [f"--set={name}={value}" for name, value in SMALL.items() if name != "random_state"]
     out = tmp_path / "m"
-    assert (
-        main(["fit", str(tmp_path / "t.csv"), "--covariates", "z*", "--out", str(out), *fast, *options]) == 0
-    )
+    arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "z*", "--out", str(out)]
+    assert main([*arguments, *fast, *options]) == 0
     assert said in capsys.readouterr().out
     summary = json.loads((out / "fit.json").read_text())
     assert summary["marginals"] == gf.load(out).marginals_

@@ -71,9 +71,10 @@ def estimate_fit_memory(
     Returns
     -------
     dict
-        ``marginals`` while their choice is made; ``data`` while standard units are computed; ``samples`` (what is left of them), ``weights`` or
-        ``patterns`` and ``table``, ``batch`` and ``workspace`` while training; ``threshold`` afterwards,
-        beside the samples and one copy of the weights; and ``peak``, the largest of the four moments.
+        ``marginals`` while these are chosen; ``data`` while standard units are computed; ``samples`` (what is
+        left of them), ``weights`` or ``patterns`` and ``table``, ``batch`` and ``workspace`` while training;
+        ``threshold`` afterwards, beside the samples and one copy of the weights; and ``peak``, the largest
+        of the four moments.
 
     Examples
     --------
