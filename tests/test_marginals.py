@@ -166,9 +166,13 @@ def test_a_small_but_certain_gain_is_not_enough(monkeypatch):
 def test_a_node_that_is_constant_in_the_rows_to_learn_from():
     X, _ = chain(400)
     train, held_out = marginals.hold_out(400, 0.2, None, seed=0)
-    X[train, 3], X[held_out, 3] = 0.1, np.arange(len(held_out))
-    check = prefer_normal_scores(X, None)
-    assert np.isfinite([check.gain, check.standard_error]).all()
+    X[held_out, 3], X[held_out, 5] = np.arange(len(held_out)), 2.0
+    checks = []
+    for constant in (0.0, 0.1):
+        X[train, 3] = constant
+        checks.append(prefer_normal_scores(X, None))
+    assert np.isfinite([checks[0].gain, checks[0].standard_error]).all()
+    assert checks[1].gain == pytest.approx(checks[0].gain, abs=1e-4)
 
 
 # -- models -------------------------------------------------------------------------------------------
