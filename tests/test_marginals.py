@@ -236,8 +236,10 @@ def test_repeated_rows_are_predicted_as_alone(monkeypatch):
     for row in (0, 8, 299):
         alone = model.predict(np.exp(X[[row]]), repeated[[row]])
         np.testing.assert_allclose(whole[row], alone[0], rtol=1e-6)
+    score = model.score(np.exp(X), repeated)
     monkeypatch.setattr("graphfield.estimators.streaming._JOINED_ENTRIES", 100)
     np.testing.assert_array_equal(model.predict(np.exp(X), repeated), whole)
+    assert model.score(np.exp(X), repeated) == pytest.approx(score)
 
 
 def test_a_float32_table_gives_the_same_graphs():
