@@ -16,6 +16,7 @@ from graphfield.data.frames import as_frame, node_values
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators import base, streaming
 from graphfield.estimators.memory import estimate_fit_memory, estimate_predict_memory
+from graphfield.graphs import threshold
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 
@@ -219,8 +220,8 @@ def test_the_threshold_pools_a_bounded_number_of_magnitudes(data, monkeypatch):
     seen: list[tuple[int, ...]] = []
     original = base.find_threshold
     monkeypatch.setattr(base, "find_threshold", lambda w, n: seen.append(w.shape) or original(w, n))
-    monkeypatch.setattr(base, "_GAP_ENTRIES", 40 * 15)
+    monkeypatch.setattr(threshold, "GAP_ENTRIES", 40 * 15)
     model._set_threshold(model._encode(data[1]), 0)
-    monkeypatch.setattr(base, "_GAP_ENTRIES", 20_000_000)
+    monkeypatch.setattr(threshold, "GAP_ENTRIES", 20_000_000)
     model._set_threshold(model._encode(data[1]), 0)
     assert seen == [(40, 15), (120, 15)]

@@ -146,3 +146,18 @@ def test_a_file_of_an_earlier_version_may_name_a_retired_parameter(tmp_path, dat
     header["state"]["field"].pop("rank")
     (path / "model.json").write_text(json.dumps(header))
     np.testing.assert_array_equal(gf.load(path).predict_coef(Z), model.predict_coef(Z))
+
+
+@pytest.mark.parametrize("network", ["residual", "residual-plain"])
+def test_a_file_that_names_batch_norm_becomes_the_network_of_that_name(tmp_path, data, network):
+    X, Z = data
+    model = gf.DNNCGM(**SMALL, network=network, marginals="raw").fit(X, Z)
+    path = model.save(tmp_path / "m")
+    header = json.loads((path / "model.json").read_text())
+    header["params"] |= {"network": "residual", "batch_norm": network == "residual"}
+    del header["params"]["marginals"], header["state"]["marginal_check"]
+    (path / "model.json").write_text(json.dumps(header))
+    again = gf.load(path)
+    assert again.get_params() == model.get_params()
+    assert (again.marginals_, again.marginal_check_) == ("raw", None)
+    np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))

@@ -12,7 +12,7 @@ from sklearn import metrics as reference
 
 import graphfield as gf
 from graphfield.cli import main
-from graphfield.data.nodes import normal_scores
+from graphfield.data.marginals import normal_scores
 from graphfield.estimators.dnncgm_setup import check_parameters
 from graphfield.experiments import methods, paths, runner
 from graphfield.experiments.evaluation import Evaluation, score_samples, summarise

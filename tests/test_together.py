@@ -20,7 +20,7 @@ def path(**changes) -> list[gf.DNNCGM]:
 def test_a_path_of_penalties_equals_separate_fits(changes):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)  # a mean that moves with z, kept by some and centred for each
-    changes = {"batch_norm": False, **changes}
+    changes = {"network": "residual-plain", **changes}
     alone = [model.fit(X, Z) for model in path(**changes)]
     together = gf.fit_together(path(**changes), X, Z)
     for one, other in zip(alone, together, strict=True):
@@ -32,7 +32,7 @@ def test_a_path_of_penalties_equals_separate_fits(changes):
 
 def test_mixtures_that_train_together_equal_separate_fits():
     X, Z = small_data(200)
-    changes = {"batch_norm": False, "rank": 4}
+    changes = {"network": "residual-plain", "rank": 4}
     alone = [model.fit(X, Z) for model in path(**changes)[1:]]
     together = gf.fit_together(path(**changes)[1:], X, Z)
     for one, other in zip(alone, together, strict=True):
@@ -171,7 +171,12 @@ def test_bad_rows_are_refused(rows):
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [({"hidden_size": 9}, "hidden_size"), ({"rank": 2}, "rank"), ({"network": "mlp"}, "network")],
+    [
+        ({"hidden_size": 9}, "hidden_size"),
+        ({"rank": 2}, "rank"),
+        ({"network": "mlp"}, "network='residual', this model 'mlp'"),
+        ({"network": "residual-plain"}, "network='residual', this model 'residual-plain'"),
+    ],
 )
 def test_a_start_with_another_network_is_refused(params, message):
     X, Z = small_data()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import time
@@ -190,12 +191,34 @@ def _fitted(model: Any, seconds: float) -> str:
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
+    lines.append(_marginals(model))
     if held_out is not None and model.loss == "squared" and model.standardize:
         share = max(0.0, 1 - held_out)
-        lines.append(f"On held-out rows the others explain {share:.0%} of a node's variance on average.")
+        what = "node" if model.marginals_ == "raw" else "normal score"
+        lines.append(f"On held-out rows the others explain {share:.0%} of a {what}'s variance on average.")
     cut = model.threshold_
     lines.append(f"Edges above |partial correlation| {cut.value:.3f} are shown ({cut.reason}).")
     return "\n".join(lines)
+
+
+def _gain(model: Any) -> float | None:
+    """By how much normal scores predict better; None where that was not looked at."""
+    check = model.marginal_check_
+    return None if check is None or math.isnan(check.gain) else check.gain
+
+
+def _marginals(model: Any) -> str:
+    """Whether the model is one of the nodes or of their normal scores, and why."""
+    used = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}[model.marginals_]
+    check = model.marginal_check_
+    if check is None:
+        return f"{used}."
+    if math.isnan(check.gain):
+        return f"{used} (too few rows to tell whether normal scores predict better)."
+    if not check.prefers:
+        return f"{used} (normal scores do not predict held-out rows better)."
+    gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
+    return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
 
 
 def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds: float) -> dict[str, Any]:
@@ -211,5 +234,7 @@ def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds
         "rank": model.rank_,
         "penalty": model.penalty_,
         "held_out_loss": _held_out_loss(model),
+        "marginals": model.marginals_,
+        "normal_scores_gain": _gain(model),
         "mean_depends_on_covariates": model.mean_depends_on_covariates_,
     }

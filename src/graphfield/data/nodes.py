@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.stats import norm, rankdata
 
 # Entries of a table that are computed with at a time: 16 MB in double precision.
 _BLOCK_ENTRIES = 2_000_000
@@ -62,15 +61,3 @@ class NodeScaler:
         """Coefficients in standard units to the user's: ``beta_jk * scale_j / scale_k``."""
         ratio = (self.scale[:, None] / self.scale[None, :]).astype(coef.dtype)
         return coef * ratio
-
-
-def normal_scores(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each column as the normal quantiles of its ranks, ``Phi^-1(rank / (n + 1))``, ties averaged.
-
-    A graph of Gaussian data seen through unknown increasing functions (the nonparanormal model) can
-    be estimated from these as if the data were Gaussian.
-
-    >>> normal_scores(np.array([[1.0], [100.0], [3.0]])).round(2).ravel()
-    array([-0.67,  0.67,  0.  ])
-    """
-    return norm.ppf(rankdata(X, axis=0) / (len(X) + 1))

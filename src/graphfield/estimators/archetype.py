@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
 from graphfield.data.frames import check_same_length, node_values
+from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import check_auto, gate_training
+from graphfield.estimators.dnncgm_setup import gate_training
 from graphfield.estimators.inputs import (
     CENTERS,
     Inputs,
@@ -67,6 +68,9 @@ class ArchetypeCGM(GraphEstimator):
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
         mean per node, or nothing.
+    marginals : {"auto", "raw", "normal"}
+        Nodes as they are or their normal scores, as in :class:`DNNCGM`; archetypes, likelihood and
+        coefficients are then those of the scores, in the nodes' own means and standard deviations.
     penalty : "auto" or float
         On the edges, in standard units; "auto" is the best on a path from the empty graph down.
     max_steps : int, optional
@@ -91,6 +95,8 @@ class ArchetypeCGM(GraphEstimator):
     mean_shares_ : ndarray of shape (R,)
         Average shares over the training rows.
     penalty_ : float
+    marginals_ : str
+        "raw" or "normal": what the nodes were taken as.
     held_out_ : DataFrame
         For each number that was tried: ``archetypes``, ``log_likelihood`` (mean over held-out rows, nodes in
         standard units, without its constant), ``behind`` and its ``standard_error`` (distance to the best),
@@ -116,6 +122,7 @@ class ArchetypeCGM(GraphEstimator):
         hidden_size: int = 64,
         dropout: float = 0.3,
         center: str = "covariates",
+        marginals: str = "auto",
         penalty: float | str = "auto",
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
@@ -128,6 +135,7 @@ class ArchetypeCGM(GraphEstimator):
         self.hidden_size = hidden_size
         self.dropout = dropout
         self.center = center
+        self.marginals = marginals
         self.penalty = penalty
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
@@ -160,7 +168,7 @@ class ArchetypeCGM(GraphEstimator):
         else:
             self.network_ = _checked_start(start, X, Z)
         self.encoder_, self.covariate_names_ = self.network_.encoder_, list(self.network_.covariate_names_)
-        self.scaler_ = self.network_.scaler_
+        self.scaler_, self._scores = self.network_.scaler_, self.network_._scores
         encoded = self.encoder_.transform(inputs.Z)
         split = hold_out(len(encoded), self.validation_fraction, labels, child_seeds(seed, 8)[0])
         shares = self._find(inputs, encoded, split, seed)
@@ -176,13 +184,16 @@ class ArchetypeCGM(GraphEstimator):
         return pd.DataFrame(np.concatenate(parts), columns=self.archetype_names_)
 
     def log_likelihood(self, X: Any, Z: Any) -> NDArray[np.float64]:
-        """Log-density of each row of node values given its covariates, (n,)."""
+        """Log-density of each row of node values given its covariates, (n,).
+
+        With ``marginals_`` "normal" it is the density of the transformed nodes.
+        """
         check_is_fitted(self)
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
         encoded = self._encode_frame(z_frame)
-        values = torch.as_tensor((node_values(x_frame) - self._mean_at(encoded)) / self.scaler_.scale)
+        values = torch.as_tensor(self._standard(node_values(x_frame), encoded))
         constant = len(self.scaler_.scale) * np.log(2 * np.pi) + 2 * np.log(self.scaler_.scale).sum()
         shares = torch.as_tensor(np.concatenate([part for part, _ in self._mixed(encoded)]))
         return -(row_losses(self._matrices, shares, values).numpy() + constant) / 2
@@ -199,7 +210,17 @@ class ArchetypeCGM(GraphEstimator):
             root = np.linalg.cholesky(precision)
             drawn[rows] = np.linalg.solve(root.swapaxes(1, 2), noise[rows, :, None])[..., 0]
             start = rows.stop
-        return drawn * self.scaler_.scale + self._mean_at(encoded)
+        values = drawn * self.scaler_.scale + self._mean_at(encoded)
+        return values if self._scores is None else self._scores.restore(values)
+
+    def _standard(self, X: NDArray, encoded: Encoded) -> NDArray[np.float64]:
+        """Node values in standard units, their mean at z taken out."""
+        values = X if self._scores is None else self._scores.transform(X)
+        return (values - self._mean_at(encoded)) / self.scaler_.scale
+
+    @property
+    def marginals_(self) -> str:
+        return self.network_.marginals_
 
     @property
     def n_archetypes_(self) -> int:
@@ -217,11 +238,12 @@ class ArchetypeCGM(GraphEstimator):
         return names[: self.n_archetypes_]
 
     def _check_parameters(self) -> None:
-        check_auto("n_archetypes", self.n_archetypes, 1, integer=True)
+        check_number("n_archetypes", self.n_archetypes, 1, integer=True, auto=True)
         check_number("hidden_size", self.hidden_size, 1, integer=True)
         check_number("dropout", self.dropout, 0, 1, open_high=True)
         check_choice("center", self.center, CENTERS)
-        check_auto("penalty", self.penalty, 0)
+        check_choice("marginals", self.marginals, MARGINALS)
+        check_number("penalty", self.penalty, 0, auto=True)
         check_number("max_steps", self.max_steps, 1, integer=True, optional=True)
         check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
         check_choice("missing", self.missing, POLICIES)
@@ -229,7 +251,7 @@ class ArchetypeCGM(GraphEstimator):
 
     def _network(self, seed: int) -> DNNCGM:
         """The model that says which rows have a network in common."""
-        shared = ("hidden_size", "dropout", "center", "max_steps", "validation_fraction")
+        shared = ("hidden_size", "dropout", "center", "marginals", "max_steps", "validation_fraction")
         params = {name: getattr(self, name) for name in (*shared, "missing", "unknown", "device")}
         rank = "auto" if isinstance(self.n_archetypes, str) else 2 * int(self.n_archetypes)
         return DNNCGM(rank=rank, random_state=seed, **params)
@@ -243,7 +265,7 @@ class ArchetypeCGM(GraphEstimator):
     ) -> NDArray[np.float64]:
         """Set gate and archetypes, most common first; returns the shares of the rows."""
         device, field = resolve_device(self.device), self.network_._coef_field
-        x = (inputs.X - self.network_._mean_at(encoded)) / self.scaler_.scale
+        x = self._standard(inputs.X, encoded)
         train, held_out = (torch.as_tensor(rows, device=device) for rows in split)
         task = ArchetypeTask(
             make_samples(x, encoded, device),

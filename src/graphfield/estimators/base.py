@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,12 +22,13 @@ from graphfield.data.frames import (
     match_columns,
     node_values,
 )
+from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.estimators.streaming import cache_slices, groups_of, rows_within, slices
-from graphfield.exceptions import DataError, NoGapWarning, ParameterError
+from graphfield.estimators.streaming import Part, cache_slices, groups_of, joined_parts, rows_within, slices
+from graphfield.exceptions import DataError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
     apply_rule,
@@ -38,15 +38,12 @@ from graphfield.graphs.strength import (
     precision_matrices,
     symmetrise,
 )
-from graphfield.graphs.threshold import Threshold, find_threshold
+from graphfield.graphs.threshold import Threshold, chosen_cut, find_threshold, gap_rows
 
 # Bytes of coefficients held at a time by the methods that stream.
 _CHUNK_BYTES = 64 * 2**20
 # Distinct covariate values whose coefficients are kept while streaming over repeated rows.
 _CACHE_BYTES = 256 * 2**20
-# Covariate values whose edge magnitudes are pooled to find the gap.
-_GAP_ROWS = 500
-_GAP_ENTRIES = 20_000_000
 
 TableLike = Any
 
@@ -76,6 +73,8 @@ class GraphEstimator(BaseEstimator, ABC):
     scaler_: NodeScaler
     n_features_in_: int
     missing: str
+    # Where the model is one of normal scores, coefficients, means and residuals are those of the scores.
+    _scores: NormalScores | None = None
     # An estimator that ignores covariates accepts a Z without columns.
     _uses_covariates = True
 
@@ -233,7 +232,10 @@ class GraphEstimator(BaseEstimator, ABC):
     # -- node values ------------------------------------------------------------------------
 
     def predict(self, X: TableLike, Z: TableLike) -> NDArray[np.float64]:
-        """Fitted node values ``mu(z) + beta(z) (x - mu(z))``: each node from all the others."""
+        """Fitted node values ``mu(z) + beta(z) (x - mu(z))``: each node from all the others.
+
+        Where the model is one of normal scores, these are brought back to the node's values.
+        """
         check_is_fitted(self)
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
@@ -297,38 +299,15 @@ class GraphEstimator(BaseEstimator, ABC):
         self.covariate_names_ = list(self.encoder_.names)
 
     def _set_threshold(self, encoded: Encoded, seed: int) -> None:
-        """Find the gap from training covariates, so that no prediction depends on its company.
-
-        The magnitudes of 500 rows drawn at random are pooled. Above 283 nodes fewer rows are drawn, 40
-        at p = 1,000, so that there are never more than 20 million magnitudes.
-        """
-        n, n_pairs = len(encoded), self.n_features_in_ * (self.n_features_in_ - 1) // 2
-        wanted = min(_GAP_ROWS, max(1, _GAP_ENTRIES // n_pairs))
-        rows = np.arange(n)
-        if n > wanted:
-            rows = np.sort(np.random.default_rng(seed).choice(n, wanted, replace=False))
-        distinct, index = encoded.take(rows).distinct()
+        """Find the gap from training covariates, so that no prediction depends on its company."""
+        n = len(encoded)
+        distinct, index = encoded.take(gap_rows(n, self.n_features_in_, seed)).distinct()
         weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale in self._chunks(distinct)])
         self.threshold_ = find_threshold(weights if len(distinct) == len(index) else weights[index], n)
 
     def _resolve_threshold(self, threshold: float | str | None) -> float:
         check_is_fitted(self)
-        if threshold is None:
-            return 0.0
-        if threshold == "gap":
-            found = self.threshold_
-            if not found.is_gap:
-                warnings.warn(
-                    f"threshold='gap' found no gap ({found.reason}); edges with |partial "
-                    f"correlation| above {found.value:.3g} are shown, an estimate of the noise. "
-                    "Pass a number as threshold to choose yourself.",
-                    NoGapWarning,
-                    stacklevel=3,
-                )
-            return found.value
-        if isinstance(threshold, (str, bool)) or not np.isscalar(threshold):
-            raise ParameterError(f"threshold must be a number, 'gap' or None, got {threshold!r}.")
-        return float(threshold)  # type: ignore[arg-type]
+        return chosen_cut(threshold, self.threshold_)
 
     def _match_nodes(self, X: TableLike) -> Frame:
         return match_columns(as_frame(X, "X"), self.node_names_, self._nodes_named, "X")
@@ -342,9 +321,16 @@ class GraphEstimator(BaseEstimator, ABC):
         check_complete(None, frame)
         return self._encode_frame(frame)
 
-    def _fitted_values(
-        self, values: NDArray, encoded: Encoded
-    ) -> Iterator[tuple[slice | NDArray[np.intp], NDArray[np.float64]]]:
+    def _fitted_values(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
+        """Positions of some rows and their fitted node values, until all rows were there."""
+        if self._scores is None:
+            yield from self._regressions(values, encoded)
+            return
+        scores = self._scores.transform(values, values.dtype)
+        for rows, fitted in joined_parts(self._regressions(scores, encoded)):
+            yield rows, self._scores.restore(fitted)
+
+    def _regressions(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
         """Positions of some rows and ``mu(z) + beta(z) (x - mu(z))`` there, until all rows were there."""
         for group in groups_of(encoded, self._rows_per_chunk()):
             coef, mean = self._coef_at(group.distinct), self._mean_at(group.distinct)

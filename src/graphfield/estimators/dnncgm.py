@@ -13,11 +13,18 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame, check_same_length, node_values
+from graphfield.data.marginals import MarginalCheck, NormalScores
 from graphfield.data.missing import handle_missing
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.splits import cross_parts, group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.dnncgm_setup import check_parameters, chosen_penalty, field_config, plans
+from graphfield.estimators.dnncgm_setup import (
+    check_parameters,
+    choose_marginals,
+    chosen_penalty,
+    field_config,
+    plans,
+)
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
     evaluate_coef,
@@ -44,12 +51,14 @@ class DNNCGM(GraphEstimator):
     ``beta(z) = sum_r a_r(z) B_r`` with shares ``a(z) = softmax(network(z))``; shares and patterns are
     improved in turn, and how many patterns there are and how sparse they are is chosen on held-out rows.
     The model of the paper itself is
-    ``DNNCGM(rank=None, center="none", standardize=False, penalty=0)``.
+    ``DNNCGM(rank=None, marginals="raw", center="none", standardize=False, penalty=0)``.
 
     Parameters
     ----------
-    network : {"residual", "mlp", "linear"}
-        Form of beta(z): the paper's residual network, two plain hidden layers, or linear in z.
+    network : {"residual", "residual-plain", "mlp", "linear"}
+        Form of beta(z): the paper's residual network with the batch norm that its published code has in
+        the first block, the same without it (as the paper's text has it; accuracy drops markedly), two
+        plain hidden layers, or linear in z.
     sharing : {"all", "node", "edge"}
         One network for all edges, one per response node, or one per edge. Less sharing means more
         parameters, slower training and, in the paper's experience, worse graphs.
@@ -63,13 +72,19 @@ class DNNCGM(GraphEstimator):
         beyond 300 nodes, with a linear network, with less sharing, or with another loss.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
-    batch_norm : bool
-        In the first block; without it accuracy drops markedly.
     loss : {"squared", "huber"}
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
         mean per node, or nothing.
+    marginals : {"auto", "raw", "normal"}
+        Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
+        to the node's own mean and standard deviation. Scores see through any increasing transform of a node
+        (skewed values, heavy tails); coefficients, means and residuals are then those of the scores, and
+        ``predict`` returns to the node's values. Values beyond those of training count as the nearest of
+        them. "auto" takes scores where they predict held-out rows clearly better in a static regression;
+        needs 250 rows. It means "raw" with ``center="none"`` or ``standardize=False``, and
+        what ``start`` has where there is one.
     standardize : bool
         Divide nodes and numeric covariates by their standard deviations (undone on output).
     penalty : "auto" or float
@@ -113,6 +128,10 @@ class DNNCGM(GraphEstimator):
         penalty, one line per round.
     best_step_, n_steps_ : int
         Step whose weights are kept, and steps taken.
+    marginals_ : str
+        "raw" or "normal": what the model speaks of.
+    marginal_check_ : MarginalCheck or None
+        The comparison behind the choice (``gain``, ``standard_error``); None where none was made.
     mean_depends_on_covariates_ : bool
         Whether a mean that moves with z was kept.
     lost_ : bool
@@ -135,9 +154,9 @@ class DNNCGM(GraphEstimator):
         hidden_size: int = 64,
         rank: int | str | None = "auto",
         dropout: float = 0.3,
-        batch_norm: bool = True,
         loss: str = "squared",
         center: str = "covariates",
+        marginals: str = "auto",
         standardize: bool = True,
         penalty: float | str = "auto",
         learning_rate: float | None = None,
@@ -156,9 +175,9 @@ class DNNCGM(GraphEstimator):
         self.hidden_size = hidden_size
         self.rank = rank
         self.dropout = dropout
-        self.batch_norm = batch_norm
         self.loss = loss
         self.center = center
+        self.marginals = marginals
         self.standardize = standardize
         self.penalty = penalty
         self.learning_rate = learning_rate
@@ -197,7 +216,7 @@ class DNNCGM(GraphEstimator):
         groups : sequence of length n, optional
             Rows with equal labels (one subject) are never split between training and held-out.
         start : DNNCGM, optional
-            A fitted model with the same nodes, covariates and network: training begins at its
+            A fitted model with the same nodes, covariates, marginals and network: training begins at its
             weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
         checkpoint : path, optional
             Folder in which the state of training is kept after every evaluation.
@@ -221,7 +240,7 @@ class DNNCGM(GraphEstimator):
             problem = fingerprint(self._problem(), tables)
             folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
             seed = folder.seed
-        self._learn_scales(inputs)
+        self._learn_scales(inputs, choose_marginals(self, inputs.X, labels, origin))
         samples = self._samples(inputs.X, inputs.Z)
         n_train = len(samples)
         if X_val is None:
@@ -249,16 +268,24 @@ class DNNCGM(GraphEstimator):
             params["random_state"] = None
         return params
 
-    def _learn_scales(self, inputs: Inputs) -> None:
-        """Names, the covariate encoder and the scales of the nodes."""
+    def _learn_scales(
+        self, inputs: Inputs, marginals: tuple[NormalScores | None, MarginalCheck | None]
+    ) -> None:
+        """Names, the covariate encoder, the marginals and the scales of the nodes."""
+        self._scores, self.marginal_check_ = marginals
+        self.marginals_ = "raw" if self._scores is None else "normal"
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
+        # Normal scores have the mean and the standard deviation of their node.
         self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
 
     def _samples(self, X: NDArray, Z: Frame) -> Samples:
         """Rows in standard units, on the device."""
-        device = resolve_device(self.device)
-        return make_samples(self.scaler_.transform(X, dtype=np.float32), self.encoder_.transform(Z), device)
+        values = np.empty(X.shape, dtype=np.float32)
+        for rows in row_blocks(*X.shape):
+            nodes = X[rows] if self._scores is None else self._scores.transform(X[rows])
+            values[rows] = self.scaler_.transform(nodes, dtype=np.float32)
+        return make_samples(values, self.encoder_.transform(Z), resolve_device(self.device))
 
     def _hold_out(self, n_samples: int, labels: NDArray | None, seed: int) -> tuple[NDArray, NDArray]:
         return hold_out(n_samples, self.validation_fraction, labels, child_seeds(seed, 8)[0])
@@ -324,6 +351,7 @@ class DNNCGM(GraphEstimator):
             "best_step": self.best_step_,
             "lost": self.lost_,
             "penalty": self.penalty_,
+            "marginal_check": None if self.marginal_check_ is None else asdict(self.marginal_check_),
             "training": self.training_.to_dict("list"),
         }
         return state, arrays
@@ -343,4 +371,7 @@ class DNNCGM(GraphEstimator):
         self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]
         self.lost_ = state.get("lost", False)
         self.penalty_ = state.get("penalty", config.penalty)
+        self.marginals_ = "raw" if self._scores is None else "normal"
+        check = state.get("marginal_check")
+        self.marginal_check_ = None if check is None else MarginalCheck.from_json(check)
         self.training_ = pd.DataFrame(state["training"])

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES
+from graphfield.data.marginals import MARGINALS, MarginalCheck, NormalScores, prefer_normal_scores
 from graphfield.data.missing import POLICIES
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number
-from graphfield.estimators.neural import covariate_shape
+from graphfield.estimators.neural import NETWORKS, covariate_shape
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
 from graphfield.exceptions import ParameterError, check_choice
-from graphfield.nn.backbone import NETWORKS
 from graphfield.nn.fields import SHARING, FieldConfig
 from graphfield.nn.losses import LOSSES
 from graphfield.training.config import (
@@ -42,25 +43,29 @@ def check_parameters(model: DNNCGM) -> None:
     check_choice("sharing", model.sharing, SHARING)
     check_choice("loss", model.loss, LOSSES)
     check_choice("center", model.center, CENTERS)
+    check_choice("marginals", model.marginals, MARGINALS)
     check_choice("missing", model.missing, POLICIES)
     check_choice("unknown", model.unknown, UNKNOWN_POLICIES)
-    check_flag("batch_norm", model.batch_norm)
     check_flag("standardize", model.standardize)
     check_number("hidden_size", model.hidden_size, 1, integer=True)
     check_number("dropout", model.dropout, 0, 1, open_high=True)
     check_number("learning_rate", model.learning_rate, 0, open_low=True, optional=True)
-    for rank in model.rank if isinstance(model.rank, (tuple, list)) and model.rank else (model.rank,):
-        check_auto("rank", rank, 1, integer=True, optional=True)
-    check_auto("penalty", model.penalty, 0)
+    check_number("rank", model.rank, 1, integer=True, optional=True, auto=True)
+    check_number("penalty", model.penalty, 0, auto=True)
     check_number("batch_size", model.batch_size, 2, integer=True, optional=True)
     check_number("max_steps", model.max_steps, 1, integer=True, optional=True)
     check_number("patience", model.patience, 1, integer=True, optional=True)
     check_number("validation_fraction", model.validation_fraction, 0, 1, open_high=True)
     check_schedule(model.schedule)
-    if isinstance(model.rank, (int, np.integer, tuple, list)) and not _can_mix(model):
+    if isinstance(model.rank, (int, np.integer)) and not _can_mix(model):
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
-            "needs sharing='all', loss='squared' and network='residual' or 'mlp'. Use rank=None here."
+            "needs sharing='all', loss='squared' and a network with hidden layers. Use rank=None here."
+        )
+    if model.marginals == "normal" and not _has_scores(model):
+        raise ParameterError(
+            "marginals='normal' needs standardize=True and center='covariates' or 'constant'; with "
+            f"standardize={model.standardize} and center={model.center!r}, use marginals='raw'."
         )
     if model.network == "linear" and model.sharing != "all":
         raise ParameterError(
@@ -69,27 +74,38 @@ def check_parameters(model: DNNCGM) -> None:
         )
 
 
-def check_auto(
-    name: str, value: object, low: float, *, integer: bool = False, optional: bool = False
-) -> None:
-    if isinstance(value, str):
-        if value != "auto":
-            raise ParameterError(f"{name} must be a number or 'auto', got {value!r}.")
-        return
-    check_number(name, value, low, integer=integer, optional=optional)
+def choose_marginals(
+    model: DNNCGM, X: NDArray[np.floating], labels: NDArray | None, start: StartingPoint | None = None
+) -> tuple[NormalScores | None, MarginalCheck | None]:
+    """The map to normal scores, where the model is to be one of these; the check, where one was made."""
+    wanted, check = model.marginals, None
+    if wanted == "auto" and not _has_scores(model):
+        wanted = "raw"
+    elif wanted == "auto" and start is not None:
+        wanted = start.marginals
+    elif wanted == "auto":
+        check = prefer_normal_scores(X, labels)
+        wanted = "normal" if check.prefers else "raw"
+    return (NormalScores.learn(X) if wanted == "normal" else None), check
+
+
+def _has_scores(model: DNNCGM) -> bool:
+    """Scores keep the mean and the spread of a node, which means something once these are taken out."""
+    return bool(model.standardize) and model.center != "none"
 
 
 def field_config(model: DNNCGM, n_train: int, start: StartingPoint | None = None) -> FieldConfig:
     """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
     ranks = _ranks(model, n_train, start)
+    network, batch_norm = NETWORKS[model.network]
     config = FieldConfig(
         n_nodes=model.n_features_in_,
         covariates=covariate_shape(model.encoder_),
-        network=model.network,
+        network=network,
         sharing=model.sharing,
         hidden_size=int(model.hidden_size),
         dropout=float(model.dropout),
-        batch_norm=bool(model.batch_norm),
+        batch_norm=batch_norm,
         loss=model.loss,
         penalty=DEFAULT_PENALTY if isinstance(model.penalty, str) else float(model.penalty),
         rank=ranks[0] if ranks else None,
@@ -141,7 +157,7 @@ def _ranks(model: DNNCGM, n_train: int, start: StartingPoint | None) -> tuple[in
     if model.rank is None:
         return ()
     if not isinstance(model.rank, str):
-        return tuple(int(rank) for rank in np.atleast_1d(model.rank))
+        return (int(model.rank),)
     if start is not None:
         return () if start.coef.config.rank is None else (start.coef.config.rank,)
     if not _can_mix(model) or model.n_features_in_ > MAX_MIXED_NODES:

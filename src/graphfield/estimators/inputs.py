@@ -85,11 +85,15 @@ def check_number(
     *,
     integer: bool = False,
     optional: bool = False,
+    auto: bool = False,
     open_low: bool = False,
     open_high: bool = False,
 ) -> None:
-    """Raise unless ``value`` is a number (a whole one if ``integer``) in the interval."""
-    if optional and value is None:
+    """Raise unless ``value`` is a number (a whole one if ``integer``) in the interval.
+
+    None is fine too where it is ``optional``, and "auto" where there is an ``auto``.
+    """
+    if (optional and value is None) or (auto and isinstance(value, str) and value == "auto"):
         return
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool) and np.isfinite(value)
@@ -101,9 +105,10 @@ def check_number(
     if not inside:
         what = "a whole number" if integer else "a number"
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
+        others = {(True, True): ", 'auto' or None", (True, False): " or 'auto'", (False, True): " or None"}
         raise ParameterError(
-            f"{name} must be {what} in {left}{low:g}, {high:g}{right}"
-            f"{' or None' if optional else ''}, got {value!r}."
+            f"{name} must be {what} in {left}{low:g}, {high:g}{right}{others.get((auto, optional), '')}, "
+            f"got {value!r}."
         )
 
 

@@ -5,22 +5,27 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 - data: the user's table is read where it lies. Standard units take ``4 n p``, and as much again for a
   moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
+- choosing between nodes and normal scores: at most 5 million node values, or 2,000 rows, a few times.
 - training a full head: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best
   weights so far and those of the moment. Coefficients of a batch are never stored.
 - mixing R patterns: second moments of shares times nodes, ``(R p)^2`` numbers, of each part of the rows and
   of all together; and a table of ``R (R + 1) + 1`` numbers per row for the network.
 - streaming predictions (``predict``, ``score``, ``edges``, ``iter_coef``): a block of coefficients of
-  64 MB, whatever n is, and the result.
+  64 MB, whatever n is, and the result; of a model of normal scores also the scores of the n rows.
 - arrays (``predict_coef``, ``edge_weights``): ``4 n p^2``, because that is what was asked for.
 """
 
 from __future__ import annotations
 
-from graphfield.estimators.base import _CHUNK_BYTES, _GAP_ENTRIES, _GAP_ROWS
+from graphfield.data.marginals import check_rows
+from graphfield.estimators.base import _CHUNK_BYTES
 from graphfield.estimators.inputs import check_number
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
+from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS
 
+# Node values as the choice of marginals looks at them: as they are, as scores, in standard units.
+_COPIES_OF_CHECKED = 4
 # Arrays as large as the weights while training: weights, gradients, two moments, the best weights, and
 # the next best while it takes their place.
 _COPIES_OF_WEIGHTS = 6
@@ -66,15 +71,17 @@ def estimate_fit_memory(
     Returns
     -------
     dict
-        ``data`` while standard units are computed; ``samples`` (what is left of them), ``weights`` or
-        ``patterns`` and ``table``, ``batch`` and ``workspace`` while training; ``threshold`` afterwards,
-        beside the samples and one copy of the weights; and ``peak``, the largest of the three moments.
+        ``marginals`` while these are chosen; ``data`` while standard units are computed; ``samples`` (what is
+        left of them), ``weights`` or ``patterns`` and ``table``, ``batch`` and ``workspace`` while training;
+        ``threshold`` afterwards, beside the samples and one copy of the weights; and ``peak``, the largest
+        of the four moments.
 
     Examples
     --------
     >>> parts = estimate_fit_memory(100_000, 1_000, 5, hidden_size=64, batch_size=64)
     >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
-    {'data': 0.8, 'samples': 0.4, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2, 'peak': 2.1}
+    {'marginals': 0.2, 'data': 0.8, 'samples': 0.4, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2,
+     'peak': 2.1}
     """
     n, p, q, hidden_size, batch_size, members = (
         _size(name, value)
@@ -90,8 +97,9 @@ def estimate_fit_memory(
     units = hidden_size if rank is None else _size("rank", rank)
     one = 4 * (units + 1) * p**2
     covariates = 8 * n * q
-    gap_entries = min(min(n, _GAP_ROWS) * p * (p - 1) // 2, max(_GAP_ENTRIES, p * p))
+    gap_entries = min(min(n, GAP_ROWS) * p * (p - 1) // 2, max(GAP_ENTRIES, p * p))
     parts = {
+        "marginals": _COPIES_OF_CHECKED * 8 * check_rows(n, p) * p,
         "data": 8 * n * p + 4 * covariates,
         "samples": 4 * n * p + 2 * covariates,
         "weights": _COPIES_OF_WEIGHTS * one * members if rank is None else 0,
@@ -104,7 +112,7 @@ def estimate_fit_memory(
     needed = ("samples", "weights", "patterns", "table", "batch", "workspace")
     training = sum(parts[name] for name in needed)
     finding = parts["samples"] + one * members + parts["threshold"] + _block_bytes(p)
-    return {**parts, "peak": max(parts["data"], training, finding)}
+    return {**parts, "peak": max(parts["marginals"], parts["data"], training, finding)}
 
 
 def _pattern_bytes(p: int, rank: int) -> int:

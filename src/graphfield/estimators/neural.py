@@ -17,10 +17,17 @@ from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.data.nodes import row_blocks
 from graphfield.estimators.streaming import evaluation_rows, slices
 from graphfield.nn.backbone import CovariateShape
-from graphfield.nn.fields import CoefField, Field, MeanField, Samples
+from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
 
+# Networks by the name that a user gives: the form, and whether its first block has a batch norm.
+NETWORKS = {
+    "residual": ("residual", True),
+    "residual-plain": ("residual", False),
+    "mlp": ("mlp", True),
+    "linear": ("linear", True),
+}
 # Rows whose fitted values are computed at a time.
 _BLOCK_ROWS = 8192
 # Rows from which residual standard deviations are found.
@@ -32,6 +39,11 @@ def covariate_shape(encoder: CovariateEncoder) -> CovariateShape:
         n_numeric=len(encoder.numeric),
         level_shares=tuple(column.shares for column in encoder.categorical),
     )
+
+
+def network_name(config: FieldConfig) -> str:
+    """What the user calls this network; also for those of earlier versions that have no name any more."""
+    return config.network if config.batch_norm or config.network == "linear" else f"{config.network}-plain"
 
 
 def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.estimators.neural import evaluate_mean, residual_scale
+from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
@@ -237,13 +237,14 @@ class StartingPoint:
     levels: list[list[str]]
     coef: CoefField
     mean: MeanField | None
+    marginals: str
 
     @classmethod
     def of(cls, model: Any) -> StartingPoint:
         coef = getattr(model, "_coef_field", None)
         if not isinstance(coef, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
-        return cls(_names(model), _levels(model), coef, model._mean_field)
+        return cls(_names(model), _levels(model), coef, model._mean_field, model.marginals_)
 
     def gate(self) -> dict[str, Tensor]:
         """Weights of the network without its head."""
@@ -257,18 +258,37 @@ class StartingPoint:
                 raise DataError(
                     f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
                 )
-        for theirs, own in zip(self.levels, _levels(model), strict=True):
-            if theirs != own:
+        for known, own in zip(self.levels, _levels(model), strict=True):
+            if known != own:
                 raise DataError(
-                    f"start knows other levels of a categorical covariate: {listing(theirs)} against "
+                    f"start knows other levels of a categorical covariate: {listing(known)} against "
                     f"{listing(own)}. Fit without start."
                 )
-        for name in ("network", "sharing", "hidden_size", "rank", "batch_norm"):
-            if getattr(self.coef.config, name) != getattr(config, name):
+        if self.marginals != model.marginals_:
+            raise DataError(
+                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[model.marginals_]}, and "
+                f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
+            )
+        for name, mine in _architecture(config).items():
+            theirs = _architecture(self.coef.config)[name]
+            if theirs != mine:
                 raise ParameterError(
-                    f"start has {name}={getattr(self.coef.config, name)!r}, this model "
-                    f"{getattr(config, name)!r}; training can only begin at the weights of the same network."
+                    f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
+                    "weights of the same network."
                 )
+
+
+# What the weights of a network speak of.
+_KINDS = {"raw": "nodes as they are", "normal": "normal scores"}
+
+
+def _architecture(config: FieldConfig) -> dict[str, Any]:
+    return {
+        "network": network_name(config),
+        "sharing": config.sharing,
+        "hidden_size": config.hidden_size,
+        "rank": config.rank,
+    }
 
 
 def _names(model: Any) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.streaming import Part
 from graphfield.exceptions import GraphfieldError
 
 
@@ -106,6 +107,12 @@ class PartitionedGraph(GraphEstimator):
         for rows, model, own in self._by_part(encoded):
             scale[rows] = model._residual_scale_at(own)
         return scale
+
+    def _fitted_values(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
+        """Each model speaks for its rows: one may be a model of normal scores, another not."""
+        for rows, model, own in self._by_part(encoded):
+            for inner, fitted in model._fitted_values(values[rows], own):
+                yield rows[inner], fitted
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         from graphfield.estimators.persistence import pack

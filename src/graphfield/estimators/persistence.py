@@ -21,6 +21,7 @@ from safetensors.numpy import save as save_arrays
 
 from graphfield import __version__
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ModelFileError, OutputError
@@ -28,8 +29,10 @@ from graphfield.graphs.threshold import Threshold
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 1
-# Hyper-parameters of earlier versions, which files may still name.
-_RETIRED = {"DNNCGM": ("weight_decay",)}
+# Hyper-parameters of earlier versions, which files may still name, and what others were then.
+_RETIRED = {"DNNCGM": ("weight_decay", "batch_norm")}
+_BEFORE = {"DNNCGM": {"marginals": "raw"}}
+_SCORES = ("knots", "targets", "offsets")  # arrays of NormalScores
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
 
 # Estimators that may be named in a file, and nothing else.
@@ -83,6 +86,8 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "node/scale": model.scaler_.scale,
         "node/residual_scale": model.residual_scale_,
     }
+    if model._scores is not None:
+        node |= {f"node/{name}": getattr(model._scores, name) for name in _SCORES}
     return header, {**arrays, **node}
 
 
@@ -157,6 +162,8 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator
     model.covariate_names_ = list(model.encoder_.names)
     model.scaler_ = NodeScaler(arrays["node/center"], arrays["node/scale"])
     model.residual_scale_ = arrays["node/residual_scale"]
+    if "node/knots" in arrays:
+        model._scores = NormalScores(*(arrays[f"node/{name}"] for name in _SCORES))
     model.threshold_ = Threshold(**header["threshold"])
     model._set_state(header["state"], arrays)
     return model
@@ -165,8 +172,11 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator
 def _unfitted(header: dict[str, Any]) -> GraphEstimator:
     name = header["estimator"]
     kind: type[GraphEstimator] = getattr(import_module(_ESTIMATORS[name]), name)
+    given = {**_BEFORE.get(name, {}), **header["params"]}
+    if given.get("batch_norm") is False and given.get("network") == "residual":
+        given["network"] = "residual-plain"
     retired = _RETIRED.get(name, ())
-    return kind(**{k: _param(v) for k, v in header["params"].items() if k not in retired})
+    return kind(**{k: _param(v) for k, v in given.items() if k not in retired})
 
 
 def plain_params(model: GraphEstimator) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import check_parameters, plans
+from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -40,7 +40,8 @@ def fit_together(
     models : sequence of DNNCGM
         They are fitted in place and returned.
     X, Z : tables
-        As for :meth:`DNNCGM.fit`. Nodes and covariates are standardised once, from all rows.
+        As for :meth:`DNNCGM.fit`. Nodes and covariates are standardised once, from all rows; whether nodes
+        become normal scores is decided once, too.
     rows : sequence of integer arrays, optional
         The rows each model is fitted to, repeated where drawn with replacement (a bootstrap
         resample), or without some (a fold). By default all rows. Held-out rows are taken from these;
@@ -81,8 +82,9 @@ def fit_together(
         _split(model, own, labels, seeds[0] if compete else seed)
         for model, own, seed in zip(models, chosen, seeds, strict=True)
     ]
+    marginals = choose_marginals(first, inputs.X, labels)
     for model in models:
-        model._learn_scales(inputs)
+        model._learn_scales(inputs, marginals)
     samples = first._samples(inputs.X, inputs.Z)
     jobs = [
         model._job(split, labels, samples, seed)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.nodes import normal_scores
+from graphfield.data.marginals import normal_scores
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.persistence import plain_params
 from graphfield.experiments.evaluation import Evaluation
@@ -120,7 +120,7 @@ def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
         evaluations,
         _seconds(start, fitted),
         plain_params(model),
-        {"steps": model.n_steps_, "device": _hardware(device)},
+        {"steps": model.n_steps_, "marginals": model.marginals_, "device": _hardware(device)},
     )
 
 

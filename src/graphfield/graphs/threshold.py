@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
+
+from graphfield.exceptions import NoGapWarning, ParameterError
 
 # Histogram of log10 of the normalised magnitudes: three decades, 20 bins each.
 _DECADES = 3
@@ -20,6 +23,9 @@ _MIN_SHARE = 1e-3
 _MIN_PAIRS = 10
 # Magnitudes that are computed with in double precision at a time.
 _BLOCK = 1_000_000
+# Covariate values whose edge magnitudes are pooled, and how many magnitudes there may be in all.
+GAP_ROWS = 500
+GAP_ENTRIES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,40 @@ class Threshold:
     largest: float
     is_gap: bool
     reason: str
+
+
+def chosen_cut(threshold: float | str | None, found: Threshold) -> float:
+    """The number that a user's ``threshold`` stands for; called by what a method of an estimator calls."""
+    if threshold is None:
+        return 0.0
+    if threshold == "gap":
+        if not found.is_gap:
+            warnings.warn(
+                f"threshold='gap' found no gap ({found.reason}); edges with |partial "
+                f"correlation| above {found.value:.3g} are shown, an estimate of the noise. "
+                "Pass a number as threshold to choose yourself.",
+                NoGapWarning,
+                stacklevel=4,
+            )
+        return found.value
+    if isinstance(threshold, (str, bool)) or not np.isscalar(threshold):
+        raise ParameterError(f"threshold must be a number, 'gap' or None, got {threshold!r}.")
+    return float(threshold)  # type: ignore[arg-type]
+
+
+def gap_rows(n_rows: int, n_nodes: int, seed: int) -> NDArray[np.intp]:
+    """Positions of the rows whose magnitudes are pooled: 500, drawn at random.
+
+    Above 283 nodes fewer rows are drawn, 40 at p = 1,000, so that there are never more than 20 million
+    magnitudes.
+
+    >>> [len(gap_rows(n, p, seed=0)) for n, p in ((300, 50), (3_000, 50), (3_000, 1_000))]
+    [300, 500, 40]
+    """
+    wanted = min(GAP_ROWS, max(1, GAP_ENTRIES // (n_nodes * (n_nodes - 1) // 2)))
+    if n_rows <= wanted:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, wanted, replace=False))
 
 
 def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
