@@ -64,24 +64,19 @@ def choose(
     singles = [name for name in errors if name != AVERAGE and gains.clear(name, STATIC, _OVER_STATIC)]
     best = min(singles, key=gains.error, default=STATIC)
     weights = {best: 1.0}
+    seconds = {one.name: one.seconds for one in judged}
     notes = {}
     if average is not None:
+        seconds[AVERAGE] = average[0].seconds
         notes[AVERAGE] = _mix(average[1])
         if gains.clear(AVERAGE, best, _OVER_BEST) and gains.clear(AVERAGE, STATIC, _OVER_STATIC):
             best, weights = AVERAGE, dict(average[1])
-    seconds = {one.name: one.seconds for one in judged}
-    lines = [
-        (
-            name,
-            gains.error(name),
-            100 * gains.over(name, STATIC)[0],
-            gains.over(name, STATIC)[1],
-            np.nan if name == AVERAGE else weights.get(name, 0.0),
-            seconds.get(name, np.nan),
-            notes.get(name, ""),
-        )
-        for name in errors
-    ]
+    lines: list[tuple[str, float, float, float, float, float, str]] = []
+    for name in errors:
+        gain, standard_error = gains.over(name, STATIC)
+        weight = np.nan if name == AVERAGE else weights.get(name, 0.0)
+        note = notes.get(name, "")
+        lines.append((name, 1 - gain, 100 * gain, standard_error, weight, seconds[name], note))
     lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, one.note) for one in left_out]
     table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
     return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out))
@@ -124,16 +119,18 @@ def _summary(
 ) -> str:
     n_rows, n_units = len(yardstick.units), len(np.unique(yardstick.units))
     rows = f"{n_rows:,} held-out rows" + ("" if n_units == n_rows else f" ({n_units:,} groups)")
-    others = sorted((name for name in gains.errors if name not in (best, STATIC)), key=gains.error)
+    singles = [name for name in gains.errors if name not in (best, STATIC, AVERAGE)]
     if best == STATIC:
-        text = (
-            "The covariates do not help: the model is one graph for everybody. Nothing else predicts "
-            f"{rows} better by more than two standard errors"
-        )
-        if others:
-            gain, standard_error = gains.over(others[0], STATIC)
-            text += f" ({others[0]} is {_percent(gain)} better, standard error {_percent(standard_error)})"
-        text += "."
+        nearest = min((name for name in gains.errors if name != STATIC), key=gains.error, default=None)
+        if nearest is None:
+            text = "The model is one graph for everybody; nothing else was compared with it."
+        else:
+            gain, standard_error = gains.over(nearest, STATIC)
+            text = (
+                f"As far as {rows} can tell, the covariates do not help: the model is one graph for "
+                "everybody. Nothing else predicts them better by more than two standard errors; the nearest "
+                f"is {nearest}, better by {_percent(gain)} (standard error {_percent(standard_error)})."
+            )
     else:
         gain, standard_error = gains.over(best, STATIC)
         kept = f"an average of {_mix(weights)}" if best == AVERAGE else best
@@ -141,9 +138,15 @@ def _summary(
             f"The model is {kept}. On {rows} its squared error is {_percent(gain)} (standard error "
             f"{_percent(standard_error)}) below that of one graph for everybody"
         )
-        if others:
-            ahead = 1 - gains.error(best) / gains.error(others[0])
-            text += f", and {_percent(ahead)} below that of the next best ({others[0]})"
+        if singles:
+            nearest = min(singles, key=gains.error)
+            ahead = 1 - gains.error(best) / gains.error(nearest)
+            if ahead >= 0:
+                text += f", and {_percent(ahead)} below that of the next best ({nearest})"
+            else:
+                text += (
+                    f"; that of {nearest} is smaller, but not by a clear margin below one graph for everybody"
+                )
         text += "."
     if left_out:
         text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."

@@ -77,7 +77,7 @@ class AveragedGraph(CompositeGraph):
         # Doubles, so that equal members average to themselves after rounding.
         total = np.zeros((len(encoded), p, p))
         for weight, member, own in self._by_member(encoded):
-            total += weight * member._coef_at(own)
+            total += np.multiply(member._coef_at(own), weight, dtype=np.float64)
         return total.astype(np.float32)
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
