@@ -30,10 +30,14 @@ ESTIMATORS = {
             **params,
         }
     ),
+    "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "tree"), "random_state": 0, **params}),
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
     "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
+    "ensemble": lambda **params: gf.Ensemble(
+        estimator=gf.DNNCGM(**{**FULL, "max_steps": 10}), **{"n_members": 2, "random_state": 0, **params}
+    ),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,

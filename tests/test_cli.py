@@ -78,6 +78,25 @@ def test_fit_uses_the_roles(table, tmp_path, capsys):
     assert "not used: 'n3'" in said
 
 
+def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    arguments = ["fit", str(table), "--covariates", "age,site", "--group", "subject", "--out", str(out)]
+    chosen = ["--model", "auto", "--set", "candidates=('static', 'linear')"]
+    assert main([*arguments, *chosen]) == 0
+    fitted = gf.load(out)
+    assert fitted.summary_ in capsys.readouterr().out
+    told = json.loads((out / "fit.json").read_text())
+    assert told["chosen"] == fitted.chosen_
+    assert [line["model"] for line in told["held_out"][:2]] == ["static", "linear"]
+    fails(capsys, [*arguments, *chosen, "--force", "--checkpoint", tmp_path / "c"], "--model dnncgm")
+    fails(capsys, [*arguments, "--force", "--model", "tree"], "invalid choice: 'tree'")
+    fails(
+        capsys,
+        [*arguments, "--force", "--model", "auto", "--set", "rank=2"],
+        "Unknown hyper-parameter 'rank'",
+    )
+
+
 def test_missing_values(table, tmp_path, capsys):
     frame = pd.read_csv(table)
     frame.loc[4, "n1"] = np.nan

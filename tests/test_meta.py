@@ -36,6 +36,7 @@ def test_every_public_name_exists():
         "import graphfield.data.roles",
         "import graphfield; graphfield.GraphicalLasso(), graphfield.NodewiseLasso()",
         "import graphfield; graphfield.ByCluster(); graphfield.TreeCGM()",
+        "import graphfield; graphfield.AutoCGM(); graphfield.Ensemble()",
         "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],
 )

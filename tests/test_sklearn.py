@@ -89,6 +89,14 @@ class RegGMMAtAverageZ(_AtAverageZ, gf.RegGMM):
     pass
 
 
+class AutoCGMAtAverageZ(_AtAverageZ, gf.AutoCGM):
+    pass
+
+
+class EnsembleAtAverageZ(_AtAverageZ, gf.Ensemble):
+    pass
+
+
 class TreeCGMAtAverageZ(_AtAverageZ, gf.TreeCGM):
     pass
 
@@ -115,6 +123,8 @@ TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for 
 @parametrize_with_checks(
     [
         RegGMMAtAverageZ(),
+        AutoCGMAtAverageZ(candidates=("linear",), random_state=0),
+        EnsembleAtAverageZ(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0),
         TreeCGMAtAverageZ(random_state=0),
         ByClusterInHalves(estimator=gf.GraphicalLasso(penalty=0.1)),
         DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),

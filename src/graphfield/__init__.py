@@ -18,8 +18,10 @@ __version__ = "0.1.0"
 # costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
     "ArchetypeCGM": "graphfield.estimators.archetype",
+    "AutoCGM": "graphfield.estimators.auto",
     "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
+    "Ensemble": "graphfield.estimators.ensemble",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
@@ -52,8 +54,10 @@ if TYPE_CHECKING:
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table
     from graphfield.estimators.archetype import ArchetypeCGM as ArchetypeCGM
+    from graphfield.estimators.auto import AutoCGM as AutoCGM
     from graphfield.estimators.by_cluster import ByCluster as ByCluster
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
+    from graphfield.estimators.ensemble import Ensemble as Ensemble
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load

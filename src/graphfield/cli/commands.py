@@ -51,6 +51,8 @@ def fit(arguments: argparse.Namespace) -> None:
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
+    if arguments.checkpoint is not None and arguments.model != "dnncgm":
+        raise ParameterError("--checkpoint is for --model dnncgm; a comparison of models has none.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = from_table(
         arguments.table,
@@ -59,28 +61,23 @@ def fit(arguments: argparse.Namespace) -> None:
         group=arguments.group,
     )
     say(_described(arguments.table, data))
-    from graphfield.estimators.dnncgm import DNNCGM
-
-    model = DNNCGM(
+    auto = arguments.model == "auto"
+    kind = _estimator(arguments.model)
+    model = kind(
         **{
             "missing": arguments.missing,
             "random_state": arguments.seed,
-            **settings(arguments.set, DNNCGM),
+            **settings(arguments.set, kind),
         }
     )
+    options = {} if auto else {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
     start = time.perf_counter()
-    model.fit(
-        data.X,
-        data.Z,
-        groups=data.groups,
-        checkpoint=arguments.checkpoint,
-        resume=arguments.resume,
-    )
+    model.fit(data.X, data.Z, groups=data.groups, **options)
     seconds = time.perf_counter() - start
-    summary = _summary(arguments, data, model, seconds)
+    summary = _summary(arguments, data, seconds) | (_comparison(model) if auto else _training(model))
     extra = {"fit.json": json.dumps(summary, indent=1).encode()}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    say(_fitted(model, seconds))
+    say(_compared(model, seconds) if auto else _fitted(model, seconds))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
 
@@ -196,9 +193,16 @@ def _fitted(model: Any, seconds: float) -> str:
         share = max(0.0, 1 - held_out)
         what = "node" if model.marginals_ == "raw" else "normal score"
         lines.append(f"On held-out rows the others explain {share:.0%} of a {what}'s variance on average.")
+    return "\n".join([*lines, _shown(model)])
+
+
+def _compared(model: Any, seconds: float) -> str:
+    return "\n".join([f"Fitted in {seconds:.1f} s. {model.summary_}", _marginals(model), _shown(model)])
+
+
+def _shown(model: Any) -> str:
     cut = model.threshold_
-    lines.append(f"Edges above |partial correlation| {cut.value:.3f} are shown ({cut.reason}).")
-    return "\n".join(lines)
+    return f"Edges above |partial correlation| {cut.value:.3f} are shown ({cut.reason})."
 
 
 def _gain(model: Any) -> float | None:
@@ -221,7 +225,17 @@ def _marginals(model: Any) -> str:
     return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
 
 
-def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds: float) -> dict[str, Any]:
+def _estimator(name: str) -> Any:
+    if name == "auto":
+        from graphfield.estimators.auto import AutoCGM
+
+        return AutoCGM
+    from graphfield.estimators.dnncgm import DNNCGM
+
+    return DNNCGM
+
+
+def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
     return {
         "table": str(arguments.table),
         "rows": len(data.X),
@@ -230,6 +244,11 @@ def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds
         "group": None if data.groups is None else str(data.groups.name),
         "unused": data.unused,
         "seconds": round(seconds, 2),
+    }
+
+
+def _training(model: Any) -> dict[str, Any]:
+    return {
         "steps": model.n_steps_,
         "rank": model.rank_,
         "penalty": model.penalty_,
@@ -237,4 +256,12 @@ def _summary(arguments: argparse.Namespace, data: TableData, model: Any, seconds
         "marginals": model.marginals_,
         "normal_scores_gain": _gain(model),
         "mean_depends_on_covariates": model.mean_depends_on_covariates_,
+    }
+
+
+def _comparison(model: Any) -> dict[str, Any]:
+    return {
+        "summary": model.summary_,
+        "chosen": model.chosen_,
+        "held_out": json.loads(model.held_out_.to_json(orient="records")),
     }

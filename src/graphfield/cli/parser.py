@@ -70,6 +70,12 @@ def _fit_parser(group: Any) -> None:
         help="columns or patterns ('roi_*'); default: all other numeric columns",
     )
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values stay together in splits")
+    p.add_argument(
+        "--model",
+        choices=("dnncgm", "auto"),
+        default="dnncgm",
+        help="dnncgm (default), or auto: compare several kinds on held-out rows and keep the best",
+    )
     p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
     p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
     p.add_argument("--force", action="store_true", help="replace an existing folder")
@@ -79,7 +85,7 @@ def _fit_parser(group: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a hyper-parameter of DNNCGM; may be repeated",
+        help="a hyper-parameter of the model; may be repeated",
     )
     p.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep the state of training here")
     p.add_argument("--resume", action="store_true", help="continue the fit that --checkpoint holds")

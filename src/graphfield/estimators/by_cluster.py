@@ -15,6 +15,7 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import training_inputs
 from graphfield.estimators.partition import PartitionedGraph
@@ -101,14 +102,7 @@ class ByCluster(PartitionedGraph):
         return dict(zip(self.clusters_, self._parts, strict=True))
 
     def _prototype(self) -> GraphEstimator:
-        if self.estimator is None:
-            return GraphicalLasso()
-        if not isinstance(self.estimator, GraphEstimator):
-            raise ParameterError(
-                "estimator must be an estimator of graphfield (an object, such as gf.RegGMM()) or None, "
-                f"got {self.estimator!r}."
-            )
-        return self.estimator
+        return GraphicalLasso() if self.estimator is None else given_estimator(self.estimator)
 
     def _only_categorical(self) -> str:
         names = [column.name for column in self.encoder_.categorical]

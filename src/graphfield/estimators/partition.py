@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import CompositeGraph, covariate_table, node_table
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.streaming import Part
 from graphfield.exceptions import GraphfieldError
 
 
-class PartitionedGraph(GraphEstimator):
+class PartitionedGraph(CompositeGraph):
     """Base of the estimators that send each row to one of several fitted models.
 
     A subclass says in :meth:`_part_of` which model is responsible for a row, in :meth:`_inner_frame`
     which covariates that model is given, and calls :meth:`_fit_parts` in its ``fit``.
     """
-
-    _parts: list[GraphEstimator]
 
     @abstractmethod
     def _part_of(self, encoded: Encoded) -> NDArray[np.intp]:
@@ -47,20 +44,12 @@ class PartitionedGraph(GraphEstimator):
         inner = self._inner_frame(inputs.Z).values
         for which, (model, name) in enumerate(zip(models, names, strict=True)):
             rows = np.flatnonzero(part == which)
-            columns = inputs.node_names if inputs.nodes_named else None
-            X = inputs.X[rows] if columns is None else pd.DataFrame(inputs.X[rows], columns=columns)
-            Z = inner.iloc[rows].reset_index(drop=True)
+            X, Z = node_table(inputs, rows), covariate_table(inner, rows)
             try:
                 model.fit(X, Z, groups=None if groups is None else groups[rows])
             except GraphfieldError as error:
                 raise type(error)(f"In {name} ({len(rows)} rows): {error}") from error
         self._parts = list(models)
-
-    def _finish(self, inputs: Inputs, seed: int) -> None:
-        """What the base keeps about all rows together."""
-        encoded = self._encode_frame(inputs.Z)
-        self.residual_scale_ = np.sqrt((self._residual_scale_at(encoded) ** 2).mean(axis=0))
-        self._set_threshold(encoded, seed)
 
     def _encoded_shape(self) -> tuple[int, int]:
         numeric, codes = zip(*(model._encoded_shape() for model in self._parts), strict=True)
@@ -113,23 +102,3 @@ class PartitionedGraph(GraphEstimator):
         for rows, model, own in self._by_part(encoded):
             for inner, fitted in model._fitted_values(values[rows], own):
                 yield rows[inner], fitted
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        from graphfield.estimators.persistence import pack
-
-        headers: list[dict[str, Any]] = []
-        arrays: dict[str, NDArray] = {}
-        for which, model in enumerate(self._parts):
-            header, own = pack(model)
-            headers.append(header)
-            arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
-        return {"parts": headers}, arrays
-
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        from graphfield.estimators.persistence import unpack
-
-        self._parts = []
-        for which, header in enumerate(state["parts"]):
-            prefix = f"part/{which}/"
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            self._parts.append(unpack(header, own))

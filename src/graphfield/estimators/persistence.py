@@ -38,8 +38,10 @@ HEADER, ARRAYS = "model.json", "arrays.safetensors"
 # Estimators that may be named in a file, and nothing else.
 _ESTIMATORS = {
     "ArchetypeCGM": "graphfield.estimators.archetype",
+    "AutoCGM": "graphfield.estimators.auto",
     "ByCluster": "graphfield.estimators.by_cluster",
     "DNNCGM": "graphfield.estimators.dnncgm",
+    "Ensemble": "graphfield.estimators.ensemble",
     "GraphicalLasso": "graphfield.estimators.graphical_lasso",
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",

@@ -1,0 +1,359 @@
+"""Several kinds of models compared on held-out rows; the best, or an average, is kept."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import UNKNOWN_POLICIES
+from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.data.marginals import MARGINALS
+from graphfield.data.missing import POLICIES
+from graphfield.data.nodes import NodeScaler
+from graphfield.data.splits import group_labels, hold_out
+from graphfield.estimators.auto_choice import (
+    AVERAGE,
+    STATIC,
+    TABLE_NUMBERS,
+    Choice,
+    Judged,
+    LeftOut,
+    choose,
+    no_comparison,
+)
+from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import covariate_table, node_table
+from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.inputs import (
+    Inputs,
+    check_flag,
+    check_number,
+    child_seeds,
+    root_seed,
+    training_inputs,
+)
+from graphfield.estimators.reggmm import RegGMM
+from graphfield.estimators.tree import TreeCGM
+from graphfield.exceptions import DataWarning, GraphfieldError, ParameterError, check_choice
+from graphfield.training.progress import progress_bar
+
+# Fewer held-out rows (or groups) than this say nothing about which model is better.
+_MIN_UNITS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An estimator to fit and further arguments of its ``fit``.
+
+    Its ``random_state``, ``unknown`` and ``device`` are set by :class:`AutoCGM` where it has them.
+    """
+
+    model: GraphEstimator
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _static(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    return Plan(GraphicalLasso())
+
+
+def _linear(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    # More ridge than by default: nearly the same graphs, and better predictions from few rows.
+    return Plan(RegGMM(ridge=0.1))
+
+
+def _tree(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    return Plan(TreeCGM())
+
+
+def _dnncgm(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    from graphfield.estimators.dnncgm import DNNCGM  # torch is imported for those who need it
+
+    return Plan(DNNCGM())
+
+
+def _archetype(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    from graphfield.estimators.archetype import ArchetypeCGM
+
+    return Plan(ArchetypeCGM(), {"start": fitted["dnncgm"]} if _has_patterns(fitted) else {})
+
+
+def _has_patterns(fitted: Mapping[str, GraphEstimator]) -> bool:
+    return "dnncgm" in fitted and getattr(fitted["dnncgm"], "rank_", None) is not None
+
+
+# How each candidate is fitted, given the options and what was fitted before it. In this order.
+CANDIDATES: dict[str, Callable[[AutoCGM, Mapping[str, GraphEstimator]], Plan]] = {
+    "static": _static,
+    "linear": _linear,
+    "tree": _tree,
+    "dnncgm": _dnncgm,
+    "archetype": _archetype,
+}
+
+
+class AutoCGM(AveragedGraph):
+    """Fits several kinds of models, compares them on the same held-out rows, and keeps what is best.
+
+    Each node is predicted from all others; the squared error is divided by that of one graph for
+    everybody, node by node, and averaged over nodes. This judges the edges (and the means that move with
+    z), not the residual variances. The model with the smallest error is kept, or a weighted average
+    of models where that is better by more than one standard error. Where nothing beats one graph
+    for everybody by more than two standard errors, that is what is kept: the covariates do not help.
+    What is kept is fitted again to all rows.
+
+    Parameters
+    ----------
+    candidates : sequence of str
+        Some of "static" (:class:`GraphicalLasso`, always compared with), "linear" (:class:`RegGMM`),
+        "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`) and "archetype" (:class:`ArchetypeCGM`).
+        Their order does not matter.
+    combine : bool, default True
+        Whether an average of the candidates may be kept. Its weights minimise the held-out error;
+        weights below 0.02 are left out.
+    marginals : {"auto", "raw", "normal"}
+        Nodes as they are or their normal scores, for all candidates alike; "auto" decides as in
+        :class:`DNNCGM`.
+    validation_fraction : float in (0, 1), default 0.2
+        Share of rows (or groups) on which the candidates are compared.
+    missing : {"error", "drop", "impute"}
+        Rows with missing or infinite values: refused, left out, or filled in with a warning.
+    unknown : {"error", "average"}
+        A category at prediction that training did not have: refused, or the average of the others.
+    device : str
+        For the neural candidates: "auto" uses CUDA where there is one; "cpu" or "cuda" decide.
+    random_state : int, Generator or None
+        Decides which rows are held out, and the random states of the candidates.
+
+    Attributes
+    ----------
+    summary_ : str
+        What was kept and by how much it is better, in words.
+    chosen_ : dict
+        Names of the candidates that were kept, with their weights.
+    depends_on_covariates_ : bool
+        False where one graph for everybody was kept.
+    marginals_ : str
+        "raw" or "normal": what the nodes were taken as.
+    held_out_ : DataFrame
+        One line per candidate, and one for their best average: ``model``, ``error`` (that of one
+        graph for everybody is 1), ``gain_percent`` (by how many per cent the error is smaller than that),
+        ``standard_error`` (of the difference between ``error`` and 1; paired over rows, or groups),
+        ``weight`` in what was kept, ``seconds`` to fit and judge it, ``note`` (why a candidate was left
+        out; the weights of the average).
+    members_, weights_ : list of estimators, ndarray
+        The models that were kept, fitted to all rows, and their weights.
+
+    Notes
+    -----
+    A candidate that cannot be fitted, for example because it needs more rows, is left out; ``note`` says
+    why. With too few rows or groups to compare anything (less than five held out), one graph for
+    everybody is kept and ``summary_`` says so. The weights of the average are chosen on the rows that
+    judge it, which flatters it a little; hence the standard error that it must be ahead.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> rng = np.random.default_rng(0)
+    >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
+    >>> X[:, 1] += np.where(Z[:, 0] < 0, -2, 2) * X[:, 0]  # an edge that changes its sign
+    >>> model = gf.AutoCGM(candidates=("linear", "tree"), combine=False, random_state=0).fit(X, Z)
+    >>> model.chosen_
+    {'tree': 1.0}
+    >>> model.held_out_.model.tolist()
+    ['static', 'linear', 'tree']
+    """
+
+    summary_: str
+    held_out_: pd.DataFrame
+
+    def __init__(
+        self,
+        *,
+        candidates: Sequence[str] = ("static", "linear", "tree", "dnncgm", "archetype"),
+        combine: bool = True,
+        marginals: str = "auto",
+        validation_fraction: float = 0.2,
+        missing: str = "error",
+        unknown: str = "error",
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.candidates = candidates
+        self.combine = combine
+        self.marginals = marginals
+        self.validation_fraction = validation_fraction
+        self.missing = missing
+        self.unknown = unknown
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> AutoCGM:
+        """Compare the candidates, then fit what is kept to all rows.
+
+        Rows with equal labels in ``groups`` (one subject) are never split between training and held-out.
+        """
+        self._check_parameters()
+        inputs = training_inputs(X, Z, self.missing)
+        labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
+        self._remember(inputs)
+        inputs = self._learn_marginals(inputs, labels, self.marginals)
+        self._uses_covariates = True
+        self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
+        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
+        split_seed, gap_seed, *seeds = child_seeds(root_seed(self.random_state), 2 + len(CANDIDATES))
+        seed_of = dict(zip(CANDIDATES, seeds, strict=True))
+        seed_of["archetype"] = seed_of["dnncgm"]  # it begins from that model, so both hold out the same rows
+        fits = _Fits(self, inputs, labels, seed_of)
+        train, held_out = hold_out(len(inputs.X), self.validation_fraction, labels, split_seed)
+        if fits.can_compare(train, held_out):
+            rows = fits.held_out(held_out)
+            judged, left_out = fits.judge(train, rows)
+            choice = self._choose(judged, left_out, rows)
+        else:
+            choice = no_comparison(fits.n_units(slice(None)), "rows" if labels is None else "groups")
+        self.summary_, self.held_out_ = choice.summary, choice.table
+        self._names = list(choice.weights)
+        members = fits.again(self._names)
+        self._take(members, list(choice.weights.values()))
+        self._finish(inputs, gap_seed)
+        return self
+
+    @property
+    def chosen_(self) -> dict[str, float]:
+        return {name: float(weight) for name, weight in zip(self._names, self.weights_, strict=True)}
+
+    @property
+    def depends_on_covariates_(self) -> bool:
+        return self._uses_covariates
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.candidates, str) or not isinstance(self.candidates, (list, tuple)):
+            raise ParameterError(f"candidates must be a list of names, got {self.candidates!r}.")
+        for name in self.candidates:
+            check_choice("Each of candidates", name, CANDIDATES)
+        if len(set(self.candidates)) < max(1, len(self.candidates)):
+            raise ParameterError(f"candidates must name one or more, each once, got {self.candidates!r}.")
+        check_flag("combine", self.combine)
+        check_choice("marginals", self.marginals, MARGINALS)
+        check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
+        check_choice("missing", self.missing, POLICIES)
+        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
+        if not isinstance(self.device, str):
+            raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
+        if set(self.candidates) - {"static", "linear", "tree"}:
+            from graphfield.training.config import resolve_device
+
+            resolve_device(self.device)  # a wrong device is a mistake, no reason to leave candidates out
+
+    def _choose(self, judged: list[Judged], left_out: list[LeftOut], rows: HeldOut) -> Choice:
+        """What to keep; an average is judged as the model that it would be."""
+        yardstick = Yardstick.of(next(one.residuals for one in judged if one.name == STATIC), rows.units)
+        named = [one for one in judged if one.name in self.candidates]
+        average = None
+        if self.combine and len(named) > 1:
+            start = time.perf_counter()
+            weights = yardstick.weights([one.residuals for one in named])
+            trial = AveragedGraph()
+            trial.encoder_, trial.n_features_in_ = named[0].model.encoder_, self.n_features_in_
+            trial._take([one.model for one in named], weights)
+            if len(trial.members_) > 1:
+                residuals = rows.residuals(trial)
+                of_members = {one.name: float(w) for one, w in zip(named, weights, strict=True) if w > 0}
+                average = Judged(AVERAGE, trial, residuals, time.perf_counter() - start), of_members
+        return choose(judged, left_out, average, yardstick)
+
+    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        state, arrays = super()._get_state()
+        text = {name: self.held_out_[name].tolist() for name in ("model", "note")}
+        arrays["held_out"] = self.held_out_[TABLE_NUMBERS].to_numpy(dtype=np.float64)
+        return {**state, "names": self._names, "summary": self.summary_, "held_out": text}, arrays
+
+    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        super()._set_state(state, arrays)
+        self._names, self.summary_ = list(state["names"]), state["summary"]
+        self.held_out_ = pd.DataFrame(arrays["held_out"], columns=TABLE_NUMBERS)
+        self.held_out_.insert(0, "model", state["held_out"]["model"])
+        self.held_out_["note"] = state["held_out"]["note"]
+
+
+class _Fits:
+    """The rows, and the candidates fitted to some or all of them."""
+
+    def __init__(self, auto: AutoCGM, inputs: Inputs, labels: NDArray | None, seeds: dict[str, int]) -> None:
+        self.auto, self.inputs, self.labels, self.seeds = auto, inputs, labels, seeds
+
+    def n_units(self, rows: NDArray[np.intp] | slice) -> int:
+        """How many rows, or groups where there are groups."""
+        return len(self.inputs.X[rows]) if self.labels is None else len(np.unique(self.labels[rows]))
+
+    def can_compare(self, train: NDArray[np.intp], held_out: NDArray[np.intp]) -> bool:
+        enough_units = min(self.n_units(train), self.n_units(held_out)) >= _MIN_UNITS
+        return enough_units and len(train) >= MIN_SAMPLES
+
+    def held_out(self, rows: NDArray[np.intp]) -> HeldOut:
+        Z = Frame(covariate_table(self.inputs.Z.values, rows), self.inputs.Z.named)
+        units = np.arange(len(rows)) if self.labels is None else self.labels[rows]
+        return HeldOut(self.inputs.X[rows], Z, np.unique(units, return_inverse=True)[1])
+
+    def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
+        """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
+        names = [name for name in CANDIDATES if name in {STATIC, *self.auto.candidates}]
+        judged: list[Judged] = []
+        left_out: list[LeftOut] = []
+        for done, name in enumerate(names):
+            start = time.perf_counter()
+            before = {one.name: one.model for one in judged}
+            try:
+                # A level that is in the held-out rows alone is no reason to fail.
+                model = self._fit(name, before, train, "average", (done, len(names)))
+                residuals = rows.residuals(model)
+            except GraphfieldError as error:
+                if name == STATIC:
+                    what = f"With {len(train):,} of the rows, the others held out for the comparison"
+                    raise type(error)(f"{what}: {error}") from error
+                left_out.append(LeftOut(name, time.perf_counter() - start, str(error)))
+            else:
+                judged.append(Judged(name, model, residuals, time.perf_counter() - start))
+        return judged, left_out
+
+    def again(self, names: list[str]) -> list[GraphEstimator]:
+        """The candidates of these names, fitted to all rows."""
+        fitted: dict[str, GraphEstimator] = {}
+        for done, name in enumerate(names):
+            fitted[name] = self._fit(name, fitted, slice(None), self.auto.unknown, (done, len(names)))
+        return [fitted[name] for name in names]
+
+    def _fit(
+        self,
+        name: str,
+        fitted: Mapping[str, GraphEstimator],
+        rows: NDArray[np.intp] | slice,
+        unknown: str,
+        progress: tuple[int, int],
+    ) -> GraphEstimator:
+        plan = CANDIDATES[name](self.auto, fitted)
+        model, known = plan.model, plan.model.get_params(deep=False)
+        common = {"random_state": self.seeds[name], "unknown": unknown, "device": self.auto.device}
+        common["marginals"] = "raw"  # the nodes are scores already, where they are to be
+        model.set_params(**{key: value for key, value in common.items() if key in known})
+        if isinstance(model, GraphicalLasso):  # few groups cannot make five folds
+            model.n_folds = min(model.n_folds, self.n_units(rows))
+        X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z.values, rows)
+        groups = None if self.labels is None else self.labels[rows]
+        done, total = progress
+        # A neural model draws a bar of its own, and a terminal has room for one.
+        with progress_bar(None if "device" in known else "Models", total, unit="fits") as advance:
+            advance(done, name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
+                return model.fit(X, Z, groups=groups, **plan.options)

@@ -1,0 +1,162 @@
+"""Which of several judged models to keep, and how to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.held_out import Yardstick
+
+STATIC, AVERAGE = "static", "average"
+TABLE_NUMBERS = ["error", "gain_percent", "standard_error", "weight", "seconds"]
+TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
+# By how many standard errors a model must beat one graph for everybody, and an average the best model.
+_OVER_STATIC, _OVER_BEST = 2.0, 1.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate, fitted without the held-out rows, and what it leaves of them."""
+
+    name: str
+    model: GraphEstimator
+    residuals: NDArray[np.float64]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A candidate that could not be fitted, and why."""
+
+    name: str
+    seconds: float
+    note: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Names and weights of what to keep, the table of all candidates, and the same in words."""
+
+    weights: dict[str, float]
+    table: pd.DataFrame
+    summary: str
+
+
+def choose(
+    judged: Sequence[Judged],
+    left_out: Sequence[LeftOut],
+    average: tuple[Judged, Mapping[str, float]] | None,
+    yardstick: Yardstick,
+) -> Choice:
+    """The best of those that clearly beat one graph for everybody, or the average if it beats them all.
+
+    ``judged`` has "static" in it; ``average`` comes with the weights of its members.
+    """
+    errors = {one.name: yardstick.errors(one.residuals) for one in judged}
+    if average is not None:
+        errors[AVERAGE] = yardstick.errors(average[0].residuals)
+    gains = _Gains(errors, yardstick)
+    singles = [name for name in errors if name != AVERAGE and gains.clear(name, STATIC, _OVER_STATIC)]
+    best = min(singles, key=gains.error, default=STATIC)
+    weights = {best: 1.0}
+    seconds = {one.name: one.seconds for one in judged}
+    notes = {}
+    if average is not None:
+        seconds[AVERAGE] = average[0].seconds
+        notes[AVERAGE] = _mix(average[1])
+        if gains.clear(AVERAGE, best, _OVER_BEST) and gains.clear(AVERAGE, STATIC, _OVER_STATIC):
+            best, weights = AVERAGE, dict(average[1])
+    lines: list[tuple[str, float, float, float, float, float, str]] = []
+    for name in errors:
+        gain, standard_error = gains.over(name, STATIC)
+        weight = np.nan if name == AVERAGE else weights.get(name, 0.0)
+        note = notes.get(name, "")
+        lines.append((name, 1 - gain, 100 * gain, standard_error, weight, seconds[name], note))
+    lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, one.note) for one in left_out]
+    table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
+    return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out))
+
+
+def no_comparison(n_units: int, what: str) -> Choice:
+    """One graph for everybody, because there is too little to compare anything on."""
+    summary = (
+        f"The model is one graph for everybody: {n_units} {what} are too few to hold some out and compare "
+        "models on them, so whether the covariates help is not known."
+    )
+    table = pd.DataFrame(
+        [(STATIC, np.nan, np.nan, np.nan, 1.0, np.nan, "too few rows or groups to compare")],
+        columns=TABLE_COLUMNS,
+    )
+    return Choice({STATIC: 1.0}, table, summary)
+
+
+class _Gains:
+    """Differences between models in mean relative error, with paired standard errors."""
+
+    def __init__(self, errors: dict[str, NDArray[np.float64]], yardstick: Yardstick) -> None:
+        self.errors, self.yardstick = errors, yardstick
+
+    def error(self, name: str) -> float:
+        return float(self.errors[name].mean())
+
+    def over(self, name: str, other: str) -> tuple[float, float]:
+        """By how much ``name`` has the smaller error, and the standard error of that."""
+        difference = self.errors[other] - self.errors[name]
+        return float(difference.mean()), self.yardstick.standard_error(difference)
+
+    def clear(self, name: str, other: str, times: float) -> bool:
+        gain, standard_error = self.over(name, other)
+        return gain > times * standard_error
+
+
+def _summary(
+    best: str, weights: dict[str, float], gains: _Gains, yardstick: Yardstick, left_out: Sequence[LeftOut]
+) -> str:
+    n_rows, n_units = len(yardstick.units), len(np.unique(yardstick.units))
+    rows = f"{n_rows:,} held-out rows" + ("" if n_units == n_rows else f" ({n_units:,} groups)")
+    singles = [name for name in gains.errors if name not in (best, STATIC, AVERAGE)]
+    if best == STATIC:
+        nearest = min((name for name in gains.errors if name != STATIC), key=gains.error, default=None)
+        if nearest is None:
+            text = "The model is one graph for everybody; nothing else was compared with it."
+        else:
+            gain, standard_error = gains.over(nearest, STATIC)
+            text = (
+                f"As far as {rows} can tell, the covariates do not help: the model is one graph for "
+                "everybody. Nothing else predicts them better by more than two standard errors; the nearest "
+                f"is {nearest}, better by {_percent(gain)} (standard error {_percent(standard_error)})."
+            )
+    else:
+        gain, standard_error = gains.over(best, STATIC)
+        kept = f"an average of {_mix(weights)}" if best == AVERAGE else best
+        text = (
+            f"The model is {kept}. On {rows} its squared error is {_percent(gain)} (standard error "
+            f"{_percent(standard_error)}) below that of one graph for everybody"
+        )
+        if singles:
+            nearest = min(singles, key=gains.error)
+            ahead = 1 - gains.error(best) / gains.error(nearest)
+            if ahead >= 0:
+                text += f", and {_percent(ahead)} below that of the next best ({nearest})"
+            else:
+                text += (
+                    f"; that of {nearest} is smaller, but not by a clear margin below one graph for everybody"
+                )
+        text += "."
+    if left_out:
+        text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."
+    return text
+
+
+def _percent(share: float) -> str:
+    """With two digits that say something: 9.0 %, 0.031 %."""
+    return f"{100 * share:.1f} %" if abs(share) >= 0.01 else f"{100 * share:.2g} %"
+
+
+def _mix(weights: Mapping[str, float]) -> str:
+    return " and ".join(f"{name} ({100 * weight:.0f} %)" for name, weight in weights.items())

@@ -1,0 +1,66 @@
+"""Models made of other fitted models: what they have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import Inputs
+from graphfield.exceptions import ParameterError
+
+
+class CompositeGraph(GraphEstimator):
+    """Base of the estimators that hold fitted models in ``_parts`` and are saved with them."""
+
+    _parts: list[GraphEstimator]
+
+    def _finish(self, inputs: Inputs, seed: int) -> None:
+        """What the base keeps about all rows together."""
+        encoded = self._encode_frame(inputs.Z)
+        self.residual_scale_ = np.sqrt((self._residual_scale_at(encoded) ** 2).mean(axis=0))
+        self._set_threshold(encoded, seed)
+
+    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        from graphfield.estimators.persistence import pack
+
+        headers: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray] = {}
+        for which, model in enumerate(self._parts):
+            header, own = pack(model)
+            headers.append(header)
+            arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
+        return {"parts": headers}, arrays
+
+    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        from graphfield.estimators.persistence import unpack
+
+        self._parts = []
+        for which, header in enumerate(state["parts"]):
+            prefix = f"part/{which}/"
+            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            self._parts.append(unpack(header, own))
+
+
+def given_estimator(estimator: Any) -> GraphEstimator:
+    """The estimator that the user passed to be cloned and fitted."""
+    if not isinstance(estimator, GraphEstimator):
+        raise ParameterError(
+            "estimator must be an estimator of graphfield (an object, such as gf.RegGMM()) or None, "
+            f"got {estimator!r}."
+        )
+    return estimator
+
+
+def node_table(inputs: Inputs, rows: NDArray[np.intp] | slice) -> Any:
+    """Some rows of X as the user gave it: with names where it had any."""
+    values = inputs.X[rows]
+    return pd.DataFrame(values, columns=inputs.node_names) if inputs.nodes_named else values
+
+
+def covariate_table(frame: pd.DataFrame, rows: NDArray[np.intp] | slice) -> pd.DataFrame:
+    """Some rows of the covariates, numbered from 0."""
+    return frame.iloc[rows].reset_index(drop=True)

@@ -1,0 +1,239 @@
+"""Several fits of one estimator, averaged."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from graphfield.data.covariates import Encoded
+from graphfield.data.missing import POLICIES
+from graphfield.data.nodes import NodeScaler
+from graphfield.data.splits import group_labels
+from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import covariate_table, given_estimator, node_table
+from graphfield.estimators.inputs import (
+    Inputs,
+    check_flag,
+    check_number,
+    child_seeds,
+    root_seed,
+    training_inputs,
+)
+from graphfield.estimators.streaming import groups_of, rows_within
+from graphfield.exceptions import DataWarning, GraphfieldError, ParameterError, check_choice
+from graphfield.graphs.strength import partial_correlations
+
+# Bytes of coefficients of one member held at a time by `spread`, which needs sums in double precision.
+_SPREAD_BYTES = 16 * 2**20
+
+
+class Ensemble(AveragedGraph):
+    """The average of several fits of one estimator that differ in their random state.
+
+    A fit depends on chance: on the rows it holds out and, for a neural model, on where it starts and the
+    order of its steps. An average of a few fits depends on it less and mostly ranks edges better; and
+    :meth:`spread` says how much they disagree. Members that are :class:`DNNCGM` train together as one
+    computation (:func:`fit_together`), others one after the other.
+
+    Parameters
+    ----------
+    estimator : estimator of graphfield, optional
+        Cloned and fitted ``n_members`` times; by default :class:`DNNCGM`. The parameters of one that is
+        given can be set as ``estimator__NAME``; its random state is replaced.
+    n_members : int, default 5
+        Number of fits, at least 2.
+    resample : bool, default False
+        Fit each member to rows (whole groups where there are groups) drawn with replacement. By default
+        all see all rows and differ in their random state only.
+    missing : {"error", "drop", "impute"}, default "error"
+        Rows with missing or infinite values: refused, left out, or filled in with a warning.
+    random_state : int, Generator or None
+        Decides the random states of the members and the rows they draw. A whole number makes the fit
+        reproducible.
+
+    Attributes
+    ----------
+    members_ : list of estimators
+        The fitted members.
+    weights_ : ndarray of shape (n_members,)
+        Their weights, all equal.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> sim = gf.make_setting("G1", n_samples=200, random_state=0)
+    >>> model = gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0)
+    >>> model.fit(sim.X, sim.Z).edge_weights(sim.Z[:2]).shape
+    (2, 50, 50)
+    >>> model.spread(sim.Z[:2]).shape
+    (2, 50, 50)
+    """
+
+    def __init__(
+        self,
+        *,
+        estimator: Any = None,
+        n_members: int = 5,
+        resample: bool = False,
+        missing: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_members = n_members
+        self.resample = resample
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Ensemble:
+        """Fit the members.
+
+        Rows with equal labels in ``groups`` (one subject) are drawn together, and never split between
+        training and held-out rows of a member.
+        """
+        check_choice("missing", self.missing, POLICIES)
+        check_number("n_members", self.n_members, 2, integer=True)
+        check_flag("resample", self.resample)
+        prototype = self._prototype()
+        inputs = training_inputs(X, Z, self.missing)
+        labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
+        self._remember(inputs)
+        inputs = self._learn_marginals(inputs, labels, _marginals(prototype))
+        self._uses_covariates = prototype._uses_covariates
+        policy = next(iter(_settings(prototype, "unknown").values()), "average")
+        self._learn_covariates(inputs, standardize=True, unknown=policy)
+        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
+        draw, gap, *seeds = child_seeds(root_seed(self.random_state), 2 + int(self.n_members))
+        members = [_reseeded(clone(prototype), seed) for seed in seeds]
+        for member in members:  # they get scores, where it is to be scores
+            member.set_params(**dict.fromkeys(_settings(member, "marginals"), "raw"))
+        rows = _drawn_rows(len(inputs.X), labels, len(members), draw) if self.resample else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
+            # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
+            # may have a `fit` of their own.
+            if type(prototype).__module__ == "graphfield.estimators.dnncgm":
+                self._fit_together(members, inputs, rows, labels)
+            else:
+                self._fit_in_turn(members, inputs, rows, labels)
+        self._take(members, np.ones(len(members)))
+        self._finish(inputs, gap)
+        return self
+
+    def spread(self, Z: Any) -> NDArray[np.float32]:
+        """Standard deviation of the partial correlations over the members, at each row of Z.
+
+        It says how much fits of the same data disagree: what chance in the fit does to an edge. With
+        ``resample=True`` it is a bootstrap standard error of an edge of one member, so it includes
+        which rows happened to be in the table. Neither includes the bias of a penalty, which pulls all
+        members towards zero alike; where all of them leave an edge out, the spread is zero.
+
+        Returns
+        -------
+        ndarray of shape (n, p, p), float32
+            Symmetric, with a zero diagonal.
+        """
+        encoded = self._encode(Z)
+        p = self.n_features_in_
+        result = np.empty((len(encoded), p, p), dtype=np.float32)
+        for group in groups_of(encoded, rows_within(_SPREAD_BYTES, p)):
+            values = self._spread_at(group.distinct)
+            if isinstance(group.rows, slice):
+                result[group.rows] = values
+            else:
+                for rows, value in zip(group.rows, values, strict=True):
+                    result[rows] = value
+        return result
+
+    def _spread_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """One member at a time: mean and squares about it are updated, so no member is kept."""
+        shape = (len(encoded), self.n_features_in_, self.n_features_in_)
+        mean, squares = np.zeros(shape), np.zeros(shape)
+        for count, (_, member, own) in enumerate(self._by_member(encoded), start=1):
+            partial = partial_correlations(member._coef_at(own), member._residual_scale_at(own))
+            step = partial - mean
+            mean += step / count
+            squares += step * (partial - mean)
+        return np.sqrt(squares / (len(self._parts) - 1))
+
+    def _prototype(self) -> GraphEstimator:
+        if self.estimator is None:
+            from graphfield.estimators.dnncgm import DNNCGM
+
+            return DNNCGM()
+        prototype = given_estimator(self.estimator)
+        if not self.resample and not _settings(prototype, "random_state"):
+            raise ParameterError(
+                f"{type(prototype).__name__} has no random_state, so {self.n_members} fits to the same rows "
+                "would all be equal. Use resample=True to draw the rows of each member."
+            )
+        return prototype
+
+    def _fit_together(
+        self,
+        members: list[GraphEstimator],
+        inputs: Inputs,
+        rows: list[NDArray[np.intp]] | None,
+        labels: NDArray | None,
+    ) -> None:
+        from graphfield.estimators.together import fit_together
+
+        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
+        fit_together(members, X, Z, rows=rows, groups=labels)
+
+    def _fit_in_turn(
+        self,
+        members: list[GraphEstimator],
+        inputs: Inputs,
+        rows: list[NDArray[np.intp]] | None,
+        labels: NDArray | None,
+    ) -> None:
+        for which, member in enumerate(members):
+            own: slice | NDArray[np.intp] = slice(None)
+            groups = labels
+            if rows is not None:
+                own = rows[which]
+                # Copies of one row must not be on both sides of a split inside the member.
+                groups = own if labels is None else labels[own]
+                # A level that was not drawn is no mistake; one that no row had is reported before.
+                member.set_params(**dict.fromkeys(_settings(member, "unknown"), "average"))
+            X, Z = node_table(inputs, own), covariate_table(inputs.Z.values, own)
+            try:
+                member.fit(X, Z, groups=groups)
+            except GraphfieldError as error:
+                raise type(error)(f"In member {which + 1} of {len(members)}: {error}") from error
+
+
+def _settings(model: GraphEstimator, name: str) -> dict[str, Any]:
+    """The parameters called ``name``, of the estimator and of estimators inside it."""
+    params = model.get_params(deep=True)
+    return {key: value for key, value in params.items() if key.split("__")[-1] == name}
+
+
+def _marginals(model: GraphEstimator) -> str:
+    """What the estimator, or one inside it, makes of the nodes."""
+    params = model.get_params(deep=False)
+    if not params.get("standardize", True) or params.get("center") == "none":
+        return "raw"
+    return str(next(iter(_settings(model, "marginals").values()), "raw"))
+
+
+def _reseeded(model: GraphEstimator, seed: int) -> GraphEstimator:
+    keys = sorted(_settings(model, "random_state"))
+    return model.set_params(**dict(zip(keys, child_seeds(seed, len(keys)), strict=True)))
+
+
+def _drawn_rows(n_rows: int, labels: NDArray | None, n_members: int, seed: int) -> list[NDArray[np.intp]]:
+    """Rows drawn with replacement for each member; all rows of a group come together."""
+    rng = np.random.default_rng(seed)
+    if labels is None:
+        return [np.sort(rng.integers(n_rows, size=n_rows)) for _ in range(n_members)]
+    codes = np.unique(labels, return_inverse=True)[1]
+    groups = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    drawn = np.sort(rng.integers(len(groups), size=(n_members, len(groups))), axis=1)
+    return [np.concatenate([groups[which] for which in own]) for own in drawn]

@@ -1,0 +1,70 @@
+"""How well fitted models predict the same held-out rows, each node from all others."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.frames import Frame
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import ExtrapolationWarning
+from graphfield.solvers.simplex import simplex_weights
+
+# A member with less weight than this is not worth its time.
+_LEAST_WEIGHT = 0.02
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out rows; ``units`` says which of them belong together (each its own without groups)."""
+
+    values: NDArray[np.floating]
+    Z: Frame
+    units: NDArray[np.intp]
+
+    def residuals(self, model: GraphEstimator) -> NDArray[np.float64]:
+        """What ``model`` leaves of every node, (n, p)."""
+        with warnings.catch_warnings():
+            # The model has seen other rows only, so a value outside of theirs is no news.
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            encoded = model._encode_frame(self.Z)
+        left = np.empty(self.values.shape)
+        for rows, fitted in model._fitted_values(self.values, encoded):
+            left[rows] = self.values[rows] - fitted
+        return left
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Squared errors in units of those of one model, node by node, so that all nodes count the same."""
+
+    mean_squares: NDArray[np.float64]
+    units: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, residuals: NDArray[np.float64], units: NDArray[np.intp]) -> Yardstick:
+        mean_squares = np.square(residuals).mean(axis=0)
+        # A node that is predicted without any error has no unit; any will do.
+        return cls(np.where(mean_squares > 0, mean_squares, 1.0), units)
+
+    def errors(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean over nodes of the relative squared error of each row, (n,)."""
+        return (np.square(residuals) / self.mean_squares).mean(axis=1)
+
+    def standard_error(self, differences: NDArray[np.float64]) -> float:
+        """Of the mean of ``differences``, one per row; rows of one unit may go together in any way.
+
+        With units of equal size this is the standard error of the mean of the units' means.
+        """
+        totals = np.bincount(self.units, weights=differences - differences.mean())
+        n_units = len(np.unique(self.units))
+        return float(np.sqrt(np.sum(totals**2) * n_units / (n_units - 1)) / len(differences))
+
+    def weights(self, residuals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Weights (they sum to one) whose average of the residuals has the smallest mean error."""
+        scaled = [(left / np.sqrt(self.mean_squares)).reshape(-1) for left in residuals]
+        gram = np.array([[one @ other for other in scaled] for one in scaled])
+        return simplex_weights(gram / len(scaled[0]), _LEAST_WEIGHT)

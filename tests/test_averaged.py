@@ -1,0 +1,494 @@
+"""Averages of fitted models: the base, Ensemble and AutoCGM."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import FULL, small_data
+from graphfield.estimators import auto, auto_choice, ensemble
+from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.held_out import Yardstick
+from graphfield.graphs.strength import partial_correlations
+from graphfield.solvers.simplex import simplex_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+STATIC = gf.GraphicalLasso(penalty=0.05)
+FEW = {"n_penalties": 3, "n_folds": 3}
+QUICK = ("static", "linear", "tree")
+
+
+def steps(n: int = 400, p: int = 5, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """An edge of one half of z changes its place in the other half."""
+    rng = np.random.default_rng(seed)
+    Z = pd.DataFrame({"z": rng.uniform(-1, 1, n), "noise": rng.uniform(-1, 1, n)})
+    X = rng.normal(size=(n, p))
+    low = Z.z.to_numpy() < 0
+    X[low, 1] += 1.5 * X[low, 0]
+    X[~low, 2] += 1.5 * X[~low, 3]
+    return pd.DataFrame(X, columns=[f"n{i}" for i in range(p)]), Z
+
+
+def moving(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One edge moves in a line with z, another one jumps: neither a line nor a tree has both."""
+    X, Z = steps(n, 7, seed)
+    X["n5"] += 2 * Z.noise * X["n6"]
+    return X, Z
+
+
+class Average(AveragedGraph):
+    def fit(self, X, Z):  # scikit-learn takes nothing without it for an estimator
+        raise NotImplementedError
+
+
+def average_of(members, weights) -> AveragedGraph:
+    model = Average()
+    model.encoder_, model.n_features_in_ = members[0].encoder_, members[0].n_features_in_
+    model.node_names_, model._nodes_named = members[0].node_names_, True
+    model._take(members, weights)
+    return model
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fast_candidates():
+    """Most of the time of a comparison goes into searches for penalties and large trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(auto.CANDIDATES, "static", lambda *_: auto.Plan(gf.GraphicalLasso(**FEW)))
+        patch.setitem(auto.CANDIDATES, "tree", lambda *_: auto.Plan(gf.TreeCGM(max_leaves=3)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def kept_average(_fast_candidates):
+    """The weights of this one are on two models of different kinds."""
+    model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(*moving())
+    assert len(model.chosen_) > 1
+    return model
+
+
+# -- the average ------------------------------------------------------------------------------------
+
+
+def test_an_average_is_what_it_says(data):
+    X, Z = data
+    one, two = gf.RegGMM().fit(X, Z), gf.TreeCGM(random_state=0).fit(X, Z)
+    model = average_of([one, two], [3, 1])
+    np.testing.assert_allclose(model.weights_, [0.75, 0.25])
+    coef = 0.75 * one.predict_coef(Z).astype(float) + 0.25 * two.predict_coef(Z)
+    np.testing.assert_allclose(model.predict_coef(Z), coef, rtol=1e-6, atol=1e-9)
+    frame = one._match_covariates(Z)
+    own = [(m, m._encode_frame(frame)) for m in (one, two)]
+    encoded = model._encode_frame(frame)
+    means = [m._mean_at(e) for m, e in own]
+    np.testing.assert_allclose(model._mean_at(encoded), 0.75 * means[0] + 0.25 * means[1])
+    variances = [m._residual_scale_at(e) ** 2 for m, e in own]
+    scale = np.sqrt(0.75 * variances[0] + 0.25 * variances[1])
+    np.testing.assert_allclose(model._residual_scale_at(encoded), scale)
+    np.testing.assert_allclose(
+        model.partial_correlations(Z), partial_correlations(coef, scale), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_equal_members_average_to_themselves(data):
+    member = gf.RegGMM().fit(*data)
+    model = average_of([member] * 5, np.full(5, 0.2))
+    np.testing.assert_array_equal(model.predict_coef(data[1]), member.predict_coef(data[1]))
+    np.testing.assert_allclose(model.predict(*data), member.predict(*data), rtol=1e-12)
+    np.testing.assert_allclose(model.edge_weights(data[1]), member.edge_weights(data[1]), rtol=1e-5)
+
+
+def test_members_without_weight_are_not_kept(data):
+    members = [STATIC.fit(*data), gf.RegGMM().fit(*data)]
+    model = average_of(members, [0, 2])
+    assert model.members_ == members[1:]
+    assert model.weights_.tolist() == [1.0]
+    for weights in ([0, 0], [1, -1], [1]):
+        with pytest.raises(ValueError, match="one weight >= 0 per member"):
+            average_of(members, weights)
+
+
+# -- weights and errors on held-out rows ------------------------------------------------------------
+
+
+def test_known_weights_are_recovered():
+    """Independent residuals of variances 1, 2 and 4 are best averaged as 4 : 2 : 1."""
+    np.testing.assert_allclose(simplex_weights(np.diag([1.0, 2.0, 4.0])), np.array([4, 2, 1]) / 7, atol=1e-12)
+    np.testing.assert_allclose(simplex_weights(1e-9 * np.diag([1.0, 3.0])), [0.75, 0.25], atol=1e-9)
+    np.testing.assert_allclose(simplex_weights(np.array([[1.0, 1.5], [1.5, 4.0]])), [1, 0], atol=1e-12)
+    assert simplex_weights(np.ones((3, 3))).sum() == pytest.approx(1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A = rng.normal(size=(6, 4)) + 1
+        gram = A.T @ A
+        best = simplex_weights(gram)
+        others = rng.dirichlet(np.full(4, 0.5), 2000)
+        assert best @ gram @ best <= np.einsum("ij,jk,ik->i", others, gram, others).min() + 1e-9
+        slope = gram @ best  # optimal: equal where there is weight, larger elsewhere
+        assert slope[best > 1e-9] == pytest.approx(slope.min(), abs=1e-8)
+
+
+def test_small_weights_are_left_out_and_the_rest_solved_again():
+    gram = np.diag([1.0, 2.0, 99.0])
+    assert 0 < simplex_weights(gram)[2] < 0.02
+    np.testing.assert_allclose(simplex_weights(gram, 0.02), [2 / 3, 1 / 3, 0], atol=1e-12)
+
+
+def test_errors_are_relative_and_paired():
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(60, 4)) * [0.01, 1, 10, 100]
+    yardstick = Yardstick.of(base, np.arange(60))
+    assert yardstick.errors(base).mean() == pytest.approx(1)
+    assert yardstick.errors(base * [1, 1, 1, 0.5]).mean() == pytest.approx((3 + 0.25) / 4)
+    difference = rng.normal(size=60)
+    expected = difference.std(ddof=1) / np.sqrt(60)
+    assert yardstick.standard_error(difference) == pytest.approx(expected)
+    grouped = Yardstick.of(base, np.repeat(np.arange(15), 4))
+    means = difference.reshape(15, 4).mean(axis=1)
+    assert grouped.standard_error(difference) == pytest.approx(means.std(ddof=1) / np.sqrt(15))
+
+
+# -- Ensemble ---------------------------------------------------------------------------------------
+
+
+def test_an_ensemble_of_networks_trains_as_fit_together(data):
+    X, Z = data
+    prototype = gf.DNNCGM(**{**FULL, "max_steps": 10})
+    model = gf.Ensemble(estimator=prototype, n_members=3, random_state=4).fit(X, Z)
+    seeds = [member.random_state for member in model.members_]
+    assert len(set(seeds)) == 3
+    assert not hasattr(prototype, "node_names_"), "the estimator itself is left alone"
+    alone = [gf.DNNCGM(**{**FULL, "max_steps": 10, "random_state": seed}) for seed in seeds]
+    alone = gf.fit_together(alone, X, Z)
+    coef = [member.predict_coef(Z) for member in alone]
+    np.testing.assert_allclose(model.predict_coef(Z), np.mean(coef, axis=0), rtol=1e-4, atol=1e-6)
+    partial = np.array([member.partial_correlations(Z) for member in alone], dtype=float)
+    np.testing.assert_allclose(model.spread(Z), partial.std(axis=0, ddof=1), atol=1e-5)
+
+
+class _Done(Exception):
+    pass
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Rows and labels that the first member is given to fit."""
+    seen: list = []
+
+    def fit(self, X, Z, groups=None):
+        seen.extend([X, groups])
+        raise _Done
+
+    def together(members, X, Z, rows, groups):
+        seen.extend([X.iloc[rows[0]], groups[rows[0]]])
+        raise _Done
+
+    monkeypatch.setattr(gf.RegGMM, "fit", fit)
+    monkeypatch.setattr("graphfield.estimators.together.fit_together", together)
+    return seen
+
+
+@pytest.mark.parametrize("inner", [gf.RegGMM(), gf.DNNCGM()])
+def test_groups_are_drawn_as_a_whole(inner, data, given):
+    X, Z = data
+    groups = np.repeat(np.arange(40), 3)
+    with pytest.raises(_Done):
+        gf.Ensemble(estimator=inner, resample=True, random_state=0).fit(X, Z, groups=groups)
+    frame, labels = given
+    counts = np.unique(labels, return_counts=True)[1]
+    assert (counts % 3 == 0).all()
+    assert counts.max() > 3, "drawn with replacement"
+    assert 15 < len(counts) < 35
+    own = frame[labels == labels[0]]
+    np.testing.assert_array_equal(np.unique(own, axis=0), np.unique(X[groups == labels[0]], axis=0))
+
+
+def test_copies_of_a_row_carry_one_label_without_groups(data, given):
+    with pytest.raises(_Done):
+        gf.Ensemble(estimator=gf.RegGMM(), resample=True, random_state=0).fit(*data)
+    frame, labels = given
+    assert len(frame) == 120
+    assert frame.groupby(labels).nunique().to_numpy().max() == 1
+    assert len(np.unique(labels)) == len(frame.drop_duplicates()) < 100
+
+
+def test_the_spread_is_a_bootstrap_standard_error():
+    """A partial correlation of zero from n rows has the standard deviation 1 / sqrt(n)."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(400, 4)), rng.uniform(size=(400, 1))
+    model = gf.Ensemble(
+        estimator=gf.GraphicalLasso(penalty=1e-4), n_members=40, resample=True, random_state=0
+    )
+    spread = model.fit(X, Z).spread(Z[:2])
+    np.testing.assert_array_equal(spread[0], spread[1])
+    np.testing.assert_array_equal(spread, spread.swapaxes(1, 2))
+    assert not np.einsum("ijj->ij", spread).any()
+    assert spread[0][np.triu_indices(4, 1)] == pytest.approx(1 / np.sqrt(400), rel=0.35)
+
+
+def test_the_spread_goes_through_rows_in_bounded_memory(data, monkeypatch):
+    model = gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(*data)
+    Z = pd.concat([data[1], data[1].iloc[:5]])
+    whole = model.spread(Z)
+    monkeypatch.setattr(ensemble, "_SPREAD_BYTES", 7 * 4 * 36)
+    np.testing.assert_array_equal(model.spread(Z), whole)
+    np.testing.assert_array_equal(whole[:5], whole[-5:])
+    partial = [member.partial_correlations(Z).astype(float) for member in model.members_]
+    np.testing.assert_allclose(whole, np.std(partial, axis=0, ddof=1), atol=1e-6)
+
+
+def test_a_level_that_was_not_drawn_is_no_error_and_an_unknown_one_is(data):
+    X, Z = data[0], data[1].copy()
+    Z.loc[3, "site"] = "D"
+    model = gf.Ensemble(estimator=gf.RegGMM(), n_members=4, resample=True, random_state=0).fit(X, Z)
+    levels = [len(member.encoder_.categorical[0].levels) for member in model.members_]
+    assert set(levels) == {3, 4}
+    assert np.isfinite(model.predict_coef(Z.iloc[[3]])).all()
+    with pytest.raises(gf.DataError, match=r"'site' has 'E'.*Known: 'A', 'B', 'C', 'D'"):
+        model.predict_coef(Z.iloc[[3]].assign(site="E"))
+
+
+def test_seeds_reach_an_estimator_inside_the_estimator(data):
+    inner = gf.ByCluster(estimator=gf.TreeCGM(), by="site")
+    model = gf.Ensemble(estimator=inner, n_members=2, random_state=0).fit(*data)
+    seeds = [member.estimator.random_state for member in model.members_]
+    assert len(set(seeds)) == 2
+    assert model.get_params()["estimator__estimator__max_leaves"] == 32
+
+
+def test_an_ensemble_without_covariates(data):
+    model = gf.Ensemble(estimator=STATIC, n_members=2, resample=True, random_state=0)
+    assert model.fit(data[0], data[1][[]]).predict_coef(data[1][[]]).shape == (120, 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("params", "change", "message"),
+    [
+        ({"estimator": STATIC}, {}, "GraphicalLasso has no random_state.*resample=True"),
+        ({"estimator": gf.ByCluster()}, {}, "ByCluster has no random_state.*resample=True"),
+        ({"estimator": gf.TreeCGM}, {}, "an object, such as"),
+        ({"estimator": "dnncgm"}, {}, "must be an estimator"),
+        ({"n_members": 1}, {}, "n_members must be a whole number"),
+        ({"n_members": 2.5}, {}, "n_members"),
+        ({"resample": 1}, {}, "resample must be True or False"),
+        ({"missing": "ignore"}, {}, "missing must be one of"),
+        ({"random_state": -1}, {}, "random_state must not be negative"),
+        ({"estimator": gf.TreeCGM(max_leaves=0)}, {}, "In member 1 of 5: max_leaves"),
+        ({}, {"groups": [0] * 120}, "one label only"),
+    ],
+)
+def test_ensembles_that_make_no_sense(data, params, change, message):
+    with pytest.raises((gf.ParameterError, gf.DataError), match=message):
+        gf.Ensemble(**params).fit(*data, **change)
+
+
+# -- AutoCGM ----------------------------------------------------------------------------------------
+
+
+def test_a_graph_that_changes_in_steps_is_found():
+    X, Z = steps()
+    model = gf.AutoCGM(candidates=QUICK, combine=False, random_state=0).fit(X, Z)
+    assert model.chosen_ == {"tree": 1.0}
+    assert model.depends_on_covariates_
+    table = model.held_out_.set_index("model")
+    assert table.error["static"] == 1
+    assert table.gain_percent["tree"] == pytest.approx(100 * (1 - table.error["tree"]))
+    assert table.gain_percent["tree"] > 10
+    assert table.weight.to_dict() == {"static": 0, "linear": 0, "tree": 1}
+    assert (table.seconds > 0).all()
+    assert model.summary_.startswith("The model is tree. On 80 held-out rows its squared error is ")
+    assert "next best (linear)" in model.summary_
+    alone = gf.TreeCGM(max_leaves=3, random_state=model.members_[0].random_state).fit(X, Z)
+    np.testing.assert_array_equal(model.predict_coef(Z), alone.predict_coef(Z))  # fitted to all rows
+
+
+def test_the_error_is_that_of_held_out_rows():
+    """By hand: fit to the other rows, predict these, divide by the error of the static graph."""
+    X, Z = steps()
+    model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
+    seed = auto.child_seeds(0, 1)[0]
+    train, held_out = auto.hold_out(len(X), 0.2, None, seed)
+    errors = {}
+    for name, kind in (("static", gf.GraphicalLasso(**FEW)), ("linear", gf.RegGMM(ridge=0.1))):
+        kind.fit(X.iloc[train], Z.iloc[train])
+        errors[name] = (X.iloc[held_out] - kind.predict(X.iloc[held_out], Z.iloc[held_out])) ** 2
+    ratio = errors["linear"] / errors["static"].mean()
+    assert model.held_out_.error[1] == pytest.approx(ratio.to_numpy().mean())
+    difference = (ratio - errors["static"] / errors["static"].mean()).mean(axis=1)
+    assert model.held_out_.standard_error[1] == pytest.approx(difference.std() / np.sqrt(80))
+
+
+def test_covariates_that_do_not_matter_give_one_graph_that_says_so():
+    models = []
+    for seed in range(3):
+        X, _ = steps(200, seed=seed)
+        Z = np.random.default_rng(seed + 10).uniform(size=(200, 2))
+        models.append(gf.AutoCGM(candidates=QUICK, random_state=seed).fit(X, Z))
+    static = [model for model in models if model.chosen_ == {"static": 1.0}]
+    assert len(static) >= 2
+    for model in static:
+        assert not model.depends_on_covariates_
+        assert "40 held-out rows can tell, the covariates do not help" in model.summary_
+        np.testing.assert_array_equal(model.predict_coef(Z[:1]), model.predict_coef(Z[1:2]))
+    named = gf.AutoCGM(candidates=("tree",), random_state=0).fit(X, Z)
+    assert set(named.chosen_) <= {"static", "tree"}, "one graph is always among the choices"
+
+
+def test_an_average_is_kept_where_it_is_better(kept_average):
+    X, Z = moving()
+    model = kept_average
+    table = model.held_out_.set_index("model")
+    assert table.error["average"] < table.error.drop("average").min()
+    assert model.summary_.startswith("The model is an average of ")
+    assert sum(model.chosen_.values()) == pytest.approx(1)
+    assert min(model.chosen_.values()) >= 0.02
+    assert table.weight.dropna()[lambda w: w > 0].to_dict() == pytest.approx(model.chosen_)
+    for name, weight in model.chosen_.items():
+        assert f"{name} ({100 * weight:.0f} %)" in model.summary_
+    expected = sum(
+        w * member.predict_coef(Z).astype(float)
+        for w, member in zip(model.weights_, model.members_, strict=True)
+    )
+    np.testing.assert_allclose(model.predict_coef(Z), expected, rtol=1e-5, atol=1e-7)
+    alone = model.predict_coef(Z.iloc[[5]])[0]
+    np.testing.assert_array_equal(alone, model.predict_coef(Z)[5])
+    single = gf.AutoCGM(candidates=QUICK, combine=False, random_state=0).fit(X, Z)
+    assert len(single.chosen_) == 1
+    assert "average" not in set(single.held_out_.model)
+
+
+def test_the_order_of_candidates_does_not_matter(kept_average):
+    X, Z = moving()
+    again = gf.AutoCGM(candidates=list(QUICK[::-1]), random_state=0).fit(X, Z)
+    assert again.chosen_ == kept_average.chosen_
+    assert again.summary_ == kept_average.summary_
+    np.testing.assert_array_equal(again.predict_coef(Z), kept_average.predict_coef(Z))
+
+
+def test_everything_survives_a_file(kept_average, tmp_path):
+    Z = moving()[1]
+    again = gf.load(kept_average.save(tmp_path / "model"))
+    for name in ("summary_", "chosen_", "depends_on_covariates_", "node_names_"):
+        assert getattr(again, name) == getattr(kept_average, name)
+    pd.testing.assert_frame_equal(again.held_out_, kept_average.held_out_)
+    np.testing.assert_array_equal(again.weights_, kept_average.weights_)
+    assert [type(m) for m in again.members_] == [type(m) for m in kept_average.members_]
+    np.testing.assert_array_equal(again.predict_precision(Z), kept_average.predict_precision(Z))
+    again.save(tmp_path / "second")
+    one, two = ((tmp_path / name / "arrays.safetensors").read_bytes() for name in ("model", "second"))
+    assert one == two
+
+
+def test_groups_are_never_split(monkeypatch):
+    X, Z = steps(400)
+    groups = np.random.default_rng(0).integers(60, size=400)
+    judge = auto._Fits.judge
+    seen = []
+
+    def spy(self, train, rows):
+        seen.append((set(groups[train]), len(train), len(np.unique(rows.units))))
+        return judge(self, train, rows)
+
+    monkeypatch.setattr(auto._Fits, "judge", spy)
+    model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z, groups=groups)
+    ((trained, n_train, n_held_out),) = seen
+    assert len(trained) == 48
+    assert n_held_out == 12
+    assert n_train == np.isin(groups, list(trained)).sum() < 400
+    assert "(12 groups)" in model.summary_
+    assert "tree" in model.chosen_
+
+
+def test_a_candidate_that_fails_is_left_out(monkeypatch):
+    def fail(self, X, Z, groups=None):
+        raise gf.DataError("too few of them")
+
+    X, Z = steps()
+    expected = gf.AutoCGM(candidates=("tree",), random_state=0).fit(X, Z)
+    monkeypatch.setattr(gf.RegGMM, "fit", fail)
+    model = gf.AutoCGM(candidates=("linear", "tree"), random_state=0).fit(X, Z)
+    assert model.chosen_ == expected.chosen_
+    line = model.held_out_.set_index("model").loc["linear"]
+    assert line.note == "too few of them"
+    assert np.isnan(line.error)
+    assert line.weight == 0
+    assert model.summary_.endswith("Left out, see held_out_: linear.")
+    monkeypatch.setattr(gf.GraphicalLasso, "fit", fail)
+    with pytest.raises(gf.DataError, match=r"With 320 of the rows, .* too few of them"):
+        gf.AutoCGM(candidates=("tree",), random_state=0).fit(X, Z)
+
+
+def test_a_later_candidate_sees_those_fitted_before(monkeypatch):
+    """How a model that begins from another one is added: one function."""
+    X, Z = steps()
+    seen = []
+
+    def plan(model, fitted):
+        assert model.combine is False
+        seen.append((sorted(fitted), fitted["linear"].n_features_in_))
+        return auto.Plan(gf.RegGMM())
+
+    monkeypatch.setitem(auto.CANDIDATES, "late", plan)
+    model = gf.AutoCGM(candidates=("linear", "late"), combine=False, random_state=0).fit(X, Z)
+    assert seen[0] == (["linear", "static"], 5)
+    assert list(model.held_out_.model) == ["static", "linear", "late"]
+
+
+def test_too_few_rows_or_groups_to_compare():
+    X, Z = small_data(16)
+    model = gf.AutoCGM(random_state=0, candidates=QUICK).fit(X, Z)
+    assert model.chosen_ == {"static": 1.0}
+    assert "16 rows are too few" in model.summary_
+    X, Z = small_data(120)
+    model = gf.AutoCGM(random_state=0, candidates=QUICK).fit(X, Z, groups=np.arange(120) % 3)
+    assert "3 groups are too few" in model.summary_
+    assert np.isfinite(model.edge_weights(Z)).all()
+
+
+def test_a_level_among_the_held_out_rows_alone_is_no_error():
+    X, Z = steps(200)
+    Z["site"] = np.where(np.arange(200) % 2, "A", "B")
+    Z.loc[auto.hold_out(200, 0.2, None, auto.child_seeds(0, 1)[0])[1][0], "site"] = "C"
+    model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z)
+    assert (model.held_out_.note[:3] == "").all()
+    with pytest.raises(gf.DataError, match=r"'site' has 'D'.*Known: 'A', 'B', 'C'"):
+        model.predict_coef(Z.iloc[:1].assign(site="D"))
+    lenient = gf.AutoCGM(candidates=QUICK, unknown="average", random_state=0).fit(X, Z)
+    assert np.isfinite(lenient.predict_coef(Z.iloc[:1].assign(site="D"))).all()
+
+
+def test_neural_candidates_take_part(monkeypatch, tmp_path):
+    X, Z = steps(120)
+    small = auto.Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
+    monkeypatch.setitem(auto.CANDIDATES, "dnncgm", lambda *_: small)
+    monkeypatch.setattr(auto_choice, "_OVER_STATIC", -1e9)  # however bad
+    model = gf.AutoCGM(candidates=("dnncgm",), device="cpu", random_state=0).fit(X, Z)
+    assert model.chosen_ == {"dnncgm": 1.0}
+    assert model.members_[0].device == "cpu"
+    again = gf.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"candidates": "tree"}, "candidates must be a list of names"),
+        ({"candidates": 3}, "candidates must be a list of names"),
+        ({"candidates": ()}, "one or more, each once"),
+        ({"candidates": ("tree", "tree")}, "one or more, each once"),
+        ({"candidates": ("tre",)}, "Did you mean 'tree'"),
+        ({"candidates": (gf.TreeCGM(),)}, "Each of candidates must be one of 'static'"),
+        ({"combine": "yes"}, "combine must be True or False"),
+        ({"validation_fraction": 0}, "validation_fraction"),
+        ({"validation_fraction": 0.999}, "leaves no rows"),
+        ({"missing": "ignore"}, "missing must be one of"),
+        ({"unknown": "guess"}, "unknown must be one of"),
+        ({"device": "tpu"}, "device must be"),
+        ({"device": 0, "candidates": ("tree",)}, "device must be"),
+        ({"random_state": "seed"}, "random_state"),
+    ],
+)
+def test_comparisons_that_make_no_sense(data, params, message):
+    with pytest.raises(gf.ParameterError, match=message):
+        gf.AutoCGM(**params).fit(*data)
