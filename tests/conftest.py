@@ -20,7 +20,7 @@ assert gf.NodewiseLasso
 SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
 FULL = {**SMALL, "rank": None}  # every edge with weights of its own, as published
 ESTIMATORS = {
-    "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "tree"), "random_state": 0, **params}),
+    "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "linear"), "random_state": 0, **params}),
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
