@@ -41,7 +41,7 @@ def make(method: str, seed: int, device: str) -> Any:
         "tree": lambda: gf.TreeCGM(random_state=seed),
         "static": gf.GraphicalLasso,
         "auto": lambda: gf.AutoCGM(**common),
-        "ensemble": lambda: gf.Ensemble(gf.DNNCGM(device=device), random_state=seed),
+        "ensemble": lambda: gf.Ensemble(estimator=gf.DNNCGM(device=device), random_state=seed),
     }[method]()
 
 

@@ -23,14 +23,14 @@ ESTIMATORS = {
     "archetype": lambda **params: gf.ArchetypeCGM(
         **{
             "n_archetypes": 2,
-            "max_steps": 40,
+            "max_steps": 15,
             "hidden_size": 16,
             "device": "cpu",
             "random_state": 0,
             **params,
         }
     ),
-    "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "tree"), "random_state": 0, **params}),
+    "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "linear"), "random_state": 0, **params}),
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
