@@ -156,8 +156,8 @@ def prefer_normal_scores(X: NDArray[np.floating], groups: NDArray | None) -> Mar
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2_000, 4)) + rng.normal(size=(2_000, 1))
-    >>> prefer_normal_scores(X, None).prefers, prefer_normal_scores(np.exp(2 * X), None).prefers
+    >>> X = rng.normal(size=(2_000, 6)).cumsum(axis=1)
+    >>> prefer_normal_scores(X, None).prefers, prefer_normal_scores(np.exp(X), None).prefers
     (False, True)
     """
     rows = np.linspace(0, len(X) - 1, check_rows(*X.shape)).round().astype(np.intp)
