@@ -193,7 +193,8 @@ def check_rows(n_rows: int, n_nodes: int) -> int:
 def _predicted(known: NDArray[np.floating], new: NDArray[np.floating]) -> NDArray[np.float64]:
     """Every node of the new rows from all others, in standard units of the known rows."""
     own = NodeScaler.learn(known, center=True, scale=True)
-    scaler = NodeScaler(own.center, np.where(np.ptp(known, axis=0) > 0, own.scale, 1.0))
+    varies = np.ptp(known, axis=0) > 0  # the others are to be zero exactly, so that nothing follows from them
+    scaler = NodeScaler(np.where(varies, own.center, known[0]), np.where(varies, own.scale, 1.0))
     values = scaler.transform(known)
     precision = np.linalg.inv(values.T @ values / len(values) + _RIDGE * np.eye(values.shape[1]))
     coef = -precision / np.diag(precision)[:, None]
