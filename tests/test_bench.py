@@ -108,7 +108,7 @@ def test_options_of_the_straightforward_network():
     assert not any("norm" in name for name, _ in bare.named_parameters())
 
 
-@pytest.mark.parametrize("rank", [None, "auto"])
+@pytest.mark.parametrize("rank", [None, pytest.param("auto", marks=pytest.mark.slow)])
 def test_our_curve_stops_at_the_target(rank):
     from graphfield.estimators.dnncgm import DNNCGM
 
@@ -195,6 +195,7 @@ def test_matrix_product_rate_is_that_of_torch():
     assert torch.get_float32_matmul_precision() == before
 
 
+@pytest.mark.slow
 def test_memory_of_a_child_is_its_own():
     ballast = np.ones(30_000_000)  # 240 MB here must not count there
     found = in_child("step", side="reference", problem={**vars(SMALL), "n_rows": 50_000, "n_nodes": 100})

@@ -132,6 +132,7 @@ def test_simulate_a_categorical_covariate_then_fit(tmp_path):
     assert len(fitted.node_names_) == 50
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     out = tmp_path / "demo"

@@ -16,6 +16,7 @@ def independent_nodes(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 4)), rng.uniform(-1, 1, (n, 1))
 
 
+@pytest.mark.slow
 def test_a_mean_that_moves_is_no_edge():
     """Nodes 0 and 1 both follow z and are otherwise independent: an edge only if mu(z) is missing."""
     X, Z = independent_nodes()

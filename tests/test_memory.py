@@ -95,9 +95,8 @@ def test_fit_takes_what_the_formula_says(n, p, q):
 
 
 @linux
-@pytest.mark.parametrize(
-    ("n", "p", "rank"), [(60_000, 60, 8), pytest.param(3_000, 100, 16, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p", "rank"), [(60_000, 60, 8), (3_000, 100, 16)])
 def test_patterns_take_what_the_formula_says(n, p, rank):
     estimate = estimate_fit_memory(n, p, 3, hidden_size=64, rank=rank)["peak"] / 1e6
     code = f"X, Z = data({n}, {p}, 3); model.set_params(rank={rank}, penalty=0.1)"

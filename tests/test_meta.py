@@ -65,6 +65,7 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
+@pytest.mark.slow
 def test_readme_examples(tmp_path, monkeypatch):
     """Python blocks of the README run as they stand, one after the other."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

@@ -25,7 +25,7 @@ def graphs(draw):
     return weights, skeleton
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(graphs())
 def test_equal_to_scikit_learn(case):
     weights, skeleton = case

@@ -86,6 +86,7 @@ def test_graphical_lasso_equals_scikit_learn():
     np.testing.assert_allclose(ours.predict_precision(Z)[0], ours.precision_, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_default_on_g1_with_500_rows_beats_the_static_graph_floor(seed):
     """The static graphical lasso reaches about .68 whatever n is."""

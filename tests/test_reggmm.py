@@ -52,7 +52,10 @@ def raw_problem() -> tuple[np.ndarray, pd.DataFrame, np.ndarray]:
     return X, Z, W
 
 
-@pytest.mark.parametrize(("mix", "penalty"), [(0.3, 0.04), (0.75, 0.06), (1.0, 0.08)])
+@pytest.mark.parametrize(
+    ("mix", "penalty"),
+    [pytest.param(0.3, 0.04, marks=pytest.mark.slow), (0.75, 0.06), (1.0, 0.08)],
+)
 def test_the_solution_is_optimal(mix, penalty):
     """Conditions of Karush, Kuhn and Tucker on the rows themselves, to 1e-5; no Gram matrix in sight."""
     X, Z, W = raw_problem()

@@ -341,6 +341,7 @@ def test_an_interrupt_leaves_no_done_and_the_next_run_goes_on(spec, tmp_path, ca
     assert ran == ["G1", "D1", "D1"]
 
 
+@pytest.mark.slow
 def test_cells_in_parallel_are_the_same_cells(spec, tmp_path):
     table = load_table(str(spec))
     cells = runner.plan([table], ["G1"], ["reggmm", "glasso-by-cluster"], [0], lines=False)

@@ -147,6 +147,7 @@ def test_cross_val_score(estimator, data):
     assert np.isfinite(cross_val_score(estimator(), X, Z, cv=GroupKFold(3), groups=groups)).all()
 
 
+@pytest.mark.slow
 def test_grid_search_prefers_a_model_that_can_see_the_covariate():
     X, Z = small_data(400)
     search = GridSearchCV(
