@@ -254,6 +254,9 @@ def test_no_held_out_rows_leave_the_choice_to_cross_fitting():
     model = gf.DNNCGM(**SMALL, validation_fraction=0).fit(X, Z)
     assert model.training_.held_out_loss.isna().all()
     assert 0 < model.penalty_ < 1
+    # Training rows cannot tell whether more patterns help.
+    more = gf.DNNCGM(**{**SMALL, "rank": "auto", "max_steps": 5}, validation_fraction=0)
+    assert more.fit(*small_data(900)).rank_ == 8
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class DNNCGM(GraphEstimator):
     rank : "auto", int or None
         How many patterns (matrices of coefficients) beta(z) mixes, in shares that are the network's
         output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
-        rows best. None gives every
+        rows best (8 where none are held out). None gives every
         edge its own weights on all hidden units, trained step by step as published; so does "auto"
         beyond 300 nodes, with a linear network, with less sharing, or with another loss.
     dropout : float in [0, 1)

@@ -212,12 +212,16 @@ class _Fits:
             self.standings[i].gate = _arrays(gate)
 
     def _settle(self, i: int) -> None:
-        """Compare with fewer patterns; a task goes on as long as more of them clearly help."""
+        """Compare with fewer patterns; a task goes on as long as more of them clearly help.
+
+        Without held-out rows nothing could tell whether they do, so there the first number is kept.
+        """
         standing = self.standings[i]
         new, old = standing.best, standing.chosen
         assert new is not None
-        standing.is_open = old is None or self._is_better(i, new, old)
-        if old is None or standing.is_open:
+        is_better = old is None or self._is_better(i, new, old)
+        standing.is_open = is_better and len(self.tasks[i].held_out) > 1
+        if is_better:
             standing.chosen = new
         standing.best, standing.patterns, standing.stale = None, None, 0
         standing.penalty = new.penalty
@@ -226,8 +230,6 @@ class _Fits:
     def _is_better(self, i: int, new: Mixture, old: Mixture) -> bool:
         """Whether held-out rows prefer it by more than a standard error, row by row."""
         task = self.tasks[i]
-        if len(task.held_out) < 2:
-            return new.loss < old.loss * (1 - _PROGRESS)
         held_out = replace(self.data, x=_own_x(self.data, i)).take(task.held_out[None])
         after, before = (field_of(one, self.config, self.data).row_losses(held_out)[0] for one in (new, old))
         gain = (before - after).double()
