@@ -374,6 +374,7 @@ def test_every_method_has_parameters_that_json_can_hold():
         assert json.loads(json.dumps(cell_spec(cell))) == cell_spec(cell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"reggmm-sparse-group"}))
 def test_every_method_runs_and_scores_above_chance(method, monkeypatch):
     monkeypatch.setattr(methods, "paper_recipe", _short_recipe)
