@@ -23,6 +23,7 @@ ESTIMATORS = {
     "archetype": lambda **params: gf.ArchetypeCGM(
         **{
             "n_archetypes": 2,
+            "penalty": 0.05,
             "max_steps": 15,
             "hidden_size": 16,
             "device": "cpu",

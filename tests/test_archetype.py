@@ -212,6 +212,7 @@ def test_a_start_that_does_not_fit_is_refused(regimes):
     "wrong",
     [
         {"n_archetypes": 0},
+        {"n_archetypes": 500},
         {"n_archetypes": "many"},
         {"n_archetypes": 2.5},
         {"penalty": -1},
@@ -257,4 +258,8 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
     assert area[:, 1].max() == pytest.approx(1.0, abs=0.1)
     with pytest.raises(ParameterError, match="covariate"):
         plot_archetypes(model, Z, "weight")
+    with pytest.raises(ParameterError, match="most"):
+        plot_archetypes(model, Z, most=0)
+    with pytest.raises(ParameterError, match="RegGMM"):
+        plot_archetypes(gf.RegGMM().fit(regimes[0], Z), Z)
     close(figure)

@@ -21,7 +21,7 @@ from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import gate_training
+from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, gate_training
 from graphfield.estimators.inputs import (
     CENTERS,
     Inputs,
@@ -39,7 +39,7 @@ from graphfield.estimators.neural import (
 )
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.nn.gates import GateField
-from graphfield.training.archetypes import ArchetypeTask, fit_archetypes
+from graphfield.training.archetypes import NUMBERS, ArchetypeTask, fit_archetypes
 from graphfield.training.config import resolve_device
 from graphfield.training.joint_precision import row_losses
 from graphfield.training.mixture import shares_of
@@ -58,7 +58,7 @@ class ArchetypeCGM(GraphEstimator):
 
     Parameters
     ----------
-    n_archetypes : "auto" or int
+    n_archetypes : "auto" or int up to 32
         "auto" tries more and more, at most 32, and takes the fewest within one standard error of the best.
         Where the networks of all rows are mixtures of fewer than asked for, there will be fewer.
     hidden_size : int
@@ -95,6 +95,7 @@ class ArchetypeCGM(GraphEstimator):
     mean_shares_ : ndarray of shape (R,)
         Average shares over the training rows.
     penalty_ : float
+        Penalty in use: that of the last round, so a little off the one in ``held_out_``.
     marginals_ : str
         "raw" or "normal": what the nodes were taken as.
     held_out_ : DataFrame
@@ -238,7 +239,7 @@ class ArchetypeCGM(GraphEstimator):
         return names[: self.n_archetypes_]
 
     def _check_parameters(self) -> None:
-        check_number("n_archetypes", self.n_archetypes, 1, integer=True, auto=True)
+        check_number("n_archetypes", self.n_archetypes, 1, NUMBERS[-1], integer=True, auto=True)
         check_number("hidden_size", self.hidden_size, 1, integer=True)
         check_number("dropout", self.dropout, 0, 1, open_high=True)
         check_choice("center", self.center, CENTERS)
@@ -253,7 +254,10 @@ class ArchetypeCGM(GraphEstimator):
         """The model that says which rows have a network in common."""
         shared = ("hidden_size", "dropout", "center", "marginals", "max_steps", "validation_fraction")
         params = {name: getattr(self, name) for name in (*shared, "missing", "unknown", "device")}
-        rank = "auto" if isinstance(self.n_archetypes, str) else 2 * int(self.n_archetypes)
+        rank: int | str = "auto"
+        if not isinstance(self.n_archetypes, str):
+            asked = int(self.n_archetypes)
+            rank = max(asked, min(2 * asked, MAX_PATTERN_COLUMNS // self.n_features_in_))
         return DNNCGM(rank=rank, random_state=seed, **params)
 
     def _find(

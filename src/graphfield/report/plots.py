@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import MissingDependencyError, check_choice
+from graphfield.exceptions import MissingDependencyError, ParameterError, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,6 +96,10 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     >>> figure = plot_archetypes(model, sim.Z)
     """
     plt = pyplot()
+    if not hasattr(model, "shares"):
+        raise ParameterError(f"plot_archetypes draws an ArchetypeCGM, got {type(model).__name__}.")
+    if most < 1:
+        raise ParameterError(f"most must be 1 or more, got {most}.")
     shares = model.shares(Z)
     name = model.covariate_names_[0] if covariate is None else covariate
     check_choice("covariate", name, model.covariate_names_)
