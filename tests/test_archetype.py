@@ -53,6 +53,15 @@ def test_one_archetype_is_the_graphical_lasso(penalty):
     assert ((found == 0) == (expected == 0)).all()
 
 
+def test_the_path_begins_where_the_last_edge_goes():
+    x = standardised(small_data(200)[0].to_numpy())
+    problem = JointProblem(torch.ones(len(x), 1, dtype=torch.float64), x)
+    largest = problem.largest_penalty(problem.start())
+    for factor, has_edges in ((1.01, False), (0.8, True)):
+        found = problem.solve(factor * largest, problem.start()) * problem.off_diagonal
+        assert bool((found != 0).any()) == has_edges
+
+
 def test_nothing_near_the_solution_is_better():
     rng = np.random.default_rng(1)
     x = standardised(small_data(300, seed=3)[0].to_numpy())
