@@ -10,6 +10,7 @@ is then improved by the likelihood itself, in turn with the archetypes, as long 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ class ArchetypeTask:
     number: int | None
     penalty: float | None
 
-    @property
+    @cached_property
     def x(self) -> Tensor:
         return self.data.x.double()
 
