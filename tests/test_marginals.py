@@ -12,9 +12,12 @@ from scipy.stats import norm
 import graphfield as gf
 from conftest import FULL, SMALL, small_data
 from graphfield.cli import main
-from graphfield.data import marginals
-from graphfield.data.marginals import MAX_KNOTS, NormalScores, normal_scores, prefer_normal_scores
-from graphfield.data.splits import group_labels
+from graphfield.data.covariates import CovariateEncoder, features
+from graphfield.data.frames import as_frame
+from graphfield.data.marginals import MAX_KNOTS, NormalScores, normal_scores
+from graphfield.data.splits import group_labels, hold_out
+from graphfield.solvers import marginal_choice
+from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 NORMAL = {**SMALL, "marginals": "normal"}
@@ -28,6 +31,15 @@ def chain(n: int = 1_500, p: int = 8, seed: int = 0) -> tuple[np.ndarray, np.nda
     for j in range(1, p):
         X[:, j] += (0.6 + 0.3 * Z[:, 0]) * X[:, j - 1]
     return X, Z
+
+
+def preferred(X: np.ndarray, Z: object = None, groups: np.ndarray | None = None) -> MarginalCheck:
+    """The check as a model makes it; without Z, of relations that are the same for all rows."""
+    if Z is None:
+        return prefer_normal_scores(X, np.ones((len(X), 1)), groups)
+    frame = as_frame(Z, "Z")
+    encoder = CovariateEncoder().fit(frame)
+    return prefer_normal_scores(X, features(encoder, encoder.transform(frame)), groups)
 
 
 SHAPES = {"exp": np.exp, "cube": lambda X: X**3}
@@ -107,7 +119,7 @@ def test_the_map_is_increasing():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_check_sees_the_shape_of_the_nodes(shape, seed):
     X, _ = chain(seed=seed)
-    plain, bent = prefer_normal_scores(X, None), prefer_normal_scores(SHAPES[shape](X), None)
+    plain, bent = preferred(X), preferred(SHAPES[shape](X))
     assert not plain.prefers
     assert abs(plain.gain) < 0.002
     assert bent.prefers
@@ -118,59 +130,98 @@ def test_scores_of_the_scores_change_nothing():
     """Increasing transforms of nodes change neither ranks nor what normal scores predict."""
     X, _ = chain()
     bent = np.exp(X)
-    raw, other = prefer_normal_scores(X, None), prefer_normal_scores(bent, None)
-    scored = prefer_normal_scores(NormalScores.learn(bent).transform(bent), None)
+    raw, other = preferred(X), preferred(bent)
+    scored = preferred(NormalScores.learn(bent).transform(bent))
     assert abs(scored.gain) < 0.002
     assert other.gain > 10 * abs(raw.gain)
 
 
 @pytest.mark.parametrize("name", ["G1", "D1", "S1"])
 def test_settings_whose_nodes_are_fine_as_they_are(name):
-    assert not prefer_normal_scores(gf.make_setting(name, 2_000, 0).X, None).prefers
+    sim = gf.make_setting(name, 2_000, 0)
+    assert not preferred(sim.X, sim.Z).prefers
 
 
 @pytest.mark.parametrize("name", ["N1", "N2"])
 def test_settings_seen_through_a_transform(name):
-    assert prefer_normal_scores(gf.make_setting(name, 8_000, 0).X, None).prefers
+    sim = gf.make_setting(name, 8_000, 0)
+    assert preferred(sim.X, sim.Z).prefers
+
+
+def opposite(n: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """Skewed nodes, two of them related, in opposite ways at both ends of a covariate; the rest is noise."""
+    rng = np.random.default_rng(seed)
+    X, age = rng.normal(size=(n, 8)), rng.uniform(20, 80, n)
+    X[:, 1] = 0.8 * (age - 50) / 30 * X[:, 0] + 0.6 * X[:, 1]
+    return np.exp(1.2 * X), pd.DataFrame({"age": age})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_relations_that_cancel_over_all_rows_are_seen(seed):
+    X, Z = opposite(4_000, seed)
+    assert preferred(X, Z).prefers
+    assert not preferred(X).prefers
+    assert not preferred(np.log(X), Z).prefers
+
+
+def test_relations_by_category_are_seen():
+    X, Z = opposite(4_000, 0)
+    assert preferred(X, pd.DataFrame({"old": np.where(Z["age"] > 50, "yes", "no")})).prefers
+
+
+def test_too_many_products_leave_relations_the_same_for_all_rows(monkeypatch):
+    X, Z = opposite(1_000, 0)
+    monkeypatch.setattr(marginal_choice, "MAX_PRODUCTS", 15)
+    assert preferred(X, Z) == preferred(X)
+    monkeypatch.setattr(marginal_choice, "MAX_PRODUCTS", 16)
+    assert preferred(X, Z) != preferred(X)
+
+
+def test_nodes_that_depend_on_no_other_count_little():
+    """Twenty nodes of noise beside the chain change the gain by less than half."""
+    X, _ = chain(3_000)
+    bent = np.exp(np.hstack([X, np.random.default_rng(9).normal(size=(3_000, 20))]))
+    assert preferred(bent).gain > 0.5 * preferred(np.exp(X)).gain
+    assert not preferred(bent[:, 8:]).prefers
 
 
 def test_too_few_rows_or_groups_to_tell():
     X, _ = chain(1_000)
-    few = prefer_normal_scores(np.exp(X[:240]), None)
+    few = preferred(np.exp(X[:240]))
     assert not few.prefers
     assert np.isnan([few.gain, few.standard_error]).all()
-    assert np.isfinite(prefer_normal_scores(np.exp(X[:250]), None).gain)
-    assert np.isnan(prefer_normal_scores(np.exp(X), np.arange(1_000) % 20).gain)
-    assert np.isfinite(prefer_normal_scores(np.exp(X), np.arange(1_000) % 100).gain)
+    assert np.isfinite(preferred(np.exp(X[:250])).gain)
+    assert np.isnan(preferred(np.exp(X), groups=np.arange(1_000) % 20).gain)
+    assert np.isfinite(preferred(np.exp(X), groups=np.arange(1_000) % 100).gain)
 
 
 def test_copies_of_rows_in_one_group_count_once():
     """Ten copies of each row do not make the evidence stronger when they are known to be copies."""
     X, _ = chain(600)
     copies, groups = np.repeat(np.exp(X), 10, axis=0), np.repeat(np.arange(600), 10)
-    known, unknown = prefer_normal_scores(copies, groups), prefer_normal_scores(copies, None)
+    known, unknown = preferred(copies, groups=groups), preferred(copies)
     assert known.standard_error > 2 * unknown.standard_error
 
 
 def test_a_small_but_certain_gain_is_not_enough(monkeypatch):
     X, _ = chain(3_000)
     bent = X + 0.02 * X**3
-    check = prefer_normal_scores(bent, None)
-    monkeypatch.setattr(marginals, "_LEAST_GAIN", check.gain + 1e-6)
-    monkeypatch.setattr(marginals, "_EVIDENCE", -100.0)
-    assert not prefer_normal_scores(bent, None).prefers
-    monkeypatch.setattr(marginals, "_LEAST_GAIN", check.gain - 1e-6)
-    assert prefer_normal_scores(bent, None).prefers
+    check = preferred(bent)
+    monkeypatch.setattr(marginal_choice, "_LEAST_GAIN", check.gain + 1e-6)
+    monkeypatch.setattr(marginal_choice, "_EVIDENCE", -100.0)
+    assert not preferred(bent).prefers
+    monkeypatch.setattr(marginal_choice, "_LEAST_GAIN", check.gain - 1e-6)
+    assert preferred(bent).prefers
 
 
 def test_a_node_that_is_constant_in_the_rows_to_learn_from():
     X, _ = chain(400)
-    train, held_out = marginals.hold_out(400, 0.2, None, seed=0)
+    train, held_out = hold_out(400, 0.2, None, seed=0)
     X[held_out, 3], X[held_out, 5] = np.arange(len(held_out)), 2.0
     checks = []
     for constant in (0.0, 0.1):
         X[train, 3] = constant
-        checks.append(prefer_normal_scores(X, None))
+        checks.append(preferred(X))
     assert np.isfinite([checks[0].gain, checks[0].standard_error]).all()
     assert checks[1].gain == pytest.approx(checks[0].gain, abs=1e-4)
 
@@ -184,13 +235,13 @@ def test_auto_chooses_by_the_data():
     bent = gf.DNNCGM(**SMALL).fit(np.exp(X), Z)
     assert (plain.marginals_, bent.marginals_) == ("raw", "normal")
     assert not plain.marginal_check_.prefers
-    assert bent.marginal_check_ == prefer_normal_scores(np.exp(X), None)
+    assert bent.marginal_check_ == preferred(np.exp(X), Z)
     told = gf.DNNCGM(**NORMAL).fit(np.exp(X), Z)
     assert told.marginal_check_ is None
     np.testing.assert_array_equal(told.predict_coef(Z), bent.predict_coef(Z))
     groups = np.arange(len(X)) // 3
     grouped = gf.DNNCGM(**SMALL).fit(np.exp(X), Z, groups=groups)
-    assert grouped.marginal_check_ == prefer_normal_scores(np.exp(X), group_labels(groups, X))
+    assert grouped.marginal_check_ == preferred(np.exp(X), Z, group_labels(groups, X))
 
 
 @pytest.mark.parametrize("params", [{"center": "none"}, {"standardize": False}], ids=str)

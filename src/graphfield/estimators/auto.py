@@ -206,9 +206,9 @@ class AutoCGM(AveragedGraph):
         labels = group_labels(groups, X)
         labels = None if labels is None else labels[inputs.rows]
         self._remember(inputs)
-        inputs = self._learn_marginals(inputs, labels, self.marginals)
         self._uses_covariates = True
         self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
+        inputs = self._learn_marginals(inputs, labels, self.marginals)
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         split_seed, gap_seed, *seeds = child_seeds(root_seed(self.random_state), 2 + len(CANDIDATES))
         seed_of = dict(zip(CANDIDATES, seeds, strict=True))

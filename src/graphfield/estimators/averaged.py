@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
+from graphfield.data.covariates import Encoded, features
 from graphfield.data.frames import Frame
-from graphfield.data.marginals import MarginalCheck, NormalScores, prefer_normal_scores
+from graphfield.data.marginals import NormalScores
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import ExtrapolationWarning
+from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
 
 class AveragedGraph(CompositeGraph):
@@ -41,9 +42,14 @@ class AveragedGraph(CompositeGraph):
         return "raw" if self._scores is None else "normal"
 
     def _learn_marginals(self, inputs: Inputs, labels: NDArray | None, marginals: str) -> Inputs:
-        """Nodes as all members are to see them: an average needs members on one scale."""
-        self.marginal_check_ = prefer_normal_scores(inputs.X, labels) if marginals == "auto" else None
-        if self.marginal_check_ is not None:
+        """Nodes as all members are to see them: an average needs members on one scale.
+
+        The covariates must be known.
+        """
+        self.marginal_check_ = None
+        if marginals == "auto":
+            W = features(self.encoder_, self.encoder_.transform(inputs.Z))
+            self.marginal_check_ = prefer_normal_scores(inputs.X, W, labels)
             marginals = "normal" if self.marginal_check_.prefers else "raw"
         self._scores = NormalScores.learn(inputs.X) if marginals == "normal" else None
         return inputs if self._scores is None else replace(inputs, X=self._scores.transform(inputs.X))

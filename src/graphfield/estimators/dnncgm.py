@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame, check_same_length, node_values
-from graphfield.data.marginals import MarginalCheck, NormalScores
+from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.splits import cross_parts, group_labels, hold_out
@@ -38,6 +38,7 @@ from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fie
 from graphfield.exceptions import DataError
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples, mean_config
+from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
 
@@ -240,7 +241,8 @@ class DNNCGM(GraphEstimator):
             problem = fingerprint(self._problem(), tables)
             folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
             seed = folder.seed
-        self._learn_scales(inputs, choose_marginals(self, inputs.X, labels, origin))
+        self._learn_names(inputs)
+        self._learn_scales(inputs, choose_marginals(self, inputs, labels, origin))
         samples = self._samples(inputs.X, inputs.Z)
         n_train = len(samples)
         if X_val is None:
@@ -268,14 +270,17 @@ class DNNCGM(GraphEstimator):
             params["random_state"] = None
         return params
 
+    def _learn_names(self, inputs: Inputs) -> None:
+        """Nodes by name, and the covariate encoder."""
+        self._remember(inputs)
+        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
+
     def _learn_scales(
         self, inputs: Inputs, marginals: tuple[NormalScores | None, MarginalCheck | None]
     ) -> None:
-        """Names, the covariate encoder, the marginals and the scales of the nodes."""
+        """The marginals and the scales of the nodes."""
         self._scores, self.marginal_check_ = marginals
         self.marginals_ = "raw" if self._scores is None else "normal"
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
         # Normal scores have the mean and the standard deviation of their node.
         self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
 

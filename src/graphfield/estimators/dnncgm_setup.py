@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES
-from graphfield.data.marginals import MARGINALS, MarginalCheck, NormalScores, prefer_normal_scores
+from graphfield.data.covariates import UNKNOWN_POLICIES, features
+from graphfield.data.marginals import MARGINALS, NormalScores
 from graphfield.data.missing import POLICIES
-from graphfield.estimators.inputs import CENTERS, check_flag, check_number
+from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
 from graphfield.estimators.neural import NETWORKS, covariate_shape
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.nn.fields import SHARING, FieldConfig
 from graphfield.nn.losses import LOSSES
+from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.training.config import (
     TrainingConfig,
     check_schedule,
@@ -75,18 +76,22 @@ def check_parameters(model: DNNCGM) -> None:
 
 
 def choose_marginals(
-    model: DNNCGM, X: NDArray[np.floating], labels: NDArray | None, start: StartingPoint | None = None
+    model: DNNCGM, inputs: Inputs, labels: NDArray | None, start: StartingPoint | None = None
 ) -> tuple[NormalScores | None, MarginalCheck | None]:
-    """The map to normal scores, where the model is to be one of these; the check, where one was made."""
+    """The map to normal scores, where the model is to be one of these; the check, where one was made.
+
+    The model must know its covariates.
+    """
     wanted, check = model.marginals, None
     if wanted == "auto" and not _has_scores(model):
         wanted = "raw"
     elif wanted == "auto" and start is not None:
         wanted = start.marginals
     elif wanted == "auto":
-        check = prefer_normal_scores(X, labels)
+        W = features(model.encoder_, model.encoder_.transform(inputs.Z))
+        check = prefer_normal_scores(inputs.X, W, labels)
         wanted = "normal" if check.prefers else "raw"
-    return (NormalScores.learn(X) if wanted == "normal" else None), check
+    return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
 
 
 def _has_scores(model: DNNCGM) -> bool:

@@ -103,10 +103,10 @@ class Ensemble(AveragedGraph):
         labels = group_labels(groups, X)
         labels = None if labels is None else labels[inputs.rows]
         self._remember(inputs)
-        inputs = self._learn_marginals(inputs, labels, _marginals(prototype))
         self._uses_covariates = prototype._uses_covariates
         policy = next(iter(_settings(prototype, "unknown").values()), "average")
         self._learn_covariates(inputs, standardize=True, unknown=policy)
+        inputs = self._learn_marginals(inputs, labels, _marginals(prototype))
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         draw, gap, *seeds = child_seeds(root_seed(self.random_state), 2 + int(self.n_members))
         members = [_reseeded(clone(prototype), seed) for seed in seeds]

@@ -5,7 +5,8 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 - data: the user's table is read where it lies. Standard units take ``4 n p``, and as much again for a
   moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
-- choosing between nodes and normal scores: at most 5 million node values, or 2,000 rows, a few times.
+- choosing between nodes and normal scores: at most 5 million node values, or 2,000 rows, a few times; their
+  products with the covariates in blocks, and second moments of these, at most ``1000^2`` numbers or ``p^2``.
 - training a full head: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best
   weights so far and those of the moment. Coefficients of a batch are never stored.
 - mixing R patterns: second moments of shares times nodes, ``(R p)^2`` numbers, of each part of the rows and
@@ -17,15 +18,18 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 from __future__ import annotations
 
-from graphfield.data.marginals import check_rows
 from graphfield.estimators.base import _CHUNK_BYTES
 from graphfield.estimators.inputs import check_number
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
 from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS
+from graphfield.solvers.interaction import CHUNK_ENTRIES
+from graphfield.solvers.marginal_choice import check_rows, used_features
 
 # Node values as the choice of marginals looks at them: as they are, as scores, in standard units.
 _COPIES_OF_CHECKED = 4
+# Second moments of nodes times covariates: of a block, of all rows, with a ridge, and the inverse.
+_COPIES_OF_PRODUCTS = 4
 # Arrays as large as the weights while training: weights, gradients, two moments, the best weights, and
 # the next best while it takes their place.
 _COPIES_OF_WEIGHTS = 6
@@ -99,7 +103,7 @@ def estimate_fit_memory(
     covariates = 8 * n * q
     gap_entries = min(min(n, GAP_ROWS) * p * (p - 1) // 2, max(GAP_ENTRIES, p * p))
     parts = {
-        "marginals": _COPIES_OF_CHECKED * 8 * check_rows(n, p) * p,
+        "marginals": _marginal_bytes(n, p, q),
         "data": 8 * n * p + 4 * covariates,
         "samples": 4 * n * p + 2 * covariates,
         "weights": _COPIES_OF_WEIGHTS * one * members if rank is None else 0,
@@ -113,6 +117,12 @@ def estimate_fit_memory(
     training = sum(parts[name] for name in needed)
     finding = parts["samples"] + one * members + parts["threshold"] + _block_bytes(p)
     return {**parts, "peak": max(parts["marginals"], parts["data"], training, finding)}
+
+
+def _marginal_bytes(n: int, p: int, q: int) -> int:
+    rows, products = check_rows(n, p), used_features(1 + q, p) * p
+    design = min(rows * products, max(CHUNK_ENTRIES, products))
+    return 8 * (_COPIES_OF_CHECKED * rows * p + design + _COPIES_OF_PRODUCTS * products**2)
 
 
 def _pattern_bytes(p: int, rank: int) -> int:

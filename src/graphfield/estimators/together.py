@@ -82,7 +82,9 @@ def fit_together(
         _split(model, own, labels, seeds[0] if compete else seed)
         for model, own, seed in zip(models, chosen, seeds, strict=True)
     ]
-    marginals = choose_marginals(first, inputs.X, labels)
+    for model in models:
+        model._learn_names(inputs)
+    marginals = choose_marginals(first, inputs, labels)
     for model in models:
         model._learn_scales(inputs, marginals)
     samples = first._samples(inputs.X, inputs.Z)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Entries of the interaction design held at a time while its Gram matrix is added up.
-_CHUNK_ENTRIES = 20_000_000
+CHUNK_ENTRIES = 20_000_000
 
 
 def interaction_coefficients(
@@ -51,7 +51,7 @@ def interaction_gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[
     """``D' D / n`` of the design D with columns W_w x_k, (m p, m p), in bounded memory."""
     n, p = X.shape
     m = W.shape[1]
-    step = max(1, _CHUNK_ENTRIES // (m * p))
+    step = max(1, CHUNK_ENTRIES // (m * p))
     gram = np.zeros((m * p, m * p))
     for start in range(0, n, step):
         rows = slice(start, start + step)

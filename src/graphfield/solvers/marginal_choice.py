@@ -1,0 +1,164 @@
+"""Nodes as they are or as their normal scores: which of the two predicts held-out rows better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.marginals import NormalScores, normal_scores
+from graphfield.data.nodes import NodeScaler
+from graphfield.data.splits import hold_out
+from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
+
+# Rows the choice looks at at most (fewer of very wide tables), and what it needs to be made at all.
+MAX_CHECK_ROWS, MAX_CHECK_ENTRIES, MIN_CHECK_ROWS = 20_000, 5_000_000, 2_000
+MIN_HELD_OUT, MIN_HELD_OUT_GROUPS = 50, 10
+# Products of a node and a feature of the covariates at most; beyond that relations are the same at every z.
+MAX_PRODUCTS = 1_000
+_HELD_OUT_SHARE = 0.2
+_RIDGE = 0.05  # of the regressions that are compared, added to the variances of standardised nodes
+# Normal scores must be better by so many standard errors, and by so much: with many rows, gains are certain
+# long before they matter.
+_EVIDENCE, _LEAST_GAIN = 3.0, 1e-3
+
+
+@dataclass(frozen=True)
+class MarginalCheck:
+    """Whether normal scores of the nodes predict held-out rows better than the nodes as they are.
+
+    Attributes
+    ----------
+    prefers : bool
+        Whether they do, by more than three standard errors and more than 0.001.
+    gain : float
+        By how much, as a rank correlation of predicted and actual values, averaged over nodes. Not a
+        number where there are too few rows to tell.
+    standard_error : float
+        Of the gain.
+    """
+
+    prefers: bool
+    gain: float
+    standard_error: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> MarginalCheck:
+        """From the fields as JSON has them, where null stands for what is not a number."""
+        numbers = (values["gain"], values["standard_error"])
+        return cls(values["prefers"], *(float("nan") if number is None else number for number in numbers))
+
+
+_TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))
+
+
+def prefer_normal_scores(
+    X: NDArray[np.floating], W: NDArray[np.floating], groups: NDArray | None = None
+) -> MarginalCheck:
+    """Predict every node of held-out rows from all others by ridge regressions, both ways.
+
+    The regressions are the same for all rows, or linear in the covariates: whichever predicts better, so that
+    relations that change with z, and may cancel over all rows, are seen as well. Predicted and actual values
+    are compared by the normal scores of their ranks among the held-out rows, which no increasing transform
+    can change, so that neither way is judged on its home ground.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        At most 20,000 rows (fewer beyond 250 nodes), evenly spread, are used; a fifth of them is held out,
+        always the same.
+    W : ndarray of shape (n, m)
+        Features of the covariates, as ``data.covariates.features`` gives them; the first is one. With more
+        than 1,000 products of nodes and features, only regressions that are the same for all rows are tried.
+    groups : ndarray of shape (n,), optional
+        Rows with equal labels are held out together, and count as one when the gain is judged.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, W = rng.normal(size=(2_000, 6)).cumsum(axis=1), np.ones((2_000, 1))
+    >>> prefer_normal_scores(X, W).prefers, prefer_normal_scores(np.exp(X), W).prefers
+    (False, True)
+    """
+    rows = np.linspace(0, len(X) - 1, check_rows(*X.shape)).round().astype(np.intp)
+    labels = None if groups is None else groups[rows]
+    if labels is not None and len(np.unique(labels)) < 2:
+        return _TOO_FEW
+    train, held_out = hold_out(len(rows), _HELD_OUT_SHARE, labels, seed=0)
+    if len(held_out) < MIN_HELD_OUT:
+        return _TOO_FEW
+    train, held_out = rows[train], rows[held_out]
+    units = np.arange(len(held_out))
+    if groups is not None:
+        units = np.unique(groups[held_out], return_inverse=True)[1]
+        if units.max() + 1 < MIN_HELD_OUT_GROUPS:
+            return _TOO_FEW
+    gains = _gains(X[train], X[held_out], W[train], W[held_out], units)
+    gains = np.bincount(units, weights=gains) / np.bincount(units)
+    gain, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
+    return MarginalCheck(gain > max(_EVIDENCE * error, _LEAST_GAIN), gain, error)
+
+
+def _gains(
+    known: NDArray, new: NDArray, W_known: NDArray, W_new: NDArray, units: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """What normal scores add to the rank correlation of each held-out row, by the better regressions.
+
+    Nodes count by their rank correlation in the other half of the held-out units: what is predicted of a
+    node that depends on no other is noise, whichever way.
+    """
+    scores = NormalScores.learn(known)
+    known_scores, new_scores = scores.transform(known), scores.transform(new)
+    actual = _by_rank(new)
+    best, gains = -np.inf, np.zeros(new.shape)
+    for m in {1, used_features(W_known.shape[1], known.shape[1])}:
+        raw = _by_rank(_predicted(known, new, W_known[:, :m], W_new[:, :m]))
+        normal = _by_rank(_predicted(known_scores, new_scores, W_known[:, :m], W_new[:, :m]))
+        correlation = actual * (normal + raw)
+        if correlation.mean() > best:
+            best, gains = correlation.mean(), (actual * (normal - raw)) * _weights(correlation, units % 2)
+    return gains.sum(axis=1)
+
+
+def _weights(correlation: NDArray[np.float64], half: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of the nodes in each row; they sum to one, or are zero where no node can be predicted."""
+    weights = np.maximum([correlation[half == 1].mean(axis=0), correlation[half == 0].mean(axis=0)], 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)[half]
+
+
+def check_rows(n_rows: int, n_nodes: int) -> int:
+    """How many rows :func:`prefer_normal_scores` looks at.
+
+    >>> check_rows(30_000, 50), check_rows(30_000, 500), check_rows(300, 50)
+    (20000, 10000, 300)
+    """
+    return min(n_rows, MAX_CHECK_ROWS, max(MIN_CHECK_ROWS, MAX_CHECK_ENTRIES // n_nodes))
+
+
+def used_features(n_features: int, n_nodes: int) -> int:
+    """How many features of the covariates :func:`prefer_normal_scores` looks at: all, or only the first.
+
+    >>> used_features(11, 50), used_features(11, 200)
+    (11, 1)
+    """
+    return n_features if n_features * n_nodes <= MAX_PRODUCTS else 1
+
+
+def _predicted(known: NDArray, new: NDArray, W_known: NDArray, W_new: NDArray) -> NDArray[np.float64]:
+    """Every node of the new rows from all others, in standard units of the known rows."""
+    own = NodeScaler.learn(known, center=True, scale=True)
+    varies = np.ptp(known, axis=0) > 0  # the others are to be zero exactly, so that nothing follows from them
+    scaler = NodeScaler(np.where(varies, own.center, known[0]), np.where(varies, own.scale, 1.0))
+    coef = interaction_coefficients(scaler.transform(known), W_known, _RIDGE)
+    return interaction_fit(scaler.transform(new), W_new, coef)
+
+
+def _by_rank(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Standardised normal scores; zero where all values are equal."""
+    scores = normal_scores(values)
+    scores -= scores.mean(axis=0)
+    spread = scores.std(axis=0)
+    return np.divide(scores, spread, out=np.zeros_like(scores), where=spread > 1e-9)
