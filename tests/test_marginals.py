@@ -169,6 +169,20 @@ def test_relations_by_category_are_seen():
     assert preferred(X, pd.DataFrame({"old": np.where(Z["age"] > 50, "yes", "no")})).prefers
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_extreme_values_that_go_together_are_not_hidden(seed):
+    """Ranks see little of what one row in ten has in common, and much of the skewed other nodes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4_000, 8)) + 0.5 * rng.normal(size=(4_000, 1))
+    X[:, 4:] = np.exp(0.8 * X[:, 4:])
+    ill = rng.random(4_000) < 0.1
+    X[ill, :4] += rng.exponential(8.0, size=(ill.sum(), 1))
+    check = preferred(X)
+    assert check.gain > 3 * check.standard_error
+    assert check.hides
+    assert not check.prefers
+
+
 def test_too_many_products_leave_relations_the_same_for_all_rows(monkeypatch):
     X, Z = opposite(1_000, 0)
     monkeypatch.setattr(marginal_choice, "MAX_PRODUCTS", 15)
@@ -209,6 +223,7 @@ def test_a_small_but_certain_gain_is_not_enough(monkeypatch):
     check = preferred(bent)
     monkeypatch.setattr(marginal_choice, "_LEAST_GAIN", check.gain + 1e-6)
     monkeypatch.setattr(marginal_choice, "_EVIDENCE", -100.0)
+    monkeypatch.setattr(marginal_choice, "_COUNTER_EVIDENCE", np.inf)
     assert not preferred(bent).prefers
     monkeypatch.setattr(marginal_choice, "_LEAST_GAIN", check.gain - 1e-6)
     assert preferred(bent).prefers
@@ -395,7 +410,12 @@ def test_models_of_scores_within_clusters(tmp_path):
     ("shape", "n", "options", "said"),
     [
         (np.exp, 1_500, [], "Nodes: normal scores (they predict held-out rows better than raw values, by 0."),
-        (np.array, 1_500, [], "Nodes: as they are (normal scores do not predict held-out rows better)."),
+        (
+            np.array,
+            1_500,
+            [],
+            "Nodes: as they are (normal scores do not predict held-out rows clearly better).",
+        ),
         (np.array, 100, [], "Nodes: as they are (too few rows to tell"),
         (np.array, 100, ["--set", "marginals=normal"], "Nodes: normal scores.\n"),
     ],

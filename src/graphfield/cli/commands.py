@@ -219,8 +219,10 @@ def _marginals(model: Any) -> str:
         return f"{used}."
     if math.isnan(check.gain):
         return f"{used} (too few rows to tell whether normal scores predict better)."
+    if check.hides:
+        return f"{used} (normal scores explain less of each other's variance in held-out rows)."
     if not check.prefers:
-        return f"{used} (normal scores do not predict held-out rows better)."
+        return f"{used} (normal scores do not predict held-out rows clearly better)."
     gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
     return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
 

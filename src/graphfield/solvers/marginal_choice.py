@@ -23,6 +23,8 @@ _RIDGE = 0.05  # of the regressions that are compared, added to the variances of
 # Normal scores must be better by so many standard errors, and by so much: with many rows, gains are certain
 # long before they matter.
 _EVIDENCE, _LEAST_GAIN = 3.0, 1e-3
+# Standard errors by which nodes as they are must explain more variance to be kept all the same.
+_COUNTER_EVIDENCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,32 @@ class MarginalCheck:
     Attributes
     ----------
     prefers : bool
-        Whether they do, by more than three standard errors and more than 0.001.
+        Whether they do, by more than three standard errors and more than 0.001, and do not explain less
+        variance by more than two standard errors.
     gain : float
         By how much, as a rank correlation of predicted and actual values, averaged over nodes. Not a
         number where there are too few rows to tell.
     standard_error : float
         Of the gain.
+    explained_gain : float
+        How much more of a node's variance in held-out rows the others explain where all are normal scores, as
+        a share of it, averaged over nodes.
+    hides : bool
+        Whether it is less, by more than two standard errors.
     """
 
     prefers: bool
     gain: float
     standard_error: float
+    explained_gain: float = float("nan")
+    hides: bool = False
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
-        numbers = (values["gain"], values["standard_error"])
-        return cls(values["prefers"], *(float("nan") if number is None else number for number in numbers))
+        numbers = (values.get(name) for name in ("gain", "standard_error", "explained_gain"))
+        gain, error, explained = (float("nan") if number is None else number for number in numbers)
+        return cls(values["prefers"], gain, error, explained, values.get("hides", False))
 
 
 _TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))
@@ -62,7 +73,12 @@ def prefer_normal_scores(
     The regressions are the same for all rows, or linear in the covariates: whichever predicts better, so that
     relations that change with z, and may cancel over all rows, are seen as well. Predicted and actual values
     are compared by the normal scores of their ranks among the held-out rows, which no increasing transform
-    can change, so that neither way is judged on its home ground.
+    can change.
+
+    Ranks make little of the ends of the scale. So normal scores are not preferred either where the others
+    clearly explain more of the variance of a node as it is: where Gaussian relations are seen through
+    increasing functions, no transform has larger correlations than the normal scores; larger ones, say
+    because extreme values go together, mean that this model does not hold and scores would hide relations.
 
     Parameters
     ----------
@@ -95,31 +111,42 @@ def prefer_normal_scores(
         units = np.unique(groups[held_out], return_inverse=True)[1]
         if units.max() + 1 < MIN_HELD_OUT_GROUPS:
             return _TOO_FEW
-    gains = _gains(X[train], X[held_out], W[train], W[held_out], units)
-    gains = np.bincount(units, weights=gains) / np.bincount(units)
-    gain, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
-    return MarginalCheck(gain > max(_EVIDENCE * error, _LEAST_GAIN), gain, error)
+    gains, explained = _gains(X[train], X[held_out], W[train], W[held_out], units)
+    gain, error = _mean_of_units(gains, units)
+    explained_gain, explained_error = _mean_of_units(explained, units)
+    hides = explained_gain < -_COUNTER_EVIDENCE * explained_error
+    prefers = gain > max(_EVIDENCE * error, _LEAST_GAIN) and not hides
+    return MarginalCheck(prefers, gain, error, explained_gain, hides)
+
+
+def _mean_of_units(values: NDArray[np.float64], units: NDArray[np.intp]) -> tuple[float, float]:
+    """Mean over units of their means, and its standard error."""
+    means = np.bincount(units, weights=values) / np.bincount(units)
+    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
 def _gains(
     known: NDArray, new: NDArray, W_known: NDArray, W_new: NDArray, units: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """What normal scores add to the rank correlation of each held-out row, by the better regressions.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What normal scores add to the rank correlation of each held-out row, and to the explained variance.
 
-    Nodes count by their rank correlation in the other half of the held-out units: what is predicted of a
-    node that depends on no other is noise, whichever way.
+    By the regressions with the higher rank correlations. In the first, nodes count by their rank correlation
+    in the other half of the held-out units: what is predicted of a node that depends on no other is noise,
+    whichever way.
     """
     scores = NormalScores.learn(known)
     known_scores, new_scores = scores.transform(known), scores.transform(new)
     actual = _by_rank(new)
-    best, gains = -np.inf, np.zeros(new.shape)
+    best, gains, explained = -np.inf, np.zeros(new.shape), np.zeros(len(new))
     for m in {1, used_features(W_known.shape[1], known.shape[1])}:
-        raw = _by_rank(_predicted(known, new, W_known[:, :m], W_new[:, :m]))
-        normal = _by_rank(_predicted(known_scores, new_scores, W_known[:, :m], W_new[:, :m]))
+        raw, left = _predicted(known, new, W_known[:, :m], W_new[:, :m])
+        normal, left_of_scores = _predicted(known_scores, new_scores, W_known[:, :m], W_new[:, :m])
+        raw, normal = _by_rank(raw), _by_rank(normal)
         correlation = actual * (normal + raw)
         if correlation.mean() > best:
             best, gains = correlation.mean(), (actual * (normal - raw)) * _weights(correlation, units % 2)
-    return gains.sum(axis=1)
+            explained = left - left_of_scores
+    return gains.sum(axis=1), explained
 
 
 def _weights(correlation: NDArray[np.float64], half: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -147,13 +174,23 @@ def used_features(n_features: int, n_nodes: int) -> int:
     return n_features if n_features * n_nodes <= MAX_PRODUCTS else 1
 
 
-def _predicted(known: NDArray, new: NDArray, W_known: NDArray, W_new: NDArray) -> NDArray[np.float64]:
-    """Every node of the new rows from all others, in standard units of the known rows."""
+def _predicted(
+    known: NDArray, new: NDArray, W_known: NDArray, W_new: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Every node of the new rows from all others, in standard units of the known rows; and what is left.
+
+    That is the squared error of each row as a share of the node's mean square, averaged over nodes that vary.
+    """
     own = NodeScaler.learn(known, center=True, scale=True)
     varies = np.ptp(known, axis=0) > 0  # the others are to be zero exactly, so that nothing follows from them
     scaler = NodeScaler(np.where(varies, own.center, known[0]), np.where(varies, own.scale, 1.0))
     coef = interaction_coefficients(scaler.transform(known), W_known, _RIDGE)
-    return interaction_fit(scaler.transform(new), W_new, coef)
+    values = scaler.transform(new)
+    fitted = interaction_fit(values, W_new, coef)
+    total = np.square(values).mean(axis=0)
+    counts = varies & (total > 0)
+    left = np.square(values - fitted)[:, counts] / total[counts]
+    return fitted, left.sum(axis=1) / max(1, counts.sum())
 
 
 def _by_rank(values: NDArray[np.floating]) -> NDArray[np.float64]:
