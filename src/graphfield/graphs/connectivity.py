@@ -73,7 +73,7 @@ def path_length(graphs: NDArray) -> NDArray[np.float64]:
 
 def largest_part(graphs: NDArray) -> NDArray[np.float64]:
     """Share of the nodes that are in the largest connected part, (...)."""
-    return _one_by_one(graphs, lambda links: _part_sizes(links).max() / len(links))
+    return _one_by_one(graphs, _largest_share)
 
 
 def betweenness(graphs: NDArray) -> NDArray[np.float64]:
@@ -233,27 +233,36 @@ def _triangles(links: NDArray, degree: NDArray) -> NDArray[np.float64]:
     return np.divide(found, pairs, out=np.zeros(found.shape), where=pairs > 0)
 
 
-def _one_by_one(stack: NDArray, function: Callable[[NDArray], float], dtype: type = np.bool_) -> NDArray:
+def _one_by_one(
+    stack: NDArray, function: Callable[[NDArray], float], dtype: type = np.bool_
+) -> NDArray[np.float64]:
+    """``function`` of each graph; graphs that are there several times, as sparse ones often are, once."""
     values = _adjacency(stack) if dtype is np.bool_ else np.asarray(stack)
     p = values.shape[-1]
-    found = [function(one) for one in values.reshape(-1, p, p)]
+    known: dict[bytes, float] = {}
+    found = []
+    for one in values.reshape(-1, p, p):
+        key = np.packbits(one).tobytes() if dtype is np.bool_ else one.tobytes()
+        if key not in known:
+            known[key] = function(one)
+        found.append(known[key])
     return np.array(found, dtype=np.float64).reshape(values.shape[:-2])
 
 
-def _part_sizes(links: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Size of the connected part that each node is in."""
+def _largest_share(links: NDArray[np.bool_]) -> float:
     member = connected_components(csr_matrix(links), directed=False)[1]
-    return np.bincount(member)[member]
+    return np.bincount(member).max() / len(links)
 
 
 def _mean_path(links: NDArray[np.bool_]) -> float:
-    sizes = _part_sizes(links)
+    steps = shortest_path(csr_matrix(links, dtype=np.float64), method="D", unweighted=True)
+    reached = np.isfinite(steps)
+    sizes = reached.sum(axis=1)
     if sizes.max() < 2:
         return np.nan
-    nodes = np.flatnonzero(sizes == sizes.max())
-    inside = csr_matrix(links[np.ix_(nodes, nodes)])
-    steps = shortest_path(inside, directed=False, unweighted=True)
-    return float(steps[np.isfinite(steps) & (steps > 0)].mean())
+    largest = sizes == sizes.max()
+    pairs = reached & largest[:, None] & ~np.eye(len(links), dtype=bool)
+    return float(steps[pairs].mean())
 
 
 def _paths_through(links: NDArray) -> NDArray[np.float64]:
