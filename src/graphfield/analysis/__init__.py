@@ -1,0 +1,25 @@
+"""Questions asked of a fitted model or of the data."""
+
+from graphfield.analysis.averages import Bands, average_graphs, bands
+from graphfield.analysis.curves import connectivity_curves, edge_curves
+from graphfield.analysis.network import connectivity, node_connectivity
+from graphfield.analysis.single import compare, graph_at
+from graphfield.analysis.subnetworks import block_means, subnetwork
+from graphfield.analysis.variation import driver_summary, edge_drivers, varying_edges
+
+__all__ = [
+    "Bands",
+    "average_graphs",
+    "bands",
+    "block_means",
+    "compare",
+    "connectivity",
+    "connectivity_curves",
+    "driver_summary",
+    "edge_curves",
+    "edge_drivers",
+    "graph_at",
+    "node_connectivity",
+    "subnetwork",
+    "varying_edges",
+]

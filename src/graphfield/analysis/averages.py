@@ -1,0 +1,198 @@
+"""Average graphs of rows that belong together: quantile bands of a covariate, its levels, any labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.rows import TableLike, ask, covariate_rows, covariate_spec
+from graphfield.data.covariates import Categorical, as_text
+from graphfield.estimators.inputs import check_number
+from graphfield.exceptions import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from graphfield.estimators.base import GraphEstimator
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Average graphs, one per band.
+
+    Attributes
+    ----------
+    name : str
+        The covariate, or what the labels stand for.
+    labels : list of str
+    matrices : ndarray of shape (m, p, p)
+        Partial correlations averaged over the rows of each band.
+    presence : ndarray of shape (m, p, p)
+        Share of the rows of each band in which the edge is there, at the threshold that was asked for.
+    n_rows : list of int
+    node_names : list of str
+    """
+
+    name: str
+    labels: list[str]
+    matrices: NDArray[np.float64]
+    presence: NDArray[np.float64]
+    n_rows: list[int]
+    node_names: list[str]
+
+    @property
+    def density(self) -> NDArray[np.float64]:
+        """Share of pairs with an edge, averaged over the rows of each band, (m,)."""
+        p = self.presence.shape[-1]
+        return self.presence.sum(axis=(1, 2)) / max(1, p * (p - 1))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """``band``, ``n_rows``, ``density`` and the mean size of the average partial correlation."""
+        p = self.matrices.shape[-1]
+        size = np.abs(self.matrices).sum(axis=(1, 2)) / max(1, p * (p - 1))
+        columns = {"band": self.labels, "n_rows": self.n_rows, "density": self.density, "mean_weight": size}
+        return pd.DataFrame(columns)
+
+    def frame(self, label: str) -> pd.DataFrame:
+        """The average graph of one band, with the names of the nodes on both sides."""
+        if label not in self.labels:
+            raise ParameterError(f"There is no band {label!r}; the bands are {self.labels}.")
+        matrix = self.matrices[self.labels.index(label)]
+        return pd.DataFrame(matrix, index=self.node_names, columns=self.node_names)
+
+    def restricted(self, nodes: NDArray[np.intp]) -> Bands:
+        """The same bands with these nodes only, in this order."""
+        inner = np.ix_(np.arange(len(self.labels)), nodes, nodes)
+        names = [self.node_names[i] for i in nodes]
+        return replace(self, matrices=self.matrices[inner], presence=self.presence[inner], node_names=names)
+
+
+def bands(
+    model: GraphEstimator,
+    Z: TableLike,
+    covariate: str,
+    *,
+    quantiles: int | Sequence[float] = 4,
+    threshold: float | str | None = "gap",
+    rule: str = "and",
+) -> Bands:
+    """Average graphs over quantile bands of a covariate, or over its levels.
+
+    Other covariates are as they are in the rows of a band.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    Z : table
+    covariate : str
+    quantiles : int or sequence of float
+        Number of bands with about equally many rows, or the shares at which to cut: (0.5, 0.9) gives the
+        lower half, the next 40 % and the top tenth. Equal values are never separated. The bands of a
+        category are its levels.
+    threshold, rule
+        When an edge counts as present, as in ``predict_graph``. The averages are of all partial
+        correlations.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import bands
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> bands(model, sim.Z, "z1", quantiles=3, threshold=0.1).n_rows
+    [100, 100, 100]
+    """
+    table = covariate_rows(model, Z)
+    spec = covariate_spec(model, covariate)
+    if isinstance(spec, Categorical):
+        text = as_text(table[covariate])
+        order = [level for level in spec.levels if level in set(text)]
+        order += sorted(set(text) - set(order))
+        codes = pd.Index(order).get_indexer(pd.Index(text))
+        return _averages(model, table, codes, order, covariate, threshold, rule)
+    values = table[covariate].to_numpy(dtype=np.float64)
+    codes = _band_codes(values, quantiles)
+    ranges = [(values[codes == i].min(), values[codes == i].max()) for i in range(codes.max() + 1)]
+    labels = [f"{low:.4g} to {high:.4g}" if low < high else f"{low:.4g}" for low, high in ranges]
+    if len(set(labels)) < len(labels):
+        labels = [f"q{i + 1}: {label}" for i, label in enumerate(labels)]
+    return _averages(model, table, codes, labels, covariate, threshold, rule)
+
+
+def average_graphs(
+    model: GraphEstimator,
+    Z: TableLike,
+    labels: Sequence[Any] | NDArray | pd.Series,
+    *,
+    name: str = "",
+    threshold: float | str | None = "gap",
+    rule: str = "and",
+) -> Bands:
+    """Average graphs of rows with the same label; rows labelled None or NaN are left out.
+
+    Examples
+    --------
+    >>> import graphfield as gf, numpy as np
+    >>> from graphfield.analysis import average_graphs
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> found = average_graphs(model, sim.Z, np.where(sim.Z[:, 0] > 0.5, "high", "normal"), threshold=0.1)
+    >>> sorted(found.labels)
+    ['high', 'normal']
+    """
+    table = covariate_rows(model, Z)
+    if len(labels) != len(table):
+        raise DataError(f"labels must have one entry per row of Z: {len(table)} rows, {len(labels)} labels.")
+    codes, found = pd.factorize(pd.Series(np.asarray(labels, dtype=object)))
+    if not len(found):
+        raise DataError("Every row is labelled None or NaN: there is nothing to average.")
+    named = name or str(getattr(labels, "name", None) or "")
+    return _averages(model, table, codes, [str(label) for label in found], named, threshold, rule)
+
+
+def _averages(
+    model: GraphEstimator,
+    table: pd.DataFrame,
+    codes: NDArray,
+    labels: list[str],
+    name: str,
+    threshold: float | str | None,
+    rule: str,
+) -> Bands:
+    """Averages over the rows of each code; a negative code is left out."""
+    kept = codes >= 0
+    asked = ask(model, table.loc[kept].reset_index(drop=True), threshold, rule)
+    counts = np.zeros((len(labels), asked.n_distinct))
+    np.add.at(counts, (codes[kept], asked.index), 1.0)
+    n_rows = counts.sum(axis=1)
+    shares = counts / n_rows[:, None]
+    p = model.n_features_in_
+    matrices, presence = np.zeros((len(labels), p, p)), np.zeros((len(labels), p, p))
+    for block in asked.blocks():
+        own = shares[:, block.positions].astype(np.float32)
+        matrices += np.tensordot(own, block.partial, axes=1)
+        presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)
+    return Bands(name, labels, matrices, presence, n_rows.astype(int).tolist(), list(model.node_names_))
+
+
+def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -> NDArray[np.intp]:
+    """The band of each row, counted from zero without gaps."""
+    if isinstance(quantiles, (int, np.integer)):
+        check_number("quantiles", quantiles, 1, integer=True)
+        inner = np.arange(1, int(quantiles)) / int(quantiles)
+        distinct = np.unique(values)
+        if len(distinct) <= int(quantiles):
+            return np.searchsorted(distinct, values)
+    else:
+        inner = np.array([share for share in quantiles if share not in (0, 1)], dtype=np.float64)
+        if not len(inner) or np.any(np.diff(inner) <= 0) or inner[0] < 0 or inner[-1] > 1:
+            raise ParameterError(
+                "quantiles must be a number of bands, or increasing shares between 0 and 1, "
+                f"got {quantiles!r}."
+            )
+    cuts = np.quantile(values, inner)
+    return np.unique(np.searchsorted(cuts, values, side="left"), return_inverse=True)[1]

@@ -1,0 +1,118 @@
+"""How connected the graphs of a model are, at every row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.rows import Graphs, TableLike, ask, covariate_rows
+from graphfield.exceptions import check_choice
+from graphfield.graphs.connectivity import NODE_MEASURES, Stack, check_measures, measure_graphs
+from graphfield.graphs.groups import group_labels
+
+if TYPE_CHECKING:
+    from graphfield.estimators.base import GraphEstimator
+    from graphfield.graphs.groups import Groups
+
+_DEFAULT = ("density", "mean_degree", "mean_strength", "clustering", "path_length")
+
+
+def connectivity(
+    model: GraphEstimator,
+    Z: TableLike,
+    measures: Sequence[str] | None = None,
+    *,
+    groups: Groups | None = None,
+    threshold: float | str | None = "gap",
+    rule: str = "and",
+) -> pd.DataFrame:
+    """Measures of the graph at every row of Z.
+
+    All measures are of the graph at this threshold: an edge that is not there has weight zero in them.
+    Strengths and weights are sizes of partial correlations.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    Z : table of shape (n, q)
+    measures : list of str, optional
+        Any of ``density``, ``mean_degree``, ``mean_strength``, ``clustering``, ``weighted_clustering``,
+        ``path_length`` (steps, within the largest connected part), ``largest_part`` (share of nodes in it),
+        ``mean_betweenness``, ``max_betweenness``, ``greedy_modularity`` (slow), and with groups
+        ``modularity``, ``within`` and ``between`` (mean weight over pairs of one and of two groups). By
+        default the quick ones.
+    groups : mapping from node name to group, or one group per node, optional
+    threshold : float, "gap" or None
+        As in ``predict_graph``. Differences between rows can depend on it: with None, density counts
+        everything that is not exactly zero.
+    rule : {"and", "or"}
+
+    Returns
+    -------
+    DataFrame of shape (n, number of measures)
+        With the index of Z where that has one.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import connectivity
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :6], sim.Z)
+    >>> connectivity(model, sim.Z, ["density", "clustering"], threshold=0.1).shape
+    (300, 2)
+    """
+    table = covariate_rows(model, Z)
+    chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
+    asked = ask(model, table, threshold, rule)
+
+    def measured(block: Graphs) -> NDArray:
+        return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
+
+    found = asked.collect(measured, (len(chosen),))
+    return pd.DataFrame(found[asked.index], columns=chosen, index=table.index)
+
+
+def node_connectivity(
+    model: GraphEstimator,
+    Z: TableLike,
+    measure: str = "strength",
+    *,
+    threshold: float | str | None = "gap",
+    rule: str = "and",
+) -> pd.DataFrame:
+    """One measure of every node at every row of Z: a table with one column per node.
+
+    ``measure`` is ``degree``, ``strength``, ``clustering``, ``weighted_clustering`` or ``betweenness``.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import node_connectivity
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :6], sim.Z)
+    >>> node_connectivity(model, sim.Z, "degree", threshold=0.1).columns.tolist()
+    ['x1', 'x2', 'x3', 'x4', 'x5', 'x6']
+    """
+    check_choice("measure", measure, NODE_MEASURES)
+    table = covariate_rows(model, Z)
+    asked = ask(model, table, threshold, rule)
+    compute = NODE_MEASURES[measure]
+    found = asked.collect(lambda block: compute(Stack(block.graph, block.weights)), (model.n_features_in_,))
+    return pd.DataFrame(found[asked.index], columns=model.node_names_, index=table.index)
+
+
+def chosen_measures(measures: Sequence[str] | None, groups: Groups | None) -> list[str]:
+    """Names of the measures that were asked for, checked."""
+    if measures is None:
+        return [*_DEFAULT, *(["modularity", "within", "between"] if groups is not None else [])]
+    chosen = [measures] if isinstance(measures, str) else list(measures)
+    check_measures(chosen, groups is not None)
+    return chosen
+
+
+def labels_of(model: GraphEstimator, groups: Groups | None) -> list[str] | None:
+    return None if groups is None else group_labels(groups, model.node_names_)

@@ -1,0 +1,231 @@
+"""The covariate rows that a question is asked over, and the graphs there in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from graphfield.data.covariates import Categorical, Numeric, as_text
+from graphfield.data.frames import Frame
+from graphfield.data.missing import check_complete
+from graphfield.estimators.inputs import check_number, one_row
+from graphfield.estimators.streaming import slices
+from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
+from graphfield.graphs.groups import node_positions
+from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
+
+if TYPE_CHECKING:
+    from graphfield.estimators.base import GraphEstimator
+
+TableLike = Any
+# Matrices that are worked on at a time: few enough to stay near the processor, enough to be worth a call.
+_BLOCK_ENTRIES = 500_000
+_FEWEST = 16
+# A pair of nodes by name.
+Edge = tuple[str, str]
+
+
+def covariate_rows(model: GraphEstimator, Z: TableLike, n_rows: int | None = None) -> pd.DataFrame:
+    """Z as a table with the columns of ``fit``, or ``n_rows`` of its rows, in the order of :func:`spread`."""
+    check_is_fitted(model)
+    check_number("n_rows", n_rows, 1, integer=True, optional=True)
+    frame = model._match_covariates(Z)
+    check_complete(None, frame)
+    if not len(frame.values):
+        raise DataError("Z has no rows. Pass the rows over which the question is asked.")
+    if n_rows is None:
+        return frame.values
+    return frame.values.iloc[spread(frame.values)[:n_rows]].reset_index(drop=True)
+
+
+def spread(table: pd.DataFrame) -> NDArray[np.intp]:
+    """Positions of all rows in an order without pattern that depends on what the rows hold alone.
+
+    So the first m of them are a random sample, the same one however the table was sorted. Equal rows are
+    told apart by counting them.
+    """
+    if not table.shape[1]:
+        return np.arange(len(table))
+    keys = pd.DataFrame({f"{i}": table.iloc[:, i].to_numpy() for i in range(table.shape[1])})
+    keys["count"] = keys.groupby(list(keys.columns), sort=False, observed=True, dropna=False).cumcount()
+    return np.argsort(pd.util.hash_pandas_object(keys, index=False).to_numpy(), kind="stable")
+
+
+def covariate_spec(model: GraphEstimator, name: str) -> Numeric | Categorical:
+    """How the model reads this covariate; one that it does not know is an error with a suggestion."""
+    check_is_fitted(model)
+    names = list(model.covariate_names_)
+    if name not in names:
+        hint = suggestion(name, names) if isinstance(name, str) else ""
+        raise DataError(f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}.")
+    found = [column for column in model.encoder_.columns if column.name == name]
+    if not found:
+        raise DataError(
+            f"Covariate {name!r} had the same value in every training row: the model knows nothing of it."
+        )
+    return found[0]
+
+
+def places(model: GraphEstimator, name: str, column: pd.Series, n_points: int) -> list[Any]:
+    """Values of one covariate at which to ask: its levels, or numbers from its 1st to 99th percentile.
+
+    Only levels that occur, and never outside the training range. Numbers with at most ``n_points`` different
+    values in that range are asked at these.
+    """
+    check_number("n_points", n_points, 2, integer=True)
+    spec = covariate_spec(model, name)
+    if isinstance(spec, Categorical):
+        there = set(as_text(column))
+        return [level for level in spec.levels if level in there]
+    values = np.clip(column.to_numpy(dtype=np.float64), spec.low, spec.high)
+    low, high = np.quantile(values, [0.01, 0.99])
+    distinct = np.unique(values[(values >= low) & (values <= high)])
+    if 0 < len(distinct) <= n_points:
+        return [float(value) for value in distinct]
+    return [float(value) for value in np.linspace(low, high, n_points)]
+
+
+def typical_row(model: GraphEstimator, table: pd.DataFrame) -> dict[str, Any]:
+    """The median of every number and the most frequent level of every category."""
+    row: dict[str, Any] = {}
+    for name in table.columns:
+        known = [column for column in model.encoder_.columns if column.name == name]
+        if known and isinstance(known[0], Categorical):
+            levels, counts = np.unique(as_text(table[name]).astype(str), return_counts=True)
+            row[name] = str(levels[np.argmax(counts)])
+        else:
+            row[name] = table[name].median() if known else table[name].iloc[0]
+    return row
+
+
+def fixed_values(
+    model: GraphEstimator, table: pd.DataFrame, along: str, others: str | Mapping[str, Any]
+) -> dict[str, Any]:
+    """The covariates besides ``along`` that are held at one value, as ``others`` says."""
+    if isinstance(others, Mapping):
+        for name in others:
+            covariate_spec(model, name)
+        if along in others:
+            raise ParameterError(f"{along!r} is the covariate that moves: it cannot be fixed in others.")
+        return dict(others)
+    if others == "typical":
+        return {name: value for name, value in typical_row(model, table).items() if name != along}
+    if others != "average":
+        check_choice("others", others, ("average", "typical"))
+    return {}
+
+
+def grid(rows: pd.DataFrame, along: str, values: Sequence[Any], fixed: Mapping[str, Any]) -> pd.DataFrame:
+    """All rows at the first value of ``along``, then all rows at the second, and so on."""
+    tall = rows.iloc[np.tile(np.arange(len(rows)), len(values))].reset_index(drop=True)
+    return tall.assign(**fixed, **{along: np.repeat(np.array(values), len(rows))})
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Some distinct covariate values: partial correlations and graphs there, (m, p, p) each.
+
+    ``positions`` says which of the distinct values they are.
+    """
+
+    positions: slice
+    partial: NDArray[np.float32]
+    graph: NDArray[np.bool_]
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Sizes of the edges that are there."""
+        return np.abs(self.partial) * self.graph
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The graphs at the rows of a table; rows with the same covariates are evaluated once.
+
+    ``index`` says for each row of the table which of the distinct values it has.
+    """
+
+    model: GraphEstimator
+    encoded: Any
+    index: NDArray[np.intp]
+    cut: float
+    rule: str
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.encoded)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows that have each of the distinct values."""
+        return np.bincount(self.index, minlength=self.n_distinct)
+
+    def blocks(self) -> Iterator[Graphs]:
+        """All distinct values, a few at a time."""
+        start = 0
+        p = self.model.n_features_in_
+        for coef, scale in self.model._chunks(self.encoded):
+            for part in slices(len(coef), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
+                directed = directed_strengths(coef[part], scale[part])
+                graph = apply_rule(directed, self.cut, self.rule)
+                where = slice(start + part.start, start + part.stop)
+                yield Graphs(where, symmetrise(directed), graph)
+            start += len(coef)
+
+    def collect(self, function: Callable[[Graphs], NDArray], width: tuple[int, ...]) -> NDArray:
+        """``function`` of the graphs at every distinct value, (n_distinct, *width)."""
+        found = np.empty((self.n_distinct, *width))
+        for block in self.blocks():
+            found[block.positions] = function(block)
+        return found
+
+
+def ask(
+    model: GraphEstimator,
+    table: pd.DataFrame,
+    threshold: float | str | None = None,
+    rule: str = "and",
+) -> Asked:
+    """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
+    cut = model._resolve_threshold(threshold)
+    distinct, index = model._encode_frame(Frame(table, named=model.encoder_.named)).distinct()
+    return Asked(model, distinct, index, cut, rule)
+
+
+def at_one(model: GraphEstimator, z: TableLike) -> pd.DataFrame:
+    """One covariate value as a table of one row."""
+    check_is_fitted(model)
+    return covariate_rows(model, one_row(z, model.covariate_names_))
+
+
+def pair_positions(n_nodes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs j < k."""
+    return np.triu_indices(n_nodes, 1)
+
+
+def edge_positions(model: GraphEstimator, edges: Sequence[Edge]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs given by name; one pair alone, a name that is not known, and a node with itself are refused."""
+    check_is_fitted(model)
+    pairs = [tuple(edge) if not isinstance(edge, str) else (edge,) for edge in edges]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ParameterError(
+            "edges must be a list of pairs of node names, for example "
+            f"[({model.node_names_[0]!r}, {model.node_names_[1]!r})], got {edges!r}."
+        )
+    j, k = (node_positions([pair[side] for pair in pairs], model.node_names_) for side in (0, 1))
+    if np.any(j == k):
+        raise ParameterError(
+            f"{model.node_names_[int(j[j == k][0])]!r} has no edge to itself: name two different nodes."
+        )
+    return j, k
+
+
+def pair_names(model: GraphEstimator, j: NDArray[np.intp], k: NDArray[np.intp]) -> dict[str, NDArray]:
+    names = np.array(model.node_names_, dtype=object)
+    return {"source": names[j], "target": names[k]}

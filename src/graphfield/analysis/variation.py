@@ -1,0 +1,270 @@
+"""Which edges vary over the rows of a table, and which covariates drive them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.rows import (
+    Asked,
+    Edge,
+    TableLike,
+    ask,
+    covariate_rows,
+    edge_positions,
+    pair_names,
+    pair_positions,
+)
+from graphfield.estimators.inputs import check_number
+from graphfield.estimators.streaming import slices
+from graphfield.exceptions import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from graphfield.estimators.base import GraphEstimator
+
+# Partial correlations of pairs that are held at a time: 256 MB of float32.
+_HELD_ENTRIES = 64 * 2**20
+# Standard deviation of a partial correlation below which single precision sees noise.
+_CONSTANT = 1e-6
+
+
+def varying_edges(
+    model: GraphEstimator,
+    Z: TableLike,
+    *,
+    n_rows: int | None = 500,
+    threshold: float | str | None = "gap",
+    rule: str = "and",
+) -> pd.DataFrame:
+    """How much every pair of nodes varies over the rows of Z, the most varying first.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    Z : table
+    n_rows : int or None
+        Rows to look at, a sample that does not depend on the order of Z. None takes all.
+    threshold, rule
+        When an edge counts as present, as in ``predict_graph``.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``target``, ``mean`` of the partial correlation, its ``standard_deviation`` over rows,
+        ``low`` and ``high`` (5 % and 95 % quantiles; of as many rows as fit in memory), ``range`` =
+        high - low, and ``presence``, the share of rows in which the edge is there.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import varying_edges
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> len(varying_edges(model, sim.Z, threshold=0.1))
+    6
+    """
+    rows = covariate_rows(model, Z, n_rows if n_rows is not None else len(covariate_rows(model, Z)))
+    asked = ask(model, rows, threshold, rule)
+    j, k = pair_positions(model.n_features_in_)
+    counts = asked.counts.astype(np.float64)
+    weights = counts / counts.sum()
+    held = np.empty((min(asked.n_distinct, max(2, _HELD_ENTRIES // len(j))), len(j)), dtype=np.float32)
+    first = np.zeros(len(j))
+    mean, square, presence = (np.zeros(len(j)) for _ in range(3))
+    for block in asked.blocks():
+        own, values = weights[block.positions], block.partial[:, j, k]
+        if block.positions.start == 0:
+            first = values[0].astype(np.float64)  # sums of differences from it lose no digits
+        mean += own @ (values - first)
+        square += own @ np.square(values - first)
+        presence += own @ block.graph[:, j, k]
+        kept = slice(block.positions.start, min(block.positions.stop, len(held)))
+        if kept.start < kept.stop:
+            held[kept] = values[: kept.stop - kept.start]
+    low, high = _quantiles(held, asked.index[asked.index < len(held)])
+    table = pd.DataFrame(
+        {
+            **pair_names(model, j, k),
+            "mean": first + mean,
+            "standard_deviation": np.sqrt(np.maximum(square - mean**2, 0)),
+            "low": low,
+            "high": high,
+            "range": high - low,
+            "presence": presence,
+        }
+    )
+    order = np.argsort(-table["standard_deviation"].to_numpy(), kind="stable")
+    return table.iloc[order].reset_index(drop=True)
+
+
+def edge_drivers(
+    model: GraphEstimator,
+    Z: TableLike,
+    edges: Sequence[Edge] | str | None = None,
+    *,
+    n_rows: int | None = 500,
+    most: int = 20,
+    n_repeats: int = 4,
+) -> pd.DataFrame:
+    """How much of the variation of an edge over rows each covariate drives.
+
+    One covariate is exchanged among the rows, which keeps its distribution, while the others stay. What that
+    changes is compared with the variance of the edge over the rows as they are:
+
+    - ``total`` is half the mean squared change over the variance: the share that would vanish if this
+      covariate were the same for all, with all that it does together with others;
+    - ``alone`` is the correlation between rows that share this covariate and nothing else: the share that
+      this covariate explains without the others.
+
+    With independent covariates these are Sobol' indices: ``alone`` sums to at most 1 over covariates and
+    ``total`` to at least 1, and both agree where nothing interacts. Covariates that go together are exchanged
+    all the same, so the answer is about what the *model* uses: a covariate that it ignores gets nothing,
+    however much it goes along with one that it uses. Combinations that never occur enter then, shares need
+    not sum to 1, and a model that could have used either of two such covariates may have divided the credit
+    between them in any way. Shares come from a sample and are good to a few hundredths.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    Z : table
+    edges : list of (source, target), "all", or None
+        None takes the ``most`` edges that vary most over the rows.
+    n_rows : int or None
+        Rows to compare, a sample that does not depend on the order of Z.
+    most : int
+        How many edges are chosen where none are named.
+    n_repeats : int
+        Exchanges to average over; more cost time and steady the shares.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``target``, ``covariate``, ``alone``, ``total``, ``effect`` (the standard deviation of the
+        partial correlation that ``total`` stands for) and ``standard_deviation`` of the edge over rows.
+        Shares of an edge that does not vary are zero.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import edge_drivers
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> edge_drivers(model, sim.Z, most=3).shape
+    (6, 7)
+    """
+    check_number("most", most, 1, integer=True)
+    check_number("n_repeats", n_repeats, 1, integer=True)
+    rows = covariate_rows(model, Z, n_rows if n_rows is not None else len(covariate_rows(model, Z)))
+    if len(rows) < 3:
+        raise DataError(f"Exchanging covariates among rows needs at least 3 rows, got {len(rows)}.")
+    if isinstance(edges, str) and edges != "all":
+        raise ParameterError(f"edges must be a list of pairs of node names, 'all' or None, got {edges!r}.")
+    if edges is None or isinstance(edges, str):
+        j, k = pair_positions(model.n_features_in_)
+    else:
+        j, k = edge_positions(model, edges)
+    rows = rows.iloc[: max(3, _HELD_ENTRIES // len(j))]
+    base = _pair_values(ask(model, rows), j, k)
+    deviation = base.std(axis=0, dtype=np.float64)
+    if edges is None:
+        chosen = np.argsort(-deviation, kind="stable")[:most]
+        j, k, base, deviation = j[chosen], k[chosen], base[:, chosen], deviation[chosen]
+    names = [column.name for column in model.encoder_.columns]
+    alone, total = np.empty((len(names), len(j))), np.empty((len(names), len(j)))
+    for i, name in enumerate(names):
+        alone[i], total[i] = _shares(model, rows, name, base, (j, k), n_repeats)
+    varies = deviation > _CONSTANT
+    alone, total = np.where(varies, alone, 0.0), np.where(varies, total, 0.0)
+    edge_names = {side: np.repeat(value, len(names)) for side, value in pair_names(model, j, k).items()}
+    return pd.DataFrame(
+        {
+            **edge_names,
+            "covariate": np.tile(np.array(names, dtype=object), len(j)),
+            "alone": alone.T.ravel(),
+            "total": total.T.ravel(),
+            "effect": (np.sqrt(total) * deviation).T.ravel(),
+            "standard_deviation": np.repeat(deviation, len(names)),
+        }
+    )
+
+
+def driver_summary(drivers: pd.DataFrame) -> pd.DataFrame:
+    """What :func:`edge_drivers` found, per covariate, the strongest first.
+
+    Returns
+    -------
+    DataFrame
+        ``covariate``; ``alone`` and ``total``, the shares of the variance of all edges of the table together;
+        ``mean_effect`` over edges; ``edges_led``, the number of varying edges of which it drives the most.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import driver_summary, edge_drivers
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> list(driver_summary(edge_drivers(model, sim.Z)).columns)
+    ['covariate', 'alone', 'total', 'mean_effect', 'edges_led']
+    """
+    variance = drivers["standard_deviation"] ** 2
+    scaled = {share: drivers[share] * variance for share in ("alone", "total")}
+    parts = drivers.assign(**scaled, whole=variance)
+    sums = parts.groupby("covariate", sort=False)[["alone", "total", "whole"]].sum()
+    whole = sums["whole"].where(sums["whole"] > 0, 1.0)
+    varying = drivers[drivers["total"] > 0].sort_values("total", ascending=False, kind="stable")
+    leaders = varying.drop_duplicates(["source", "target"])["covariate"].value_counts()
+    table = pd.DataFrame(
+        {
+            "covariate": sums.index,
+            "alone": (sums["alone"] / whole).to_numpy(),
+            "total": (sums["total"] / whole).to_numpy(),
+            "mean_effect": drivers.groupby("covariate", sort=False)["effect"].mean().to_numpy(),
+            "edges_led": leaders.reindex(sums.index, fill_value=0).to_numpy(),
+        }
+    )
+    return table.sort_values("total", ascending=False, kind="stable", ignore_index=True)
+
+
+def _shares(
+    model: GraphEstimator,
+    rows: pd.DataFrame,
+    name: str,
+    base: NDArray,
+    pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
+    n_repeats: int,
+) -> tuple[NDArray, NDArray]:
+    """First-order and total shares of one covariate for each pair."""
+    n = len(rows)
+    centred = base - base.mean(axis=0, dtype=np.float64)
+    variance = np.square(centred).mean(axis=0)
+    alone, total = np.zeros(base.shape[1]), np.zeros(base.shape[1])
+    # The rows come in no order, so handing a value on by any number of places is a random exchange.
+    shifts = np.unique(np.linspace(1, n - 1, n_repeats + 2).astype(int)[1:-1])
+    for shift in shifts:
+        taken = np.roll(np.arange(n), shift)
+        mixed = rows.iloc[taken].reset_index(drop=True).assign(**{name: rows[name].to_numpy()})
+        found = _pair_values(ask(model, mixed), *pairs)  # this covariate of row i, the others of row taken[i]
+        alone += (centred * (found - found.mean(axis=0, dtype=np.float64))).mean(axis=0)
+        total += np.square(found - base[taken]).mean(axis=0) / 2
+    safe = np.where(variance > 0, variance, 1.0) * len(shifts)
+    return np.clip(alone / safe, 0, None), total / safe
+
+
+def _pair_values(asked: Asked, j: NDArray[np.intp], k: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Partial correlations of these pairs at every row of the table, (n, pairs)."""
+    found = np.empty((asked.n_distinct, len(j)), dtype=np.float32)
+    for block in asked.blocks():
+        found[block.positions] = block.partial[:, j, k]
+    return found[asked.index]
+
+
+def _quantiles(values: NDArray[np.float32], index: NDArray[np.intp]) -> tuple[NDArray, NDArray]:
+    """5 % and 95 % quantiles of each column of ``values[index]``, some columns at a time."""
+    low, high = np.empty(values.shape[1]), np.empty(values.shape[1])
+    for part in slices(values.shape[1], max(1, 2_000_000 // max(1, len(index)))):
+        low[part], high[part] = np.quantile(values[:, part][index], [0.05, 0.95], axis=0)
+    return low, high

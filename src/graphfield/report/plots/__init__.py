@@ -1,0 +1,29 @@
+"""Pictures: heatmaps, networks, curves, drivers, connectivity. matplotlib is imported when one is drawn.
+
+Functions that draw one picture take an optional ``ax`` and return the Axes; those that draw several beside
+each other return the Figure.
+"""
+
+from graphfield.report.plots.archetypes import plot_archetypes
+from graphfield.report.plots.connectivity import plot_connectivity
+from graphfield.report.plots.curves import plot_edge_curves, plot_training
+from graphfield.report.plots.edges import plot_drivers, plot_varying_edges
+from graphfield.report.plots.heatmaps import plot_bands, plot_difference, plot_graph, plot_graphs
+from graphfield.report.plots.network import network_positions, plot_network
+from graphfield.report.plots.style import pyplot
+
+__all__ = [
+    "network_positions",
+    "plot_archetypes",
+    "plot_bands",
+    "plot_connectivity",
+    "plot_difference",
+    "plot_drivers",
+    "plot_edge_curves",
+    "plot_graph",
+    "plot_graphs",
+    "plot_network",
+    "plot_training",
+    "plot_varying_edges",
+    "pyplot",
+]

@@ -1,0 +1,137 @@
+"""Edges as curves over a covariate, and the training curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.report.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None = None) -> Axes:
+    """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
+
+    Lines are averages over the other covariates, shaded from the 10 % to the 90 % quantile over the rows
+    averaged; levels of a category are dots with bars.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import edge_curves
+    >>> from graphfield.report.plots import plot_edge_curves
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> axes = plot_edge_curves(edge_curves(model, "z1", sim.Z, most=2))
+    """
+    require_columns(curves, ["covariate", "value", "source", "target", "partial_correlation"], "edge_curves")
+    names = list(curves["covariate"].unique())
+    if len(names) > 1:
+        raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.")
+    edges = [(edge, part) for edge, part in curves.groupby(["source", "target"], sort=False)]
+    ax = new_axes(ax, 7.5, 4.2)
+    is_numeric = pd.api.types.is_numeric_dtype(curves["value"])
+    draw = _lines if is_numeric else _levels
+    draw(ax, [part for _, part in edges])
+    ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
+    ax.set(xlabel=names[0], ylabel="partial correlation")
+    ax.set_title(title, fontsize=10)
+    ax.margins(x=0.01 if is_numeric else 0.08)
+    ax.spines[["top", "right"]].set_visible(False)
+    n_columns = 1 if len(edges) <= 18 else 2
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False, ncols=n_columns)
+    return ax
+
+
+def _lines(ax: Any, parts: list[pd.DataFrame]) -> None:
+    for part, colour in zip(parts, colours(len(parts)), strict=True):
+        part = part.sort_values("value")
+        ax.plot(part["value"], part["partial_correlation"], color=colour, label=edge_names(part)[0])
+        if (part["high"] > part["low"]).any():
+            ax.fill_between(part["value"], part["low"], part["high"], color=colour, alpha=0.13, linewidth=0)
+
+
+def _levels(ax: Any, parts: list[pd.DataFrame]) -> None:
+    levels = list(dict.fromkeys(parts[0]["value"]))
+    aside = np.linspace(-0.25, 0.25, len(parts)) if len(parts) > 1 else np.zeros(1)
+    for part, colour, shift in zip(parts, colours(len(parts)), aside, strict=True):
+        where = np.array([levels.index(level) for level in part["value"]]) + shift
+        middle = part["partial_correlation"].to_numpy()
+        below = np.maximum(middle - part["low"].to_numpy(), 0)
+        above = np.maximum(part["high"].to_numpy() - middle, 0)
+        label = edge_names(part)[0]
+        ax.errorbar(
+            where, middle, [below, above], fmt="o", color=colour, markersize=5, capsize=2, label=label
+        )
+    crowded = sum(len(str(level)) for level in levels) > 70
+    ax.set_xticks(range(len(levels)), [short(level) for level in levels])
+    ax.tick_params(axis="x", rotation=45 if crowded else 0)
+
+
+def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
+    """Training and held-out loss over the steps of a fit.
+
+    Parameters
+    ----------
+    training : fitted :class:`~graphfield.DNNCGM` or its table ``training_``
+        Of a model, the step that was kept is marked.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.report.plots import plot_training
+    >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
+    >>> axes = plot_training(gf.DNNCGM(max_steps=40, random_state=0).fit(sim.X[:, :5], sim.Z))
+    """
+    table = training if isinstance(training, pd.DataFrame) else getattr(training, "training_", None)
+    if table is None or not {"step", "train_loss", "held_out_loss"} <= set(table.columns):
+        raise ParameterError(
+            "plot_training draws a fitted DNNCGM or its training_ table with step, train_loss and "
+            f"held_out_loss, got {type(training).__name__}."
+        )
+    ax = new_axes(ax, 7.0, 3.8)
+    marker = "o" if len(table) <= 60 else None
+    lines = zip(("train_loss", "held_out_loss"), ("training rows", "held-out rows"), colours(2), strict=True)
+    phases = _phases(table)
+    for column, label, colour in lines:
+        for number, part in enumerate(phases):
+            name = label if number == 0 else None
+            ax.plot(part["step"], part[column], color=colour, marker=marker, markersize=3, label=name)
+    if len(phases) > 1:
+        _name_phases(ax, phases)
+    best = getattr(training, "best_step_", None)
+    if best is not None:
+        ax.axvline(best, color=GREY, linewidth=0.9, linestyle="--", label=f"kept: step {best:,}")
+    ax.set(xlabel="step", ylabel="loss")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def _phases(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Stretches of training with the same number of patterns; all of it where there are none."""
+    if "rank" not in table:
+        return [table]
+    return [part for _, part in table.groupby((table["rank"] != table["rank"].shift()).cumsum(), sort=False)]
+
+
+def _name_phases(ax: Any, phases: list[pd.DataFrame]) -> None:
+    for part in phases:
+        first = float(part["step"].iloc[0])
+        ax.axvline(first, color=GREY, linewidth=0.5, linestyle=":")
+        text = f"{int(part['rank'].iloc[0])} patterns"
+        ax.annotate(
+            text,
+            (first, 1.0),
+            xytext=(2, 2),
+            xycoords=("data", "axes fraction"),
+            fontsize=7,
+            textcoords="offset points",
+            rotation=20,
+            color="#333333",
+        )
