@@ -121,7 +121,8 @@ def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
     found = [
         (int(bad[name].sum()), f"{label} column {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
         for label, bad in (("X", bad_x), ("Z", bad_z))
-        for name in bad.columns[bad.to_numpy().any(axis=0)]
+        for name in bad.columns
+        if bad[name].any()
     ]
     found.sort(key=lambda one: -one[0])  # those that cost most first
     parts = [f"{column} has {count} (first at row {first})" for count, column, first in found]

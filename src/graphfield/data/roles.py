@@ -131,7 +131,7 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
             continue
         text = pd.Series(as_text(column), index=column.index)
         counts = text[present].value_counts()
-        few = sorted(level for level, count in counts.items() if count < rare and level != OTHER)
+        few = sorted(str(level) for level in counts.index[counts < rare] if level != OTHER)
         if few:
             pooled[str(name)] = few
             columns[name] = text.where(~text.isin(few), OTHER).where(present, None)
