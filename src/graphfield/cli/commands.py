@@ -20,7 +20,7 @@ from graphfield.cli.check import (
     said_already,
     say_check,
 )
-from graphfield.cli.described import archetypes_found, archetypes_told
+from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.values import covariate_values, settings, threshold
 from graphfield.exceptions import OutputError, ParameterError
@@ -88,7 +88,7 @@ def fit(arguments: argparse.Namespace) -> None:
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
     extra = {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    say(_compared(model, seconds) if auto else _fitted(model, seconds))
+    say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
 
@@ -181,7 +181,7 @@ def _held_out_loss(model: Any) -> float | None:
     return float(losses.min()) if len(losses) else None
 
 
-def _fitted(model: Any, seconds: float) -> str:
+def _fitted(model: Any, seconds: float, rows: dict[str, Any]) -> str:
     if hasattr(model, "archetypes_"):
         return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
     held_out = _held_out_loss(model)
@@ -189,7 +189,9 @@ def _fitted(model: Any, seconds: float) -> str:
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
     lines.append(_marginals(model))
-    if held_out is not None and model.loss == "squared" and model.standardize:
+    if "X_val" in rows:  # of another time, where a node may vary more or less than in training
+        lines.append(last_rows_explained(model, rows))
+    elif held_out is not None and model.loss == "squared" and model.standardize:
         share = max(0.0, 1 - held_out)
         what = "node" if model.marginals_ == "raw" else "normal score"
         lines.append(f"On held-out rows the others explain {share:.0%} of a {what}'s variance on average.")

@@ -78,9 +78,8 @@ def covariate_values(
         if text in (pooled or {}).get(name, ()):
             values[name] = OTHER
             warnings.warn(
-                f"{name}={text} has few rows and was pooled into {OTHER!r} when fitting: this is the "
-                "graph of "
-                f"{OTHER!r}.",
+                f"{name}={text} has few rows and was pooled into {OTHER!r} when fitting: this is the graph "
+                f"of {OTHER!r}.",
                 DataWarning,
                 stacklevel=2,
             )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.check_covariates import covariate_findings
 from graphfield.data.check_nodes import node_findings
 from graphfield.data.check_rows import group_findings, row_findings
+from graphfield.data.check_values import unused_findings
 from graphfield.data.covariates import as_text
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.findings import Column, DataCheck, Finding, count
@@ -97,6 +98,7 @@ connected to what.
         *node_findings(x_frame, nodes, rows, n_rows),
         *covariate_findings(z_frame, bad_z, nodes, rows, pooled or {}),
         *group_findings(labels),
+        *unused_findings(unused),
         *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
     ]
     changes = _changes(x_frame, z_frame, bad_x, bad_z, missing, columns, pooled or {})
@@ -217,15 +219,18 @@ def _missing_findings(
                 "mostly-missing",
                 tuple(column.name for column in much),
                 f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
-                "Leave such columns out, or be sure that what is missing is missing by chance.",
+                "Leave such columns out, or be sure that what is missing is missing by chance (the texts "
+                "NA, None and null in a file count as missing).",
             )
         )
     if policy != "impute" and lost > MUCH_MISSING * n_rows:
+        most = sorted(used, key=lambda column: -column.missing)[:3]
         found.append(
             Finding(
                 "many-rows-lost",
                 tuple(column.name for column in used),
-                f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left.",
+                f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
+                f"most are missing in {listing(column.name for column in most)}.",
                 "Leave out the columns that cost most rows, or use missing='impute'.",
             )
         )
@@ -253,9 +258,8 @@ def _changes(
             changes.append(f"Covariate {column.name!r} is constant and is ignored.")
         elif column.kind == "date":
             changes.append(
-                f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask "
-                "for a "
-                f"graph at a date, such as {column.note.split(' ')[0]}."
+                f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "
+                f"a graph at a date, such as {column.note.split(' ')[0]}."
             )
     for name, levels in pooled.items():
         changes.append(f"Covariate {name!r}: {listing(levels)} pooled into {OTHER!r} (few rows).")

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from graphfield.data.check_values import value_findings
 from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
 from graphfield.data.findings import Finding, count
@@ -20,8 +21,8 @@ from graphfield.data.roles import OTHER
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20
-# Fewer rows per level than this, on average, and text identifies rows.
-_ROWS_PER_LEVEL = 2
+# Fewer rows per level than this, on average, and text identifies rows or subjects.
+_ROWS_PER_LEVEL = 5
 # Whole numbers 0, 1, 2, ... or 1, 2, 3, ... up to so many different ones may be codes of a category.
 MAX_CODES = 10
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a
@@ -38,6 +39,8 @@ _CYCLE_NAME = re.compile(
     r"(^|[_\W])(month|hour|weekday|wday|dow|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
 )
 _LONGEST_CYCLE = 31
+# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %
+_NUMBER_WITH_UNIT = r"\s*[-+<>]?\s*\d+([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
 _NAMED = 6
 
 
@@ -49,6 +52,7 @@ def covariate_findings(
     pooled: dict[str, list[str]],
 ) -> Iterator[Finding]:
     """Findings about the covariates; ``nodes`` are numbers without gaps, ``rows`` those to look at."""
+    whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
     for name in Z.names:
@@ -62,8 +66,13 @@ def covariate_findings(
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
         else:
-            numbers[name] = _filled(Z.values[name], gaps)[rows]
+            whole[name] = _filled(Z.values[name], gaps)
+            numbers[name] = whole[name][rows]
             yield from _code_findings(name, present)
+    plain = [name for name in whole if not is_date(Z.values[name])]
+    if plain:
+        values = np.column_stack([whole[name] for name in plain])
+        yield from value_findings(values, np.array(plain, dtype=object), "covariate")
     yield from _same_covariates(numbers, codes)
     yield from _leaks(numbers, codes, nodes, rows)
 
@@ -77,9 +86,13 @@ def _constant(name: str, present: pd.Series, n_covariates: int) -> Iterator[Find
         )
         advice = "Name another covariate."
     else:
-        message = f"Covariate {name!r} has the same value in every row and is ignored."
+        message = f"Covariate {name!r} has one value only ({_only(present)}) and is ignored."
         advice = "Leave it out."
     yield Finding("constant-covariate", (name,), message, advice)
+
+
+def _only(present: pd.Series) -> str:
+    return repr(str(as_text(present.iloc[:1])[0]))
 
 
 def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
@@ -94,13 +107,13 @@ def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iter
             f"category with {count(len(levels), 'level')}.",
             _HOW_TO_CONVERT[meant],
         )
-    elif len(levels) > MANY_LEVELS and _ROWS_PER_LEVEL * len(levels) > len(present):
+        return
+    if len(levels) > MANY_LEVELS and _ROWS_PER_LEVEL * len(levels) > len(present):
         yield Finding(
             "identifier-covariate",
             (name,),
             f"Covariate {name!r} has {count(len(levels), 'different text')} in "
-            f"{count(len(present), 'row')}: it "
-            "identifies rows or subjects and is no category.",
+            f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
             "Leave it out, or make it the group (--group on the command line).",
         )
         return
@@ -121,7 +134,7 @@ def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iter
 
 
 _HOW_TO_CONVERT = {
-    "numbers": "Convert a quantity with pandas.to_numeric; write the codes of a category as site-1, site-2.",
+    "numbers": "Write a quantity as a plain number (12.5, without unit), the codes of a category as site-12.",
     "dates": "Write dates as 2020-03-01 to have them taken as dates.",
 }
 
@@ -130,8 +143,7 @@ def _meant_for(levels: list[str]) -> str | None:
     """Whether text was probably meant to hold numbers or dates; a few codes such as 01, 02 are fine."""
     if len(levels) <= MANY_LEVELS:
         return "dates" if len(levels) > 2 and _share_of_dates(levels) > _MEANT else None
-    numbers = pd.to_numeric(pd.Series(levels).str.replace(",", ".", regex=False), errors="coerce")
-    if numbers.notna().mean() > _MEANT:
+    if pd.Series(levels).str.fullmatch(_NUMBER_WITH_UNIT).mean() > _MEANT:
         return "numbers"
     return "dates" if _share_of_dates(levels) > _MEANT else None
 
@@ -170,11 +182,10 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
         yield Finding(
             "coded-category",
             (name,),
-            f"Covariate {name!r} is taken as a number, but its values {first:g} to {values[-1]:g} may "
-            "be codes of "
-            "a category.",
-            f"If so, use --categories {name} (from_table(..., categories=[{name!r}])); a count or a "
-            "scale is fine.",
+            f"Covariate {name!r} is taken as a number, but its values {first:g} to {values[-1]:g} may be "
+            "codes of a category.",
+            f"If so, use --categories {name} (from_table(..., categories=[{name!r}])); a count or a scale "
+            "is fine.",
         )
 
 
@@ -258,8 +269,8 @@ def _leak(covariate: str, node: str, message: str) -> Finding:
         "leak",
         (covariate, node),
         f"{message}.",
-        "Leave one of the two out: a graph given a covariate cannot show edges of what the covariate "
-        "says already.",
+        "Leave one of the two out: a graph given a covariate cannot show edges of what the covariate says "
+        "already.",
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from graphfield.data.check_values import value_findings
 from graphfield.data.findings import Finding, count
 from graphfield.data.frames import Frame
 from graphfield.data.roles import looks_like_identifier
@@ -27,8 +28,6 @@ _RELATED = 0.2
 ROWS_PER_NODE = 10
 # Beyond this skewness or excess kurtosis a node is far from Gaussian (an exponential has 2 and 6).
 SKEWED, HEAVY_TAILS = 2.0, 10.0
-# Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
-FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
 # A node with at most so many different values is no measurement on a scale.
 DISCRETE = 5
 # A node with one value in more than this share of the rows has little left that could vary.
@@ -37,7 +36,6 @@ MOSTLY_ONE_VALUE = 0.8
 _NO_NODE = re.compile(
     r"time|date|year|month|day|hour|week|weekday|id|index|row|.*[_ .](id|index)", re.IGNORECASE
 )
-_MAD_TO_SD = 1.4826  # of a Gaussian
 _NAMED = 5  # columns with their numbers in one message
 
 
@@ -128,9 +126,8 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
             yield Finding(
                 "collinear-nodes",
                 members,
-                f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a "
-                "total does from "
-                "its parts.",
+                f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a total "
+                "does from its parts.",
                 "Leave one of them out; else their edges show the arithmetic, not the data.",
             )
 
@@ -147,9 +144,8 @@ def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(
             "discrete-node",
             tuple(names[discrete]),
-            f"Node {listing(names[discrete])} has {DISCRETE} or fewer different values; nodes are meant "
-            "to be "
-            "measurements on a scale.",
+            f"Node {listing(names[discrete])} has {DISCRETE} or fewer different values; nodes are meant to "
+            "be measurements on a scale.",
             "A category belongs among the covariates.",
         )
     modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
@@ -160,8 +156,7 @@ def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
             "mostly-one-value",
             tuple(names[stuck]),
             f"Node {listing(names[stuck])} has one and the same value in most rows "
-            f"({modes[stuck].max():.0%} of "
-            f"them in {worst!r}).",
+            f"({modes[stuck].max():.0%} of them in {worst!r}).",
             "Its edges rest on the few other rows; leave it out, or look at those rows alone.",
         )
     plain = ~discrete & ~stuck
@@ -193,7 +188,7 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
             f"{_how_many(heavy)} heavy-tailed: {_largest(names, kurtosis, heavy, 'excess kurtosis')}.",
             f"{scores}.",
         )
-    yield from _far_out(names, values)
+    yield from value_findings(values, names, "node")
 
 
 def _how_many(which: NDArray[np.bool_]) -> str:
@@ -206,33 +201,6 @@ def _largest(names: NDArray, numbers: NDArray, which: NDArray[np.bool_], what: s
     parts = [f"{names[j]!r} {numbers[j]:.1f}" for j in order[:_NAMED]]
     more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
     return f"{what} {', '.join(parts)}{more}"
-
-
-def _far_out(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
-    median = np.median(values, axis=0)
-    distance = np.abs(values - median)
-    spread = _MAD_TO_SD * np.median(distance, axis=0)
-    far = distance > FAR_OUT * np.where(spread > 0, spread, np.inf)
-    counts = far.sum(axis=0)
-    counts[counts > FAR_OUT_SHARE * len(values)] = 0  # a shape, not a few values
-    order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
-    if not order:
-        return
-    parts = []
-    for j in order[:_NAMED]:
-        row = int(np.argmax(distance[:, j]))
-        parts.append(f"{names[j]!r} {counts[j]:,} (such as {values[row, j]:.4g} in row {row})")
-    more = f" and {len(order) - _NAMED} more nodes" if len(order) > _NAMED else ""
-    total = int(counts.sum())
-    yield Finding(
-        "outliers",
-        tuple(names[order]),
-        f"{count(total, 'value')} {'is' if total == 1 else 'are'} more than {FAR_OUT:g} robust standard "
-        "deviations from the "
-        "median: "
-        f"{', '.join(parts)}{more}.",
-        "Correct typing errors and codes such as 999; normal scores (marginals='normal') tame what is real.",
-    )
 
 
 def _few_distinct(values: NDArray[np.float64]) -> int:

@@ -75,8 +75,8 @@ def row_findings(
             yield Finding(
                 "duplicate-rows",
                 (),
-                f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of an "
-                "earlier row.",
+                f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of "
+                "an earlier row.",
                 "Leave copies out; where they are repeated measurements, name the subject as the group "
                 "(--group).",
             )
@@ -88,32 +88,40 @@ def row_findings(
         yield Finding(
             "repeated-subjects",
             tuple(subjects),
-            f"Column {name!r} is not used and has {rest[name].nunique():,} different values in "
-            f"{n_rows:,} rows: it "
-            "looks like a subject with several rows each.",
+            f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
+            "rows: it looks like a subject with several rows each.",
             f"If so, name it as the group (--group {name}), so that no subject is on both sides of a split.",
         )
-    elif _covariates_repeat(Z, n_rows):
+        return
+    if _covariates_repeat(Z, n_rows):
         yield Finding(
             "repeated-subjects",
             tuple(Z.names),
             "The covariates are the same in many rows one after the other: rows look like several "
-            "measurements of "
-            "one subject or one place.",
+            "measurements of one subject or one place.",
             "If so, pass the subject as groups (--group COLUMN), so that none is on both sides of a split.",
         )
-    elif time is None:
+        return
+    if time is None:
+        dates = [name for name in rest.columns if is_date(rest[name])]
+        if dates:
+            yield Finding(
+                "unused-dates",
+                tuple(dates),
+                f"Column {dates[0]!r} holds dates and is not used.",
+                f"If rows follow each other in time, say so (--time {dates[0]}): the last rows are held "
+                "out then.",
+            )
+            return
         following = _following(nodes, Z, bad_z)
         if following > FOLLOWING_ROWS:
             yield Finding(
                 "ordered-rows",
                 (),
-                f"A row is much like the one before it (correlation {following:.2f} with covariates "
-                "taken out), as "
-                "in a series over time.",
-                "Name the column with the time (--time COLUMN) or blocks of rows as groups; else "
-                "held-out rows are "
-                "too easy and standard errors too small.",
+                f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
+                "out), as in a series over time.",
+                "Name the column with the time (--time COLUMN) or blocks of rows as groups; else held-out "
+                "rows are too easy and standard errors too small.",
             )
 
 

@@ -61,8 +61,14 @@ def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, p
                 value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
                 parts.append(f"{name!r} {count:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
-    more = f"; {len(parts) - _MOST_NAMED} more columns" if len(parts) > _MOST_NAMED else ""
-    return f"Imputed {n_cells:,} missing or infinite values: {'; '.join(parts[:_MOST_NAMED])}{more}."
+    return f"Imputed {n_cells:,} missing or infinite values: {_first(parts)}."
+
+
+def _first(parts: list[str]) -> str:
+    """The first few, and how many columns more there are."""
+    left = len(parts) - _MOST_NAMED
+    more = [f"{left} more column{'' if left == 1 else 's'}"] if left > 0 else []
+    return "; ".join([*parts[:_MOST_NAMED], *more])
 
 
 def _short(value: object) -> str:
@@ -126,9 +132,7 @@ def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
     ]
     found.sort(key=lambda one: -one[0])  # those that cost most first
     parts = [f"{column} has {count} (first at row {first})" for count, column, first in found]
-    if len(parts) > _MOST_NAMED:
-        parts = [*parts[:_MOST_NAMED], f"{len(parts) - _MOST_NAMED} more columns"]
-    return "; ".join(parts)
+    return _first(parts)
 
 
 def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:

@@ -149,9 +149,8 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     if not np.isfinite(numbers).all() or pd.api.types.is_bool_dtype(column):
         row = int(np.argmin(np.isfinite(numbers)))
         raise DataError(
-            f"Time column {column.name!r} must hold dates (such as 2020-03-01) or numbers, but row "
-            f"{row} holds "
-            f"{column.iloc[row]!r}."
+            f"Time column {column.name!r} must hold dates (such as 2020-03-01) or numbers, but row {row} "
+            f"holds {column.iloc[row]!r}."
         )
     return numbers
 
@@ -166,8 +165,8 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str) -> list[str]:
         matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
             raise DataError(
-                f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} "
-                f"It has {listing(names)}."
+                f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} It has "
+                f"{listing(names)}."
             )
         found += [name for name in matches if name not in found]
     return found
@@ -185,8 +184,8 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
     suspicious = [name for name in names if looks_like_identifier(frame[name])]
     if suspicious:
         warnings.warn(
-            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the "
-            "nodes, or make it the group, to leave it out.",
+            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the nodes, "
+            "or make it the group, to leave it out.",
             DataWarning,
             stacklevel=3,
         )

@@ -167,8 +167,10 @@ class ArchetypeCGM(GraphEstimator):
         self._remember(inputs)
         if start is None:
             # Rows were dropped or filled in, and that was said, once: the network gets what is left.
+            # Its groups are the user's own labels, as codes of codes would hold out other rows than we do.
             own = inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy()
-            self.network_ = self._network(seed).fit(node_table(inputs, slice(None)), own, groups=labels)
+            kept = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
+            self.network_ = self._network(seed).fit(node_table(inputs, slice(None)), own, groups=kept)
         else:
             self.network_ = _checked_start(start, X, Z)
         self.encoder_, self.covariate_names_ = self.network_.encoder_, list(self.network_.covariate_names_)

@@ -95,8 +95,7 @@ def no_comparison(n_train: int, n_held_out: int, fraction: float, what: str) -> 
     if n_units >= _ENOUGH_UNITS:
         why = (
             f"validation_fraction={fraction:g} leaves {n_train:,} of {n_units:,} {what} to fit and "
-            f"{n_held_out:,} "
-            "to compare models on, which is too few on one side (0.2 is the default)"
+            f"{n_held_out:,} to compare models on, which is too few on one side (0.2 is the default)"
         )
     summary = f"The model is one graph for everybody: {why}, so whether the covariates help is not known."
     table = pd.DataFrame(
