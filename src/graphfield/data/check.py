@@ -69,7 +69,7 @@ def check_table(
     >>> print(check_data(X.assign(d=X.a * 2.54), Z))
     300 rows, 4 nodes, 2 covariates.
       nodes: 4 numbers, 'a', 'b', 'c', 'd'
-      covariate 'age': number, 20.06 to 79.93
+      covariate 'age': number, 20.12 to 79.31
       covariate 'site': category, 3 levels: 'A', 'B', 'C'
     Look: Nodes 'a', 'd' are the same up to scale. Keep one of them: between copies no graph can tell who is \
 connected to what.
