@@ -38,7 +38,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
     except (DataError, MissingDependencyError):
         raise
     except UnicodeDecodeError as error:
-        raise DataError(f"{str(path)!r} is not written in UTF-8. Save it as UTF-8 text.") from error
+        raise DataError(
+            f"{str(path)!r} cannot be read as {suffix[1:]}: it is not written in UTF-8. Save it as UTF-8 text."
+        ) from error
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read as {suffix[1:]}: {first_line}") from error
