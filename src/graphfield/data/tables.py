@@ -39,7 +39,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
         raise
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{str(path)!r} cannot be read as {suffix[1:]}: it is not written in UTF-8. Save it as UTF-8 text."
+            f"{str(path)!r} cannot be read as {suffix[1:]}: it is not UTF-8 text. Save it as UTF-8."
         ) from error
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
