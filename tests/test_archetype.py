@@ -273,3 +273,27 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
     with pytest.raises(ParameterError, match="RegGMM"):
         plot_archetypes(gf.RegGMM().fit(regimes[0], Z), Z)
     close(figure)
+
+
+def test_missing_values_are_spoken_of_once_and_the_network_holds_out_the_same_rows():
+    """Its network is the one that DNNCGM gives for the same rows and groups, whatever the labels are."""
+    X, Z = small_data(150)
+    X.iloc[3, 0] = np.nan
+    Z["year"] = 2020
+    groups = np.arange(150) // 6  # 25 labels: sorted as text, 10 comes before 2
+    params = {"max_steps": 8, "hidden_size": 8, "device": "cpu", "random_state": 0, "missing": "drop"}
+    with pytest.warns(gf.DataWarning) as caught:
+        model = gf.ArchetypeCGM(n_archetypes=2, penalty=0.1, **params).fit(X, Z, groups=groups)
+    assert sorted(str(one.message).split()[0] for one in caught) == ["Covariate", "Dropped"]
+    alone = gf.DNNCGM(rank=4, validation_fraction=model.validation_fraction, **params)
+    with pytest.warns(gf.DataWarning):
+        alone.fit(X, Z, groups=groups)
+    np.testing.assert_array_equal(model.network_.predict_coef(Z), alone.predict_coef(Z))
+
+
+def test_covariates_without_names_stay_without():
+    X, Z = small_data(100)
+    params = {"n_archetypes": 2, "penalty": 0.1, "max_steps": 8, "device": "cpu", "random_state": 0}
+    model = gf.ArchetypeCGM(**params).fit(X.to_numpy(), Z[["age"]].to_numpy())
+    assert model.covariate_names_ == ["z1"]
+    assert model.predict_coef(Z[["age"]].iloc[:2]).shape == (2, 6, 6)

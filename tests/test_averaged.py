@@ -249,6 +249,48 @@ def test_a_level_that_was_not_drawn_is_no_error_and_an_unknown_one_is(data):
         model.predict_coef(Z.iloc[[3]].assign(site="E"))
 
 
+@pytest.mark.parametrize("resample", [False, True])
+def test_what_the_estimator_says_about_missing_values_and_new_levels_holds(data, resample):
+    X, Z = data[0].copy(), data[1]
+    X.iloc[3, 0] = np.nan
+    new = Z.iloc[[3]].assign(site="E")
+    common = {"n_members": 2, "resample": resample, "random_state": 0}
+    strict, lenient = gf.TreeCGM(), gf.TreeCGM(missing="drop", unknown="average")
+    with pytest.raises(gf.DataError, match="NaN"):
+        gf.Ensemble(estimator=strict, **common).fit(X, Z)
+    for params in ({"estimator": lenient}, {"estimator": strict, "missing": "drop", "unknown": "average"}):
+        with pytest.warns(gf.DataWarning, match="Dropped 1 of 120 rows") as caught:
+            model = gf.Ensemble(**params, **common).fit(X, Z)
+        assert len(caught) == 1
+        assert np.isfinite(model.predict_coef(new)).all()
+        with pytest.warns(gf.DataWarning, match="Dropped 1"):
+            assert np.isfinite(model.score(X, Z))
+    with pytest.warns(gf.DataWarning, match="Dropped 1"):
+        model = gf.Ensemble(estimator=lenient, unknown="error", **common).fit(X, Z)
+    with pytest.raises(gf.DataError, match="'site' has 'E'"):
+        model.predict_coef(new)
+    with pytest.raises(gf.ParameterError, match="unknown must be one of"):
+        gf.Ensemble(estimator=strict, unknown="ignore", **common).fit(*data)
+
+
+def test_rows_without_variation_are_drawn_again(data):
+    X, Z = data[0].copy(), data[1]
+    X["n3"] = np.where(np.arange(len(X)) == 7, 1.0, 0.0)  # a third of the draws have no row 7
+    model = gf.Ensemble(estimator=gf.RegGMM(), n_members=12, resample=True, random_state=0).fit(X, Z)
+    assert len(model.members_) == 12
+    groups = np.repeat(np.arange(30), 4)
+    model = gf.Ensemble(estimator=gf.RegGMM(), n_members=12, resample=True, random_state=0)
+    assert len(model.fit(X, Z, groups=groups).members_) == 12
+
+
+def test_rows_that_hardly_ever_vary_name_the_member_and_the_node(data, monkeypatch):
+    X, Z = data[0].copy(), data[1]
+    X["n3"] = np.where(np.arange(len(X)) == 7, 1.0, 0.0)
+    monkeypatch.setattr(ensemble, "_draw", lambda n_rows, *_: np.arange(8, n_rows))
+    with pytest.raises(gf.DataError, match=r"In member 1 of 3: node 'n3' has the same value in all rows"):
+        gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(X, Z)
+
+
 def test_seeds_reach_an_estimator_inside_the_estimator(data):
     inner = gf.ByCluster(estimator=gf.TreeCGM(), by="site")
     model = gf.Ensemble(estimator=inner, n_members=2, random_state=0).fit(*data)
@@ -290,11 +332,12 @@ def test_a_graph_that_changes_in_steps_is_found():
     X, Z = steps()
     model = gf.AutoCGM(candidates=QUICK, combine=False, random_state=0).fit(X, Z)
     assert model.chosen_ == {"tree": 1.0}
-    assert model.depends_on_covariates_
+    assert model.depends_on_covariates_ is True
     table = model.held_out_.set_index("model")
     assert table.error["static"] == 1
-    assert table.gain_percent["tree"] == pytest.approx(100 * (1 - table.error["tree"]))
-    assert table.gain_percent["tree"] > 10
+    assert table.gain["tree"] == pytest.approx(1 - table.error["tree"])
+    assert table.gain["tree"] > 0.1
+    assert table.gain["tree"] > 2 * table.standard_error["tree"] > 0
     assert table.weight.to_dict() == {"static": 0, "linear": 0, "tree": 1}
     assert (table.seconds > 0).all()
     assert model.summary_.startswith("The model is tree. On 80 held-out rows its squared error is ")
@@ -328,7 +371,7 @@ def test_covariates_that_do_not_matter_give_one_graph_that_says_so():
     static = [model for model in models if model.chosen_ == {"static": 1.0}]
     assert len(static) >= 2
     for model in static:
-        assert not model.depends_on_covariates_
+        assert model.depends_on_covariates_ is False
         assert "40 held-out rows can tell, the covariates do not help" in model.summary_
         np.testing.assert_array_equal(model.predict_coef(Z[:1]), model.predict_coef(Z[1:2]))
     named = gf.AutoCGM(candidates=("tree",), random_state=0).fit(X, Z)
@@ -443,7 +486,20 @@ def test_too_few_rows_or_groups_to_compare():
     X, Z = small_data(120)
     model = gf.AutoCGM(random_state=0, candidates=QUICK).fit(X, Z, groups=np.arange(120) % 3)
     assert "3 groups are too few" in model.summary_
+    assert model.depends_on_covariates_ is None
     assert np.isfinite(model.edge_weights(Z)).all()
+
+
+def test_a_fraction_that_leaves_too_little_is_to_blame_not_the_rows(tmp_path):
+    X, Z = small_data(120)
+    for fraction, sizes in ((0.97, "leaves 3 of 120 rows to fit and 117"), (0.01, "leaves 118 of 120 rows")):
+        model = gf.AutoCGM(validation_fraction=fraction, random_state=0, candidates=QUICK).fit(X, Z)
+        assert f"validation_fraction={fraction} {sizes}" in model.summary_
+        assert "too few to hold some out" not in model.summary_
+        assert model.depends_on_covariates_ is None
+    assert gf.load(model.save(tmp_path / "m")).depends_on_covariates_ is None
+    alone = gf.AutoCGM(candidates=("static",), random_state=0).fit(X, Z)
+    assert alone.depends_on_covariates_ is None, "nothing was compared with it"
 
 
 def test_a_level_among_the_held_out_rows_alone_is_no_error():

@@ -115,10 +115,26 @@ def test_constant_covariates(estimator, data):
         estimator().fit(X, Z.assign(year=2020)[["year"]])
 
 
-def test_dates_and_identifiers_as_covariates(estimator, data):
+def test_dates_are_days_whether_they_come_as_dates_or_as_text(estimator, data):
     X, Z = data
-    with pytest.raises(gf.DataError, match="'day' holds dates"):
-        estimator().fit(X, Z.assign(day=pd.date_range("2020-01-01", periods=len(Z))))
+    day = pd.Series(pd.date_range("2020-01-01", periods=len(Z)))
+    days = (day - pd.Timestamp("1970-01-01")).dt.days.astype(float)
+    expected = estimator().fit(X, Z.assign(day=days)).predict_coef(Z.assign(day=days))
+    for form in (day, day.dt.strftime("%Y-%m-%d"), pd.Series(day.dt.date, dtype=object)):
+        model = estimator().fit(X, Z.assign(day=form))
+        np.testing.assert_array_equal(model.predict_coef(Z.assign(day=form)), expected)
+    np.testing.assert_array_equal(model.predict_coef(Z.assign(day=days)), expected)
+    if model._uses_covariates:
+        with pytest.raises(gf.DataError, match="'day' was a date in fit, but now holds 'yesterday'"):
+            model.predict_coef(Z.assign(day="yesterday"))
+
+
+def test_identifiers_and_lengths_of_time_as_covariates(estimator, data):
+    X, Z = data
+    with pytest.raises(gf.DataError, match="'late' holds lengths of time"):
+        estimator().fit(X, Z.assign(late=pd.to_timedelta(np.arange(len(Z)), unit="h")))
+    with pytest.raises(gf.DataError, match=r"'day' holds dates, but row 2 holds '2020-02-30'"):
+        estimator().fit(X, Z.assign(day=[f"2020-02-{28 + i % 3}" for i in range(len(Z))]))
     with pytest.raises(gf.DataError, match="'id' has a different text in every row"):
         estimator().fit(X, Z.assign(id=[f"subject {i}" for i in range(len(Z))]))
 

@@ -28,6 +28,8 @@ _PUBLIC = {
     "TreeCGM": "graphfield.estimators.tree",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
+    "check_data": "graphfield.data.check",
+    "DataCheck": "graphfield.data.findings",
     "read_table": "graphfield.data.tables",
     "from_table": "graphfield.data.roles",
     "TableData": "graphfield.data.roles",
@@ -50,6 +52,8 @@ _SUBPACKAGES = ("analysis", "data", "exceptions", "graphs", "metrics", "report",
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
+    from graphfield.data.check import check_data as check_data
+    from graphfield.data.findings import DataCheck as DataCheck
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphfield.cli.parser import BAD_INPUT, make_parser
+from graphfield.cli.words import for_the_shell
 from graphfield.exceptions import (
     DataWarning,
     ExtrapolationWarning,
@@ -18,13 +19,6 @@ from graphfield.exceptions import (
 )
 
 FAILURE, INTERRUPTED = 1, 130
-_SHELL_WORDS = {
-    "missing='drop'": "--missing drop",
-    "missing='impute'": "--missing impute",
-    "unknown='average'": "--set unknown=average when fitting",
-    "pass overwrite=True": "add --force",
-    "Pass resume=True": "Add --resume",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for category in (DataWarning, ExtrapolationWarning, NoGapWarning, TrainingWarning):
             warnings.simplefilter("always", category)
         try:
-            arguments.run(arguments)
+            code: int = arguments.run(arguments) or 0
         except TrainingError as error:
             return _complain(error, FAILURE)
         except GraphfieldError as error:
@@ -54,16 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _complain("interrupted", INTERRUPTED)
     for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
         _complain(f"note: {note}", 0)
-    return 0
-
-
-def _complain(message: object, code: int) -> int:
-    sys.stderr.write(f"graphfield: {_for_the_shell(' '.join(str(message).split()))}\n")
     return code
 
 
-def _for_the_shell(text: str) -> str:
-    """Advice in Python's words, in the words of the command line."""
-    for python, shell in _SHELL_WORDS.items():
-        text = text.replace(python, shell)
-    return text
+def _complain(message: object, code: int) -> int:
+    sys.stderr.write(f"graphfield: {for_the_shell(' '.join(str(message).split()))}\n")
+    return code

@@ -11,8 +11,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.values import covariate_values, names, settings, threshold
-from graphfield.exceptions import OutputError, ParameterError, listing
+from graphfield.cli.check import (
+    check_files,
+    pooled_levels,
+    read_roles,
+    roles_told,
+    run_check,
+    said_already,
+    say_check,
+)
+from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
+from graphfield.cli.held_out_time import rows_to_fit
+from graphfield.cli.values import covariate_values, settings, threshold
+from graphfield.exceptions import OutputError, ParameterError
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
@@ -46,7 +57,6 @@ def demo(arguments: argparse.Namespace) -> None:
 
 
 def fit(arguments: argparse.Namespace) -> None:
-    from graphfield.data.roles import from_table
     from graphfield.estimators.persistence import check_writable, save_model
 
     if arguments.resume and arguments.checkpoint is None:
@@ -54,13 +64,9 @@ def fit(arguments: argparse.Namespace) -> None:
     if arguments.checkpoint is not None and arguments.model != "dnncgm":
         raise ParameterError("--checkpoint is for --model dnncgm; a comparison of models has none.")
     check_writable(arguments.out, overwrite=arguments.force)
-    data = from_table(
-        arguments.table,
-        covariates=names(arguments.covariates),
-        nodes=names(arguments.nodes) if arguments.nodes else None,
-        group=arguments.group,
-    )
-    say(_described(arguments.table, data))
+    data = read_roles(arguments)
+    found = run_check(arguments, data)
+    say_check(arguments.table, found)
     auto = arguments.model == "auto"
     kind = _estimator(arguments.model)
     model = kind(
@@ -70,14 +76,19 @@ def fit(arguments: argparse.Namespace) -> None:
             **settings(arguments.set, kind),
         }
     )
-    options = {} if auto else {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
+    neural = arguments.model == "dnncgm"
+    options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
+    rows, note = rows_to_fit(data, model, can_hold_out=neural)
+    if note is not None:
+        say(note)
     start = time.perf_counter()
-    model.fit(data.X, data.Z, groups=data.groups, **options)
+    with said_already():
+        model.fit(**rows, **options)
     seconds = time.perf_counter() - start
-    summary = _summary(arguments, data, seconds) | (_comparison(model) if auto else _training(model))
-    extra = {"fit.json": json.dumps(summary, indent=1).encode()}
+    summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
+    extra = {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    say(_compared(model, seconds) if auto else _fitted(model, seconds))
+    say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
 
@@ -90,7 +101,7 @@ def graph(arguments: argparse.Namespace) -> None:
         raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
     model = load(arguments.model)
     network = model.to_networkx(
-        covariate_values(arguments.at, model),
+        covariate_values(arguments.at, model, pooled_levels(arguments.model)),
         threshold=threshold(arguments.threshold),
         rule=arguments.rule,
     )
@@ -161,19 +172,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _described(table: Path, data: TableData) -> str:
-    lines = [
-        f"Read {table}: {_count(len(data.X), 'row')}, {_count(data.X.shape[1], 'node')}, "
-        + _count(data.Z.shape[1], "covariate")
-        + (f", groups by {data.groups.name!r}." if data.groups is not None else "."),
-        f"  nodes: {listing(data.X.columns)}",
-        f"  covariates: {listing(data.Z.columns)}",
-    ]
-    if data.unused:
-        lines.append(f"  not used: {listing(data.unused)}")
-    return "\n".join(lines)
-
-
 def _held_out_loss(model: Any) -> float | None:
     """The held-out loss of what was kept; None where no rows were held out."""
     history = (
@@ -183,13 +181,17 @@ def _held_out_loss(model: Any) -> float | None:
     return float(losses.min()) if len(losses) else None
 
 
-def _fitted(model: Any, seconds: float) -> str:
+def _fitted(model: Any, seconds: float, rows: dict[str, Any]) -> str:
+    if hasattr(model, "archetypes_"):
+        return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
     held_out = _held_out_loss(model)
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
     lines.append(_marginals(model))
-    if held_out is not None and model.loss == "squared" and model.standardize:
+    if "X_val" in rows:  # of another time, where a node may vary more or less than in training
+        lines.append(last_rows_explained(model, rows))
+    elif held_out is not None and model.loss == "squared" and model.standardize:
         share = max(0.0, 1 - held_out)
         what = "node" if model.marginals_ == "raw" else "normal score"
         lines.append(f"On held-out rows the others explain {share:.0%} of a {what}'s variance on average.")
@@ -232,6 +234,10 @@ def _estimator(name: str) -> Any:
         from graphfield.estimators.auto import AutoCGM
 
         return AutoCGM
+    if name == "archetype":
+        from graphfield.estimators.archetype import ArchetypeCGM
+
+        return ArchetypeCGM
     from graphfield.estimators.dnncgm import DNNCGM
 
     return DNNCGM
@@ -247,6 +253,12 @@ def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> 
         "unused": data.unused,
         "seconds": round(seconds, 2),
     }
+
+
+def _told(model: Any) -> dict[str, Any]:
+    if hasattr(model, "summary_"):
+        return _comparison(model)
+    return archetypes_told(model) if hasattr(model, "archetypes_") else _training(model)
 
 
 def _training(model: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
+from graphfield.cli.check import check_parser, role_options
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
@@ -42,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"graphfield {__version__}")
     group = parser.add_subparsers(metavar="COMMAND", required=True)
     _demo_parser(group)
+    check_parser(group)
     _fit_parser(group)
     _graph_parser(group)
     _simulate_parser(group)
@@ -72,11 +74,13 @@ def _fit_parser(group: Any) -> None:
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values stay together in splits")
     p.add_argument(
         "--model",
-        choices=("dnncgm", "auto"),
+        choices=("dnncgm", "archetype", "auto"),
         default="dnncgm",
-        help="dnncgm (default), or auto: compare several kinds on held-out rows and keep the best",
+        help="dnncgm (default), archetype, or auto: compare several kinds on held-out rows and keep the best",
     )
     p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
+    role_options(p)
+    p.add_argument("--no-rows", action="store_true", help="keep no covariates of training rows in DIR")
     p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
     p.add_argument("--force", action="store_true", help="replace an existing folder")
     p.add_argument("--seed", type=int, default=0)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
+    from graphfield.data.covariates import Numeric
     from graphfield.estimators.base import GraphEstimator
 
 
@@ -20,6 +23,8 @@ def names(text: str) -> list[str]:
 def settings(pairs: Sequence[str], estimator: type) -> dict[str, Any]:
     """``--set name=value`` pairs, checked against the estimator's hyper-parameters."""
     known = list(estimator._get_param_names())  # type: ignore[attr-defined]
+    defaults = inspect.signature(estimator).parameters
+    lists = {n for n in known if isinstance(defaults[n].default, (tuple, list))}
     chosen = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -30,16 +35,20 @@ def settings(pairs: Sequence[str], estimator: type) -> dict[str, Any]:
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
                 f"{listing(known, most=len(known))}."
             )
-        chosen[name] = _value(text)
+        chosen[name] = _value(text, several=name in lists)
     return chosen
 
 
-def _value(text: str) -> Any:
-    """A Python literal where it is one (numbers, True, None, tuples), else the text itself."""
+def _value(text: str, *, several: bool) -> Any:
+    """A Python literal where it is one (numbers, True, None, tuples), else the text itself.
+
+    Where ``several`` values are wanted, words with commas between them do: ``static,tree``.
+    """
     try:
-        return ast.literal_eval({"true": "True", "false": "False"}.get(text.lower(), text))
+        value = ast.literal_eval({"true": "True", "false": "False"}.get(text.lower(), text))
     except (ValueError, SyntaxError):
-        return text
+        value = tuple(names(text.strip("()[]"))) if several else text
+    return (value,) if several and not isinstance(value, (tuple, list)) else value
 
 
 def threshold(text: str) -> float | str | None:
@@ -51,22 +60,41 @@ def threshold(text: str) -> float | str | None:
         raise ParameterError(f"--threshold must be a number, 'gap' or 'none', got {text!r}.") from None
 
 
-def covariate_values(pairs: Sequence[str], model: GraphEstimator) -> dict[str, Any]:
-    from graphfield.data.covariates import Numeric
+def covariate_values(
+    pairs: Sequence[str], model: GraphEstimator, pooled: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    """``--at name=value`` pairs; a level that was ``pooled`` when fitting stands for "other"."""
+    from graphfield.data.roles import OTHER
 
     values: dict[str, Any] = {}
-    numeric = {c.name for c in model.encoder_.columns if isinstance(c, Numeric)}
+    numeric = {column.name: column for column in model.encoder_.numeric}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise ParameterError(f"--at expects covariate=value, got {pair!r}.")
         if name in values:
             raise ParameterError(f"--at gives {name!r} twice.")
-        values[name] = _number(name, text) if name in numeric else text
+        values[name] = _number(numeric[name], text) if name in numeric else text
+        if text in (pooled or {}).get(name, ()):
+            values[name] = OTHER
+            warnings.warn(
+                f"{name}={text} has few rows and was pooled into {OTHER!r} when fitting: this is the graph "
+                f"of {OTHER!r}.",
+                DataWarning,
+                stacklevel=2,
+            )
     return values
 
 
-def _number(name: str, text: str) -> float:
+def _number(column: Numeric, text: str) -> float:
+    name = column.name
+    if column.date:
+        from graphfield.data.dates import parse_date
+
+        days = parse_date(text)
+        if days is None:
+            raise DataError(f"Covariate {name!r} is a date such as {column.shown(column.low)}, got {text!r}.")
+        return days
     try:
         value = float(text)
     except ValueError:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.dates import date_text, is_date, parse_date, to_days
 from graphfield.data.frames import Frame, match_columns
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
@@ -23,13 +24,25 @@ UNKNOWN_POLICIES = ("error", "average")
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric column enters as ``(z - mean) / scale``; ``low`` and ``high`` bound the training rows."""
+    """A numeric column enters as ``(z - mean) / scale``; ``low`` and ``high`` bound the training rows.
+
+    A date is a number of days since 1970-01-01.
+    """
 
     name: str
     mean: float
     scale: float
     low: float
     high: float
+    date: bool = False
+
+    def shown(self, value: float) -> str:
+        """The value as a person reads it.
+
+        >>> Numeric("day", 0.0, 1.0, 0.0, 9.0, date=True).shown(1.0)
+        '1970-01-02'
+        """
+        return date_text(value) if self.date else f"{value:g}"
 
 
 @dataclass(frozen=True)
@@ -128,13 +141,14 @@ class CovariateEncoder:
             _check_levels(name, text, levels)
             shares = counts / counts.sum()
             return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
-        values = column.to_numpy(dtype=np.float64)
+        date = is_date(column)
+        values = to_days(column) if date else column.to_numpy(dtype=np.float64)
         if np.ptp(values) == 0:
             return None
         bounds = float(values.min()), float(values.max())
         if not self.standardize:
-            return Numeric(name, 0.0, 1.0, *bounds)
-        return Numeric(name, float(values.mean()), float(values.std()), *bounds)
+            return Numeric(name, 0.0, 1.0, *bounds, date)
+        return Numeric(name, float(values.mean()), float(values.std()), *bounds, date)
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -147,23 +161,17 @@ class CovariateEncoder:
         )
 
     def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
-        if is_categorical(column, spec.name):
-            try:
-                column = pd.to_numeric(column.astype(object))
-            except (ValueError, TypeError) as error:
-                raise DataError(
-                    f"Covariate {spec.name!r} was numeric in fit, but now holds {as_text(column)[0]!r}."
-                ) from error
-        values = column.to_numpy(dtype=np.float64)
+        values = _as_numbers(spec, column)
         margin = MARGIN * (spec.high - spec.low)
         low, high = spec.low - margin, spec.high + margin
         outside = (values < low) | (values > high)
         if outside.any():
             worst = values[outside][0]
             warnings.warn(
-                f"Covariate {spec.name!r} was between {spec.low:g} and {spec.high:g} in training; "
-                f"{int(outside.sum())} row(s) lie far outside (for example {worst:g}) and get the "
-                "graph at the edge of that range.",
+                f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
+                f"training; {int(outside.sum())} row(s) lie far outside (for example "
+                f"{spec.shown(worst)}) and "
+                "get the graph at the edge of that range.",
                 ExtrapolationWarning,
                 stacklevel=4,
             )
@@ -214,6 +222,23 @@ def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = 
     return np.hstack(parts)
 
 
+def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
+    """A column at prediction as the numbers it was in fit; a date may come as a date or in days."""
+    try:
+        if spec.date and (is_date(column) or pd.api.types.is_numeric_dtype(column)):
+            return to_days(column)
+        if not spec.date and not is_date(column):
+            numbers = is_categorical(column, spec.name)
+            return (pd.to_numeric(column.astype(object)) if numbers else column).to_numpy(dtype=np.float64)
+    except (ValueError, TypeError):
+        pass
+    was, example = ("a date", ", such as '2020-03-01'") if spec.date else ("numeric", "")
+    raise DataError(
+        f"Covariate {spec.name!r} was {was} in fit, but now holds {as_text(column)[0]!r}. Give it as it was "
+        f"in fit{example}."
+    )
+
+
 def _column_from(state: dict[str, Any]) -> Numeric | Categorical:
     kind = state.pop("kind")
     if kind == "Numeric":
@@ -222,17 +247,19 @@ def _column_from(state: dict[str, Any]) -> Numeric | Categorical:
 
 
 def is_categorical(column: pd.Series, name: str) -> bool:
-    """Text, pandas categoricals and booleans are categories; numbers are numbers."""
+    """Text, pandas categoricals and booleans are categories; numbers and dates are numbers."""
+    if is_date(column):
+        return False
     if pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return True
     if pd.api.types.is_complex_dtype(column):
         raise DataError(f"Complex data not supported: covariate {name!r}.")
     if pd.api.types.is_numeric_dtype(column):
         return False
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+    if pd.api.types.is_timedelta64_dtype(column):
         raise DataError(
-            f"Covariate {name!r} holds dates. Turn it into the number that matters first, for "
-            "example days since a start, hour of day, or year."
+            f"Covariate {name!r} holds lengths of time. Turn it into a number first, for example hours: "
+            "Z[name] / pandas.Timedelta(hours=1)."
         )
     return not all(_is_number(value) for value in column)
 
@@ -255,7 +282,8 @@ def _level(value: object) -> str:
 
 
 def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
-    """Text that was meant to be numbers, or to identify rows, makes no categories."""
+    """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
+    _check_dates(name, text, levels)
     numeric = np.array([_reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():
         raise DataError(
@@ -273,6 +301,19 @@ def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None
         raise DataError(
             f"Covariate {name!r} has a different text in every row (for example {text[0]!r}). If it "
             "identifies subjects or rows, pass it as groups instead."
+        )
+
+
+def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
+    """Dates with something among them that is none."""
+    dates = np.array([parse_date(str(level)) is not None for level in levels])
+    if dates.mean() > 0.5:
+        odd = str(levels[~dates][0])
+        row = int(np.flatnonzero(text == odd)[0])
+        raise DataError(
+            f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as "
+            "2020-03-01, or "
+            "leave the cell empty and use missing='drop'."
         )
 
 

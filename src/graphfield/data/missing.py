@@ -3,46 +3,76 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
 from graphfield.exceptions import DataError, DataWarning, check_choice
 
 POLICIES = ("error", "drop", "impute")
+_MOST_NAMED = 5  # columns in one message
 
 
 def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArray[np.intp]]:
     """Apply ``policy`` to rows with NaN or infinity; also returns the positions of the rows kept.
 
-    ``drop`` removes rows, ``impute`` puts the column's median (most frequent level for text) in
-    place. Both warn with counts per column. Imputation pulls edges of the imputed columns towards
-    zero; prefer ``drop`` where few rows are affected.
+    ``drop`` removes rows, ``impute`` puts the column's median (the most frequent level for text, the
+    median day for dates) in place. Both warn with counts per column. Imputation pulls edges of the
+    imputed columns towards zero; prefer ``drop`` where few rows are affected.
     """
     check_choice("missing", policy, POLICIES)
     rows = np.arange(len(X.values))
     if is_complete(X) and is_complete(Z):
         return X, Z, rows
     bad_x, bad_z = bad_entries(X), bad_entries(Z)
-    counts = _counts(bad_x, bad_z)
     if policy == "error":
         raise DataError(
-            f"NaN, missing or infinite values: {counts}. Use missing='drop' to leave out these "
+            f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. Use missing='drop' to leave out "
+            "these "
             "rows or missing='impute' to fill them in."
         )
+    filled = (_imputed(X, bad_x), _imputed(Z, bad_z)) if policy == "impute" else (X, Z)
+    warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
-        warnings.warn(f"Imputed by median or most frequent level: {counts}.", DataWarning, stacklevel=3)
-        return _imputed(X, bad_x), _imputed(Z, bad_z), rows
-    keep = np.asarray(~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)))
-    warnings.warn(
-        f"Dropped {int((~keep).sum())} of {len(keep)} rows with missing or infinite values: {counts}.",
-        DataWarning,
-        stacklevel=3,
-    )
+        return *filled, rows
+    keep = _complete_rows(bad_x, bad_z)
     return _kept(X, keep), _kept(Z, keep), rows[keep]
+
+
+def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
+    return np.asarray(~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)))
+
+
+def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str) -> str:
+    """What "drop" or "impute" does to these tables, in words and numbers."""
+    if policy == "drop":
+        keep = _complete_rows(bad_x, bad_z)
+        what = f"Dropped {int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
+        return f"{what}: {_counts(bad_x, bad_z)}."
+    parts = []
+    for frame, bad in ((X, bad_x), (Z, bad_z)):
+        for name in frame.names:
+            if count := int(bad[name].sum()):
+                value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
+                parts.append(f"{name!r} {count:,} by the {how} {_short(value)}")
+    n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
+    return f"Imputed {n_cells:,} missing or infinite values: {_first(parts)}."
+
+
+def _first(parts: list[str]) -> str:
+    """The first few, and how many columns more there are."""
+    left = len(parts) - _MOST_NAMED
+    more = [f"{left} more column{'' if left == 1 else 's'}"] if left > 0 else []
+    return "; ".join([*parts[:_MOST_NAMED], *more])
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(str(value))
 
 
 def _kept(frame: Frame, keep: NDArray[np.bool_]) -> Frame:
@@ -94,15 +124,15 @@ def _is_blank(value: object) -> bool:
 
 
 def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
-    parts = []
-    for label, bad in (("X", bad_x), ("Z", bad_z)):
-        totals = bad.sum()
-        for name, count in totals[totals > 0].items():
-            first = int(np.argmax(bad[name].to_numpy()))
-            parts.append(f"{label} column {str(name)!r} has {int(count)} (first at row {first})")
-    if len(parts) > 5:
-        parts = [*parts[:5], f"{len(parts) - 5} more columns"]
-    return "; ".join(parts)
+    found = [
+        (int(bad[name].sum()), f"{label} column {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
+        for label, bad in (("X", bad_x), ("Z", bad_z))
+        for name in bad.columns
+        if bad[name].any()
+    ]
+    found.sort(key=lambda one: -one[0])  # those that cost most first
+    parts = [f"{column} has {count} (first at row {first})" for count, column, first in found]
+    return _first(parts)
 
 
 def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
@@ -111,13 +141,23 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
         rows = bad[name].to_numpy()
         if not rows.any():
             continue
-        good = filled[name][~rows]
-        if good.empty:
-            raise DataError(f"Column {name!r} has no usable value to impute from. Drop it.")
-        if pd.api.types.is_numeric_dtype(filled[name]) and not pd.api.types.is_bool_dtype(filled[name]):
+        value, how = _replacement(filled[name], rows, name)
+        if how == "median":
             column = node_values(Frame(filled[[name]], True))[:, 0].astype(np.float64)
-            column[rows] = float(np.median(column[~rows]))
+            column[rows] = value
             filled[name] = column
         else:
-            filled[name] = filled[name].astype(object).where(~rows, good.mode().iloc[0])
+            filled[name] = filled[name].astype(object).where(~rows, value)
     return Frame(filled, frame.named)
+
+
+def _replacement(column: pd.Series, rows: NDArray[np.bool_], name: str) -> tuple[Any, str]:
+    """What stands in for the entries ``rows`` of a column, and what that is called."""
+    good = column[~rows]
+    if good.empty:
+        raise DataError(f"Column {name!r} has no usable value to impute from. Drop it.")
+    if is_date(good):
+        return date_text(float(np.median(to_days(good)))), "median date"
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return float(np.median(good.to_numpy(dtype=np.float64))), "median"
+    return good.mode().iloc[0], "most frequent level"

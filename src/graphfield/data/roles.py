@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from graphfield.data.frames import as_frame
+from graphfield.data.covariates import as_text, is_categorical
+from graphfield.data.dates import is_date, to_days
+from graphfield.data.frames import Frame, as_frame
+from graphfield.data.missing import bad_entries
 from graphfield.data.tables import read_table
-from graphfield.exceptions import DataError, DataWarning, listing, suggestion
+from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
+
+OTHER = "other"  # the level that rare ones are pooled into
 
 
 @dataclass(frozen=True)
 class TableData:
-    """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``."""
+    """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
+
+    ``unused`` names the columns that are left over and ``rest`` holds them. ``pooled`` says for each
+    covariate which of its levels were pooled into "other".
+    """
 
     X: pd.DataFrame
     Z: pd.DataFrame
     groups: pd.Series | None
     unused: list[str]
+    time: pd.Series | None = None
+    rest: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pooled: dict[str, list[str]] = field(default_factory=dict)
 
 
 def from_table(
@@ -31,6 +45,9 @@ def from_table(
     covariates: Sequence[str],
     nodes: Sequence[str] | None = None,
     group: str | None = None,
+    time: str | None = None,
+    rare: int | None = None,
+    categories: Sequence[str] = (),
 ) -> TableData:
     """Split a table by role.
 
@@ -45,6 +62,14 @@ def from_table(
     group : str, optional
         Column whose equal values (one subject, one site) are never split between training and
         held-out rows.
+    time : str, optional
+        Column that says when a row was measured: dates or numbers. No node, and a covariate only if it is
+        named among them too.
+    rare : int, optional
+        Levels of a category with fewer rows than this become one level, "other". By default none do.
+    categories : sequence of str
+        Covariates (names or patterns) that are categories although their values are numbers, such as the
+        codes of sites or the month.
 
     Examples
     --------
@@ -58,19 +83,76 @@ def from_table(
     names = list(frame.columns)
     z_names = _resolve(covariates, names, "covariate")
     group_names = _resolve([group], names, "group") if group is not None else []
+    time_names = _resolve([time], names, "time") if time is not None else []
     x_names = (
         _resolve(nodes, names, "node")
         if nodes is not None
-        else _other_numeric(frame, {*z_names, *group_names})
+        else _other_numeric(frame, {*z_names, *group_names, *time_names})
     )
-    _check_disjoint(x_names, z_names, group_names)
-    used = {*x_names, *z_names, *group_names}
+    _check_disjoint(x_names, z_names, group_names, time_names)
+    used = {*x_names, *z_names, *group_names, *time_names}
+    unused = [name for name in names if name not in used]
+    Z = _with_categories(frame[z_names], _resolve(categories, z_names, "category") if categories else [])
+    Z, pooled = (Z, {}) if rare is None else pool_rare(Z, rare)
+    if time_names:
+        time_values(frame[time_names[0]])
     return TableData(
         X=frame[x_names],
-        Z=frame[z_names],
+        Z=Z,
         groups=frame[group_names[0]] if group_names else None,
-        unused=[name for name in names if name not in used],
+        unused=unused,
+        time=frame[time_names[0]] if time_names else None,
+        rest=frame[unused],
+        pooled=pooled,
     )
+
+
+def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """Z with some columns as text, missing entries left as they are."""
+    text = {name: pd.Series(as_text(Z[name]), index=Z.index).where(Z[name].notna(), None) for name in names}
+    return Z.assign(**text)
+
+
+def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Levels of categories with fewer than ``rare`` rows become "other"; also says which these were.
+
+    >>> Z, pooled = pool_rare(pd.DataFrame({"site": ["A", "A", "A", "B", "C"]}), rare=2)
+    >>> Z.site.tolist(), pooled
+    (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
+    """
+    if isinstance(rare, bool) or not isinstance(rare, int) or rare < 2:
+        raise ParameterError(f"rare must be a whole number of rows, 2 or more, got {rare!r}.")
+    pooled: dict[str, list[str]] = {}
+    columns = {}
+    for name in Z.columns:
+        column = Z[name]
+        present = (~bad_entries(Frame(Z[[name]], True))[name]).to_numpy()
+        if not present.any() or not is_categorical(column[present], name):
+            continue
+        text = pd.Series(as_text(column), index=column.index)
+        counts = text[present].value_counts()
+        few = sorted(str(level) for level in counts.index[counts < rare] if level != OTHER)
+        if few:
+            pooled[str(name)] = few
+            columns[name] = text.where(~text.isin(few), OTHER).where(present, None)
+    return Z.assign(**columns), pooled
+
+
+def time_values(column: pd.Series) -> NDArray[np.float64]:
+    """When each row was measured, as numbers; dates in days."""
+    missing = int(column.isna().sum())
+    if missing:
+        raise DataError(f"Time column {column.name!r} has {missing:,} missing values. Leave these rows out.")
+    if is_date(column):
+        return to_days(column)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+    if not np.isfinite(numbers).all() or pd.api.types.is_bool_dtype(column):
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise DataError(
+            f"Time column {column.name!r} must hold dates (such as 2020-03-01) or numbers, but row {row} "
+            f"holds {column.iloc[row]!r}."
+        )
+    return numbers
 
 
 def _resolve(wanted: Sequence[str], names: list[str], role: str) -> list[str]:
@@ -83,8 +165,8 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str) -> list[str]:
         matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
             raise DataError(
-                f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} "
-                f"It has {listing(names)}."
+                f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} It has "
+                f"{listing(names)}."
             )
         found += [name for name in matches if name not in found]
     return found
@@ -99,11 +181,11 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
         and not pd.api.types.is_bool_dtype(frame[name])
     ]
     names = [name for name in names if not name.startswith("Unnamed: ")]  # a saved pandas index
-    suspicious = [name for name in names if _looks_like_identifier(frame[name])]
+    suspicious = [name for name in names if looks_like_identifier(frame[name])]
     if suspicious:
         warnings.warn(
-            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the "
-            "nodes, or make it the group, to leave it out.",
+            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the nodes, "
+            "or make it the group, to leave it out.",
             DataWarning,
             stacklevel=3,
         )
@@ -112,13 +194,13 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
     return names
 
 
-def _looks_like_identifier(column: pd.Series) -> bool:
+def looks_like_identifier(column: pd.Series) -> bool:
     """Whole numbers in rising order, as row numbers and subject codes are."""
     whole = pd.api.types.is_integer_dtype(column)
     return bool(whole and column.is_monotonic_increasing and column.nunique() > 10)
 
 
-def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str]) -> None:
+def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str], time: list[str]) -> None:
     both = [name for name in nodes if name in covariates]
     if both:
         raise DataError(f"{listing(both)}: a column is a node or a covariate, not both.")
@@ -126,3 +208,5 @@ def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str]) -
         raise DataError(f"{group[0]!r}: the group column cannot be a covariate too.")
     if group and group[0] in nodes:
         raise DataError(f"{group[0]!r}: the group column cannot be a node too.")
+    if time and time[0] in nodes:
+        raise DataError(f"{time[0]!r}: the time column cannot be a node too.")

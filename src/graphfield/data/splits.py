@@ -55,6 +55,28 @@ def hold_out(
     return np.sort(train), np.sort(held_out)
 
 
+def last_in_time(moments: NDArray[np.float64], fraction: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the earlier rows and of the last ``fraction`` of them; rows of one moment stay together.
+
+    >>> last_in_time(np.array([3.0, 1.0, 2.0, 3.0]), 0.25)
+    (array([1, 2]), array([0, 3]))
+    """
+    order = np.sort(moments)
+    start = order[len(order) - max(1, round(fraction * len(order)))]
+    start = start if start > order[0] else order[order > order[0]][0]
+    return np.flatnonzero(moments < start), np.flatnonzero(moments >= start)
+
+
+def time_blocks(moments: NDArray[np.float64], n_blocks: int) -> NDArray[np.intp]:
+    """Labels of stretches of time with about equally many rows; rows of one moment stay together.
+
+    >>> time_blocks(np.array([5.0, 1.0, 2.0, 5.0]), 2)
+    array([1, 0, 0, 1])
+    """
+    rank = np.searchsorted(np.sort(moments), moments, side="left")
+    return rank * n_blocks // len(moments)
+
+
 def folds(
     n_samples: int, groups: NDArray | None, n_folds: int, *, shuffle: bool = False
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

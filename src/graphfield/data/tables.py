@@ -37,6 +37,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
         frame = _READERS[suffix](path)
     except (DataError, MissingDependencyError):
         raise
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{str(path)!r} cannot be read as {suffix[1:]}: it is not UTF-8 text. Save it as UTF-8."
+        ) from error
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read as {suffix[1:]}: {first_line}") from error
@@ -54,10 +58,14 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
         raise DataError(f"{str(path)!r} has more than one column called {listing(repeated)}. Rename them.")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t,|"):
         raise DataError(
-            f"{str(path)!r} has one column called {names[0]!r}: its separator is another one. Save it "
-            "with commas, or with tabs and the ending .tsv."
+            f"{str(path)!r} has one column called {_shortened(names[0])!r}: its separator is another one. "
+            "Save it with commas, or with tabs and the ending .tsv."
         )
     return pd.read_csv(path, sep=separator)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 40 else f"{name[:37]}..."
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

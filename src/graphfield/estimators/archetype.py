@@ -20,6 +20,7 @@ from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import node_table
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, gate_training
 from graphfield.estimators.inputs import (
@@ -165,7 +166,11 @@ class ArchetypeCGM(GraphEstimator):
         seed = root_seed(self.random_state)
         self._remember(inputs)
         if start is None:
-            self.network_ = self._network(seed).fit(X, Z, groups=groups)
+            # Rows were dropped or filled in, and that was said, once: the network gets what is left.
+            # Its groups are the user's own labels, as codes of codes would hold out other rows than we do.
+            own = inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy()
+            kept = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
+            self.network_ = self._network(seed).fit(node_table(inputs, slice(None)), own, groups=kept)
         else:
             self.network_ = _checked_start(start, X, Z)
         self.encoder_, self.covariate_names_ = self.network_.encoder_, list(self.network_.covariate_names_)

@@ -139,14 +139,14 @@ class AutoCGM(AveragedGraph):
         What was kept and by how much it is better, in words.
     chosen_ : dict
         Names of the candidates that were kept, with their weights.
-    depends_on_covariates_ : bool
-        False where one graph for everybody was kept.
+    depends_on_covariates_ : bool or None
+        False where one graph for everybody was kept, None where nothing could be compared with it.
     marginals_ : str
         "raw" or "normal": what the nodes were taken as.
     held_out_ : DataFrame
         One line per candidate, and one for their best average: ``model``, ``error`` (that of one
-        graph for everybody is 1), ``gain_percent`` (by how many per cent the error is smaller than that),
-        ``standard_error`` (of the difference between ``error`` and 1; paired over rows, or groups),
+        graph for everybody is 1), ``gain`` (1 - ``error``: 0.05 is 5 per cent less),
+        ``standard_error`` (of the gain, in the same unit; paired over rows, or groups),
         ``weight`` in what was kept, ``seconds`` to fit and judge it, ``note`` (why a candidate was left
         out; the weights of the average).
     members_, weights_ : list of estimators, ndarray
@@ -220,7 +220,9 @@ class AutoCGM(AveragedGraph):
             judged, left_out = fits.judge(train, rows)
             choice = self._choose(judged, left_out, rows)
         else:
-            choice = no_comparison(fits.n_units(slice(None)), "rows" if labels is None else "groups")
+            sizes = fits.n_units(train), fits.n_units(held_out)
+            what = "rows" if labels is None else "groups"
+            choice = no_comparison(*sizes, float(self.validation_fraction), what)
         self.summary_, self.held_out_ = choice.summary, choice.table
         self._names = list(choice.weights)
         members = fits.again(self._names)
@@ -233,8 +235,9 @@ class AutoCGM(AveragedGraph):
         return {name: float(weight) for name, weight in zip(self._names, self.weights_, strict=True)}
 
     @property
-    def depends_on_covariates_(self) -> bool:
-        return self._uses_covariates
+    def depends_on_covariates_(self) -> bool | None:
+        judged = self.held_out_[self.held_out_["model"] != STATIC]
+        return bool(self._uses_covariates) if judged["error"].notna().any() else None
 
     def _check_parameters(self) -> None:
         if isinstance(self.candidates, str) or not isinstance(self.candidates, (list, tuple)):
@@ -283,6 +286,7 @@ class AutoCGM(AveragedGraph):
         self._names, self.summary_ = list(state["names"]), state["summary"]
         self.held_out_ = pd.DataFrame(arrays["held_out"], columns=TABLE_NUMBERS)
         self.held_out_.insert(0, "model", state["held_out"]["model"])
+        self.held_out_["gain"] = 1 - self.held_out_["error"]  # in per cent in files of earlier versions
         self.held_out_["note"] = state["held_out"]["note"]
 
 

@@ -13,10 +13,12 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import Yardstick
 
 STATIC, AVERAGE = "static", "average"
-TABLE_NUMBERS = ["error", "gain_percent", "standard_error", "weight", "seconds"]
+TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
 # By how many standard errors a model must beat one graph for everybody, and an average the best model.
 _OVER_STATIC, _OVER_BEST = 2.0, 1.0
+# So many rows (or groups) can be compared on if the share that is held out is the default.
+_ENOUGH_UNITS = 25
 
 
 @dataclass(frozen=True)
@@ -76,18 +78,26 @@ def choose(
         gain, standard_error = gains.over(name, STATIC)
         weight = np.nan if name == AVERAGE else weights.get(name, 0.0)
         note = notes.get(name, "")
-        lines.append((name, 1 - gain, 100 * gain, standard_error, weight, seconds[name], note))
+        error = 1 - gain
+        lines.append((name, error, 1 - error, standard_error, weight, seconds[name], note))
     lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, one.note) for one in left_out]
     table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
     return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out))
 
 
-def no_comparison(n_units: int, what: str) -> Choice:
-    """One graph for everybody, because there is too little to compare anything on."""
-    summary = (
-        f"The model is one graph for everybody: {n_units} {what} are too few to hold some out and compare "
-        "models on them, so whether the covariates help is not known."
-    )
+def no_comparison(n_train: int, n_held_out: int, fraction: float, what: str) -> Choice:
+    """One graph for everybody, because there is too little to compare anything on.
+
+    ``what`` is "rows" or "groups". Where another share of them held out would do, that is to blame.
+    """
+    n_units = n_train + n_held_out
+    why = f"{n_units} {what} are too few to hold some out and compare models on them"
+    if n_units >= _ENOUGH_UNITS:
+        why = (
+            f"validation_fraction={fraction:g} leaves {n_train:,} of {n_units:,} {what} to fit and "
+            f"{n_held_out:,} to compare models on, which is too few on one side (0.2 is the default)"
+        )
+    summary = f"The model is one graph for everybody: {why}, so whether the covariates help is not known."
     table = pd.DataFrame(
         [(STATIC, np.nan, np.nan, np.nan, 1.0, np.nan, "too few rows or groups to compare")],
         columns=TABLE_COLUMNS,

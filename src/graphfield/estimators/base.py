@@ -94,6 +94,9 @@ class GraphEstimator(BaseEstimator, ABC):
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
         return self.encoder_.transform(frame)
 
+    def _missing_policy(self) -> str:
+        return self.missing
+
     def _encoded_shape(self) -> tuple[int, int]:
         """Numeric columns and columns of codes that :meth:`_encode_frame` gives."""
         return len(self.encoder_.numeric), len(self.encoder_.categorical)
@@ -253,7 +256,7 @@ class GraphEstimator(BaseEstimator, ABC):
         check_is_fitted(self)
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
-        x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
+        x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self._missing_policy())
         values = node_values(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.data.covariates import Encoded
+from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
@@ -25,9 +25,18 @@ from graphfield.estimators.inputs import (
     training_inputs,
 )
 from graphfield.estimators.streaming import groups_of, rows_within
-from graphfield.exceptions import DataWarning, GraphfieldError, ParameterError, check_choice
+from graphfield.exceptions import (
+    DataError,
+    DataWarning,
+    GraphfieldError,
+    ParameterError,
+    check_choice,
+    listing,
+)
 from graphfield.graphs.strength import partial_correlations
 
+# How often rows of a member are drawn before a node that never varies among them is an error.
+_MOST_DRAWS = 10
 # Bytes of coefficients of one member held at a time by `spread`, which needs sums in double precision.
 _SPREAD_BYTES = 16 * 2**20
 
@@ -50,8 +59,12 @@ class Ensemble(AveragedGraph):
     resample : bool, default False
         Fit each member to rows (whole groups where there are groups) drawn with replacement. By default
         all see all rows and differ in their random state only.
-    missing : {"error", "drop", "impute"}, default "error"
-        Rows with missing or infinite values: refused, left out, or filled in with a warning.
+    missing : {"error", "drop", "impute"}, optional
+        Rows with missing or infinite values: refused, left out, or filled in with a warning. By default
+        as the estimator says.
+    unknown : {"error", "average"}, optional
+        A category at prediction that training did not have: refused, or the average of the others. By
+        default as the estimator says.
     random_state : int, Generator or None
         Decides the random states of the members and the rows they draw. A whole number makes the fit
         reproducible.
@@ -80,13 +93,15 @@ class Ensemble(AveragedGraph):
         estimator: Any = None,
         n_members: int = 5,
         resample: bool = False,
-        missing: str = "error",
+        missing: str | None = None,
+        unknown: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.n_members = n_members
         self.resample = resample
-        self.missing = missing
+        self.missing = missing  # type: ignore[assignment]
+        self.unknown = unknown
         self.random_state = random_state
 
     def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Ensemble:
@@ -95,16 +110,18 @@ class Ensemble(AveragedGraph):
         Rows with equal labels in ``groups`` (one subject) are drawn together, and never split between
         training and held-out rows of a member.
         """
-        check_choice("missing", self.missing, POLICIES)
+        for name, choices in (("missing", POLICIES), ("unknown", UNKNOWN_POLICIES)):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), choices)
         check_number("n_members", self.n_members, 2, integer=True)
         check_flag("resample", self.resample)
         prototype = self._prototype()
-        inputs = training_inputs(X, Z, self.missing)
+        inputs = training_inputs(X, Z, self._missing_policy())
         labels = group_labels(groups, X)
         labels = None if labels is None else labels[inputs.rows]
         self._remember(inputs)
         self._uses_covariates = prototype._uses_covariates
-        policy = next(iter(_settings(prototype, "unknown").values()), "average")
+        policy = self.unknown or _setting(prototype, "unknown", "average")
         self._learn_covariates(inputs, standardize=True, unknown=policy)
         inputs = self._learn_marginals(inputs, labels, _marginals(prototype))
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
@@ -112,7 +129,9 @@ class Ensemble(AveragedGraph):
         members = [_reseeded(clone(prototype), seed) for seed in seeds]
         for member in members:  # they get scores, where it is to be scores
             member.set_params(**dict.fromkeys(_settings(member, "marginals"), "raw"))
-        rows = _drawn_rows(len(inputs.X), labels, len(members), draw) if self.resample else None
+            if policy == "average":
+                member.set_params(**dict.fromkeys(_settings(member, "unknown"), policy))
+        rows = _drawn_rows(inputs, labels, len(members), draw) if self.resample else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
             # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
@@ -160,6 +179,9 @@ class Ensemble(AveragedGraph):
             mean += step / count
             squares += step * (partial - mean)
         return np.sqrt(squares / (len(self._parts) - 1))
+
+    def _missing_policy(self) -> str:
+        return self.missing or _setting(self._prototype(), "missing", "error")
 
     def _prototype(self) -> GraphEstimator:
         if self.estimator is None:
@@ -215,12 +237,18 @@ def _settings(model: GraphEstimator, name: str) -> dict[str, Any]:
     return {key: value for key, value in params.items() if key.split("__")[-1] == name}
 
 
+def _setting(model: GraphEstimator, name: str, default: str) -> str:
+    """The parameter called ``name`` of the estimator or, where it has none, of one inside it."""
+    found = _settings(model, name)
+    return str(found[min(found, key=lambda key: key.count("__"))]) if found else default
+
+
 def _marginals(model: GraphEstimator) -> str:
     """What the estimator, or one inside it, makes of the nodes."""
     params = model.get_params(deep=False)
     if not params.get("standardize", True) or params.get("center") == "none":
         return "raw"
-    return str(next(iter(_settings(model, "marginals").values()), "raw"))
+    return _setting(model, "marginals", "raw")
 
 
 def _reseeded(model: GraphEstimator, seed: int) -> GraphEstimator:
@@ -228,12 +256,37 @@ def _reseeded(model: GraphEstimator, seed: int) -> GraphEstimator:
     return model.set_params(**dict(zip(keys, child_seeds(seed, len(keys)), strict=True)))
 
 
-def _drawn_rows(n_rows: int, labels: NDArray | None, n_members: int, seed: int) -> list[NDArray[np.intp]]:
-    """Rows drawn with replacement for each member; all rows of a group come together."""
+def _drawn_rows(inputs: Inputs, labels: NDArray | None, n_members: int, seed: int) -> list[NDArray[np.intp]]:
+    """Rows drawn with replacement for each member; all rows of a group come together.
+
+    Rows in which a node has one value only can make no graph and are drawn again, a few times.
+    """
     rng = np.random.default_rng(seed)
-    if labels is None:
-        return [np.sort(rng.integers(n_rows, size=n_rows)) for _ in range(n_members)]
-    codes = np.unique(labels, return_inverse=True)[1]
-    groups = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    drawn = np.sort(rng.integers(len(groups), size=(n_members, len(groups))), axis=1)
-    return [np.concatenate([groups[which] for which in own]) for own in drawn]
+    n_rows = len(inputs.X)
+    groups = None
+    if labels is not None:
+        codes = np.unique(labels, return_inverse=True)[1]
+        groups = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    drawn = []
+    for member in range(n_members):
+        for _ in range(_MOST_DRAWS):
+            own = _draw(n_rows, groups, rng)
+            constant = np.ptp(inputs.X[own], axis=0) == 0
+            if not constant.any():
+                break
+        else:
+            names = [name for name, same in zip(inputs.node_names, constant, strict=True) if same]
+            raise DataError(
+                f"In member {member + 1} of {n_members}: node {listing(names)} has the same value in "
+                "all rows "
+                f"that were drawn, {_MOST_DRAWS} times over. Leave it out, or use resample=False."
+            )
+        drawn.append(own)
+    return drawn
+
+
+def _draw(n_rows: int, groups: list[NDArray[np.intp]] | None, rng: np.random.Generator) -> NDArray[np.intp]:
+    if groups is None:
+        return np.sort(rng.integers(n_rows, size=n_rows))
+    chosen = np.sort(rng.integers(len(groups), size=len(groups)))
+    return np.concatenate([groups[which] for which in chosen])

@@ -1,0 +1,266 @@
+"""A look at the data before a fit: what each column is taken for, what is changed, what looks wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.check_covariates import covariate_findings
+from graphfield.data.check_nodes import node_findings
+from graphfield.data.check_rows import group_findings, row_findings
+from graphfield.data.check_values import unused_findings
+from graphfield.data.covariates import as_text
+from graphfield.data.dates import date_text, is_date, to_days
+from graphfield.data.findings import Column, DataCheck, Finding, count
+from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
+from graphfield.data.missing import POLICIES, bad_entries, what_is_done
+from graphfield.data.roles import OTHER
+from graphfield.exceptions import DataError, check_choice, listing
+
+# Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
+MAX_ROWS = 20_000
+# A column with a larger share of missing values than this is named.
+MUCH_MISSING = 0.3
+# So many levels of a category are listed in its note.
+_LEVELS_NAMED = 6
+_YES_NO = {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1"}
+
+
+def check_table(
+    X: Any,
+    Z: Any,
+    groups: Any = None,
+    time: Any = None,
+    *,
+    missing: str = "error",
+    rest: pd.DataFrame | None = None,
+    pooled: dict[str, list[str]] | None = None,
+) -> DataCheck:
+    """Look at nodes and covariates before a fit, and say in plain words what was found.
+
+    Nothing is changed and nothing is fitted. It takes about a second for 26,000 rows of 22 nodes.
+
+    Parameters
+    ----------
+    X, Z : tables of shape (n, p) and (n, q)
+        As `fit` takes them; text and missing values are fine here.
+    groups, time : sequences of length n, optional
+        Which rows belong together, and when they were measured.
+    missing : {"error", "drop", "impute"}
+        What `fit` will be told to do with missing values; the check says what that does.
+    rest : DataFrame, optional
+        Columns that are not used, to find one among them that identifies subjects.
+    pooled : dict, optional
+        For each covariate the levels that were pooled into "other" (:func:`from_table`).
+
+    Returns
+    -------
+    DataCheck
+        ``columns``, ``changes`` and ``warnings``; print it to read it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    >>> Z = pd.DataFrame({"age": rng.uniform(20, 80, 300), "site": ["A", "B", "C"] * 100})
+    >>> print(check_data(X.assign(d=X.a * 2.54), Z))
+    300 rows, 4 nodes, 2 covariates.
+      nodes: 4 numbers, 'a', 'b', 'c', 'd'
+      covariate 'age': number, 20.12 to 79.31
+      covariate 'site': category, 3 levels: 'A', 'B', 'C'
+    Look: Nodes 'a', 'd' are the same up to scale. Keep one of them: between copies no graph can tell who is \
+connected to what.
+    """
+    check_choice("missing", missing, POLICIES)
+    x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
+    check_same_length(x_frame, z_frame)
+    check_roles_disjoint(x_frame, z_frame)
+    n_rows = len(x_frame.values)
+    if n_rows == 0:
+        raise DataError("The table has no rows, so there is nothing to check.")
+    bad_x, bad_z = bad_entries(x_frame), bad_entries(z_frame)
+    labels, moments = (_series(values, n_rows, what) for values, what in ((groups, "group"), (time, "time")))
+    unused = pd.DataFrame() if rest is None else rest
+    columns = [_column(x_frame.values[name], "node", bad_x[name]) for name in x_frame.names]
+    columns += [_column(z_frame.values[name], "covariate", bad_z[name]) for name in z_frame.names]
+    if labels is not None:
+        columns.append(_group_column(labels))
+    if moments is not None:
+        columns.append(_column(moments, "time", moments.isna()))
+    columns += [_column(unused[name], "unused", unused[name].isna()) for name in unused.columns]
+    rows = np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).round().astype(np.intp)
+    nodes = _filled_nodes(x_frame, bad_x)
+    findings = [
+        *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
+        *node_findings(x_frame, nodes, rows, n_rows),
+        *covariate_findings(z_frame, bad_z, nodes, rows, pooled or {}),
+        *group_findings(labels),
+        *unused_findings(unused),
+        *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
+    ]
+    changes = _changes(x_frame, z_frame, bad_x, bad_z, missing, columns, pooled or {})
+    return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
+
+
+check_data = check_table
+
+
+def _series(values: Any, n_rows: int, what: str) -> pd.Series | None:
+    if values is None:
+        return None
+    series = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values, dtype=object))
+    series = series.infer_objects().reset_index(drop=True).rename(str(series.name or what))
+    if len(series) != n_rows:
+        raise DataError(f"{what} must hold one value per row of X ({n_rows:,}), got {len(series):,}.")
+    return series
+
+
+def _column(column: pd.Series, role: str, bad: pd.Series) -> Column:
+    """Kind, counts and a few words about the values of one column."""
+    present = column[~bad.to_numpy()]
+    kind = column_kind(present, role)
+    return Column(str(column.name), role, kind, int(bad.sum()), int(present.nunique()), _about(present, kind))
+
+
+def column_kind(present: pd.Series, role: str = "covariate") -> str:
+    """What a column without its missing entries is: number, category, yes/no, date or text.
+
+    >>> column_kind(pd.Series(["2020-01-31", "2020-02-29"])), column_kind(pd.Series([True, False]))
+    ('date', 'yes/no')
+    """
+    if len(present) == 0:
+        return "text"
+    if is_date(present):
+        return "date"
+    if pd.api.types.is_bool_dtype(present):
+        return "yes/no"
+    numeric = pd.api.types.is_numeric_dtype(present)
+    distinct = present.unique()
+    if len(distinct) == 2 and {text.lower() for text in as_text(pd.Series(distinct))} <= _YES_NO:
+        return "yes/no"
+    if numeric:
+        return "number"
+    return "text" if role in ("node", "unused") or len(distinct) > len(present) / 2 > 10 else "category"
+
+
+def _about(present: pd.Series, kind: str) -> str:
+    if len(present) == 0:
+        return "empty"
+    if kind == "date":
+        days = to_days(present)
+        return f"{date_text(days.min())} to {date_text(days.max())}"
+    if kind == "number":
+        return f"{float(present.min()):.4g} to {float(present.max()):.4g}"
+    levels = sorted(set(as_text(pd.Series(present.unique()))))
+    if kind == "text":
+        return f"{count(len(levels), 'different text')}, such as {levels[0]!r}"
+    return f"{count(len(levels), 'level')}: {listing(levels, most=_LEVELS_NAMED)}"
+
+
+def _group_column(labels: pd.Series) -> Column:
+    sizes = labels.value_counts()
+    note = f"{count(len(sizes), 'group')} of {sizes.min():,} to {count(int(sizes.max()), 'row')}"
+    kind = column_kind(labels.dropna(), "covariate")
+    return Column(str(labels.name), "group", kind, int(labels.isna().sum()), len(sizes), note)
+
+
+def _filled_nodes(X: Frame, bad: pd.DataFrame) -> pd.DataFrame:
+    """Node columns that hold numbers, as floats with the median in place of what is missing."""
+    columns = {}
+    for name in X.names:
+        column, gaps = X.values[name], bad[name].to_numpy()
+        if gaps.all() or not _holds_numbers(column[~gaps]):
+            continue
+        values = _floats(column)
+        if gaps.any():
+            values = np.where(gaps, np.median(values[~gaps]), values)
+        columns[name] = values
+    return pd.DataFrame(columns)
+
+
+def _holds_numbers(present: pd.Series) -> bool:
+    if pd.api.types.is_numeric_dtype(present) or pd.api.types.is_bool_dtype(present):
+        return not pd.api.types.is_complex_dtype(present)
+    return bool(present.map(lambda value: isinstance(value, (int, float, np.number))).all())
+
+
+def _floats(column: pd.Series) -> NDArray[np.float64]:
+    if column.dtype == object:
+        column = pd.to_numeric(column, errors="coerce")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _missing_findings(
+    columns: list[Column], n_rows: int, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
+) -> list[Finding]:
+    used = [column for column in columns if column.role in ("node", "covariate") and column.missing]
+    if not used:
+        return []
+    found = []
+    lost = int((bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)).sum())
+    if policy == "error":
+        found.append(
+            Finding(
+                "missing-values",
+                tuple(column.name for column in used),
+                f"{count(lost, 'row')} of {n_rows:,} {'has' if lost == 1 else 'have'} missing or infinite "
+                f"values, in {listing(column.name for column in used)}; fit refuses them.",
+                "Use missing='drop' to leave out these rows or missing='impute' to fill them in.",
+            )
+        )
+    much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
+    if much:
+        shares = ", ".join(f"{c.name!r} {c.missing / n_rows:.0%}" for c in much[:_LEVELS_NAMED])
+        found.append(
+            Finding(
+                "mostly-missing",
+                tuple(column.name for column in much),
+                f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
+                "Leave such columns out, or be sure that what is missing is missing by chance (the texts "
+                "NA, None and null in a file count as missing).",
+            )
+        )
+    if policy != "impute" and lost > MUCH_MISSING * n_rows:
+        most = sorted(used, key=lambda column: -column.missing)[:3]
+        found.append(
+            Finding(
+                "many-rows-lost",
+                tuple(column.name for column in used),
+                f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
+                f"most are missing in {listing(column.name for column in most)}.",
+                "Leave out the columns that cost most rows, or use missing='impute'.",
+            )
+        )
+    return found
+
+
+def _changes(
+    X: Frame,
+    Z: Frame,
+    bad_x: pd.DataFrame,
+    bad_z: pd.DataFrame,
+    policy: str,
+    columns: list[Column],
+    pooled: dict[str, list[str]],
+) -> list[str]:
+    """What is done to the data on the way into a model."""
+    changes = []
+    if policy != "error" and (bad_x.to_numpy().any() or bad_z.to_numpy().any()):
+        whole = [column.name for column in columns if column.missing == len(X.values)]
+        changes += [] if whole and policy == "impute" else [what_is_done(X, Z, bad_x, bad_z, policy)]
+    for column in columns:
+        if column.role != "covariate":
+            continue
+        if column.distinct == 1:
+            changes.append(f"Covariate {column.name!r} is constant and is ignored.")
+        elif column.kind == "date":
+            changes.append(
+                f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "
+                f"a graph at a date, such as {column.note.split(' ')[0]}."
+            )
+    for name, levels in pooled.items():
+        changes.append(f"Covariate {name!r}: {listing(levels)} pooled into {OTHER!r} (few rows).")
+    return changes

@@ -1,0 +1,298 @@
+"""What may be wrong with covariates, alone and against the nodes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from graphfield.data.check_values import value_findings
+from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
+from graphfield.data.dates import is_date, to_days
+from graphfield.data.findings import Finding, count
+from graphfield.data.frames import Frame
+from graphfield.data.roles import OTHER
+
+# A level with fewer rows than this says little about its graph.
+RARE_LEVEL = 20
+# Fewer rows per level than this, on average, and text identifies rows or subjects.
+_ROWS_PER_LEVEL = 5
+# Whole numbers 0, 1, 2, ... or 1, 2, 3, ... up to so many different ones may be codes of a category.
+MAX_CODES = 10
+# Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a
+# node is determined by a covariate.
+LEAK_CORRELATION, LEAK_SHARE = 0.95, 0.98
+# Above this rank correlation two covariates are nearly the same.
+SAME_COVARIATES = 0.98
+# Share of values that read as numbers or dates above which text was meant to hold them.
+_MEANT = 0.8
+# Bins of a numeric covariate, and rows per bin at least, for the share of a node that it determines.
+_BINS, _ROWS_PER_BIN = 50, 20
+# Whole numbers up to this under such a name go round: hour 23 is followed by 0.
+_CYCLE_NAME = re.compile(
+    r"(^|[_\W])(month|hour|weekday|wday|dow|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
+)
+_LONGEST_CYCLE = 31
+# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %
+_NUMBER_WITH_UNIT = r"\s*[-+<>]?\s*\d+([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
+_NAMED = 6
+
+
+def covariate_findings(
+    Z: Frame,
+    bad: pd.DataFrame,
+    nodes: pd.DataFrame,
+    rows: NDArray[np.intp],
+    pooled: dict[str, list[str]],
+) -> Iterator[Finding]:
+    """Findings about the covariates; ``nodes`` are numbers without gaps, ``rows`` those to look at."""
+    whole: dict[str, NDArray[np.float64]] = {}
+    numbers: dict[str, NDArray[np.float64]] = {}
+    codes: dict[str, NDArray[np.intp]] = {}
+    for name in Z.names:
+        gaps = bad[name].to_numpy()
+        present = Z.values[name][~gaps]
+        if present.nunique() < 2:
+            yield from _constant(name, present, len(Z.names))
+            continue
+        if is_categorical(present, name):
+            yield from _category_findings(name, present, pooled.get(name, []))
+            level = pd.factorize(as_text(Z.values[name]))[0]
+            codes[name] = np.where(gaps, -1, level)[rows]
+        else:
+            whole[name] = _filled(Z.values[name], gaps)
+            numbers[name] = whole[name][rows]
+            yield from _code_findings(name, present)
+    plain = [name for name in whole if not is_date(Z.values[name])]
+    if plain:
+        values = np.column_stack([whole[name] for name in plain])
+        yield from value_findings(values, np.array(plain, dtype=object), "covariate")
+    yield from _same_covariates(numbers, codes)
+    yield from _leaks(numbers, codes, nodes, rows)
+
+
+def _constant(name: str, present: pd.Series, n_covariates: int) -> Iterator[Finding]:
+    if len(present) == 0:
+        message, advice = f"Covariate {name!r} is empty.", "Leave it out."
+    elif n_covariates == 1:
+        message = (
+            f"Covariate {name!r}, the only one, has the same value in every row: no graph can depend on it."
+        )
+        advice = "Name another covariate."
+    else:
+        message = f"Covariate {name!r} has one value only ({_only(present)}) and is ignored."
+        advice = "Leave it out."
+    yield Finding("constant-covariate", (name,), message, advice)
+
+
+def _only(present: pd.Series) -> str:
+    return repr(str(as_text(present.iloc[:1])[0]))
+
+
+def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
+    counts = pd.Series(as_text(present)).value_counts()
+    levels = [str(level) for level in counts.index]
+    meant = _meant_for(levels)
+    if meant:
+        yield Finding(
+            f"text-{meant}",
+            (name,),
+            f"Covariate {name!r} is text that looks like {meant} (such as {levels[0]!r}) and is taken as a "
+            f"category with {count(len(levels), 'level')}.",
+            _HOW_TO_CONVERT[meant],
+        )
+        return
+    if len(levels) > MANY_LEVELS and _ROWS_PER_LEVEL * len(levels) > len(present):
+        yield Finding(
+            "identifier-covariate",
+            (name,),
+            f"Covariate {name!r} has {count(len(levels), 'different text')} in "
+            f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
+            "Leave it out, or make it the group (--group on the command line).",
+        )
+        return
+    few = counts[counts < RARE_LEVEL]
+    if len(few):
+        named = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
+        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+        only_other = list(few.index) == [OTHER] and bool(pooled)
+        yield Finding(
+            "rare-category",
+            (name,),
+            f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: "
+            f"{named}{more}.",
+            "Merge it with another level yourself, or leave these rows out."
+            if only_other
+            else f"Pool them into {OTHER!r} with --rare {RARE_LEVEL} (from_table(..., rare={RARE_LEVEL})).",
+        )
+
+
+_HOW_TO_CONVERT = {
+    "numbers": "Write a quantity as a plain number (12.5, without unit), the codes of a category as site-12.",
+    "dates": "Write dates as 2020-03-01 to have them taken as dates.",
+}
+
+
+def _meant_for(levels: list[str]) -> str | None:
+    """Whether text was probably meant to hold numbers or dates; a few codes such as 01, 02 are fine."""
+    if len(levels) <= MANY_LEVELS:
+        return "dates" if len(levels) > 2 and _share_of_dates(levels) > _MEANT else None
+    if pd.Series(levels).str.fullmatch(_NUMBER_WITH_UNIT).mean() > _MEANT:
+        return "numbers"
+    return "dates" if _share_of_dates(levels) > _MEANT else None
+
+
+def _share_of_dates(levels: list[str]) -> float:
+    """How many read as a day of the calendar; at least two separators, so that 1.5 and A-3 are no dates."""
+    text = pd.Series(levels)
+    shaped = text.str.fullmatch(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}([T ].*)?")
+    if not shaped.any():
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
+        return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())
+
+
+def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
+    if is_date(present):
+        return
+    values = np.unique(present.to_numpy(dtype=np.float64))
+    first = values[0]
+    whole = np.array_equal(values, np.round(values)) and first >= 0 and values[-1] <= _LONGEST_CYCLE
+    if whole and _CYCLE_NAME.search(name):
+        yield Finding(
+            "cyclic-covariate",
+            (name,),
+            f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
+            "although the one may come right after the other.",
+            f"Take it as categories with --categories {name} (from_table(..., categories=[{name!r}])).",
+        )
+        return
+    if (
+        2 < len(values) <= MAX_CODES
+        and first in (0, 1)
+        and np.array_equal(values - first, np.arange(len(values)))
+    ):
+        yield Finding(
+            "coded-category",
+            (name,),
+            f"Covariate {name!r} is taken as a number, but its values {first:g} to {values[-1]:g} may be "
+            "codes of a category.",
+            f"If so, use --categories {name} (from_table(..., categories=[{name!r}])); a count or a scale "
+            "is fine.",
+        )
+
+
+def _filled(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    if is_date(column[~gaps]):
+        values = to_days(column)
+    else:
+        values = column.astype(object).where(~gaps, np.nan).to_numpy(dtype=np.float64)
+    return np.where(gaps, np.median(values[~gaps]), values)
+
+
+def _same_covariates(
+    numbers: dict[str, NDArray[np.float64]], codes: dict[str, NDArray[np.intp]]
+) -> Iterator[Finding]:
+    pairs = []
+    if len(numbers) > 1:
+        names = list(numbers)
+        correlation = _rank_correlation(np.column_stack(list(numbers.values())))
+        for i, j in zip(*np.nonzero(np.triu(np.abs(correlation) > SAME_COVARIATES, 1)), strict=True):
+            pairs.append((names[i], names[j], f"rank correlation {correlation[i, j]:.3f}"))
+    for one, other in combinations(codes, 2):
+        together = pd.Series(codes[one]).groupby([codes[one], codes[other]]).ngroups
+        if together == len(np.unique(codes[one])) == len(np.unique(codes[other])):
+            pairs.append((one, other, "the same categories under other names"))
+    for one, other, why in pairs:
+        yield Finding(
+            "same-covariates",
+            (one, other),
+            f"Covariates {one!r} and {other!r} are nearly the same ({why}).",
+            "Keep one of them: which of the two the graph depends on cannot be told.",
+        )
+
+
+def _rank_correlation(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> NDArray:
+    first = _standard_ranks(values)
+    second = first if others is None else _standard_ranks(others)
+    return first.T @ second / len(values)
+
+
+def _standard_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks = rankdata(values, axis=0)
+    ranks -= ranks.mean(axis=0)
+    spread = ranks.std(axis=0)
+    return ranks / np.where(spread > 0, spread, 1.0)
+
+
+def _leaks(
+    numbers: dict[str, NDArray[np.float64]],
+    codes: dict[str, NDArray[np.intp]],
+    nodes: pd.DataFrame,
+    rows: NDArray[np.intp],
+) -> Iterator[Finding]:
+    """Covariates that are (nearly) a node, and nodes that are (nearly) a function of a covariate."""
+    values = nodes.to_numpy()[rows]
+    if values.size == 0:
+        return
+    names = list(nodes.columns)
+    ranked = (
+        _rank_correlation(np.column_stack(list(numbers.values())), values) if numbers else np.empty((0, 0))
+    )
+    for i, name in enumerate(numbers):
+        close = np.flatnonzero(np.abs(ranked[i]) > LEAK_CORRELATION)
+        for j in close:
+            copy = np.array_equal(numbers[name], values[:, j])
+            how = "is a copy of" if copy else f"is nearly a function of (rank correlation {ranked[i, j]:.3f})"
+            yield _leak(name, names[j], f"Covariate {name!r} {how} node {names[j]!r}")
+        share = _determined(_bins(numbers[name]), values)
+        for j in np.flatnonzero(share > LEAK_SHARE):
+            if j not in close:
+                how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
+                yield _leak(name, names[j], f"Node {names[j]!r} {how}")
+    for name, own in codes.items():
+        share = _determined(own, values)
+        for j in np.flatnonzero(share > LEAK_SHARE):
+            how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
+            yield _leak(name, names[j], f"Node {names[j]!r} {how}")
+
+
+def _leak(covariate: str, node: str, message: str) -> Finding:
+    return Finding(
+        "leak",
+        (covariate, node),
+        f"{message}.",
+        "Leave one of the two out: a graph given a covariate cannot show edges of what the covariate says "
+        "already.",
+    )
+
+
+def _bins(values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Bins of about equal numbers of rows; too few rows make one bin, which determines nothing."""
+    n_bins = min(_BINS, len(values) // _ROWS_PER_BIN)
+    if n_bins < 2:
+        return np.zeros(len(values), dtype=np.intp)
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
+    return np.searchsorted(edges, values, side="right")
+
+
+def _determined(codes: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of each node's variance between the codes, rows without a code left out."""
+    known = codes >= 0
+    level, sizes = np.unique(codes[known], return_inverse=True, return_counts=True)[1:]
+    n = int(known.sum())
+    if n < 2 or len(sizes) < 2 or len(sizes) * _ROWS_PER_BIN > n:
+        return np.zeros(values.shape[1])
+    kept = values[known] - values[known].mean(axis=0)
+    total = np.square(kept).sum(axis=0)
+    order = np.argsort(level, kind="stable")
+    sums = np.add.reduceat(kept[order], np.concatenate([[0], np.cumsum(sizes)[:-1]]), axis=0)
+    between = (np.square(sums) / sizes[:, None]).sum(axis=0)
+    return np.divide(between, total, out=np.zeros_like(total), where=total > 0)

@@ -1,0 +1,214 @@
+"""What may be wrong with node columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from graphfield.data.check_values import value_findings
+from graphfield.data.findings import Finding, count
+from graphfield.data.frames import Frame
+from graphfield.data.roles import looks_like_identifier
+from graphfield.exceptions import listing
+
+# Correlations this close to one are copies; what is left is rounding.
+COPY_TOLERANCE = 1e-9
+# A node whose variance the others explain by more than this share follows from them (total = a + b).
+COLLINEAR_R2 = 0.999
+# Rows beyond the number of nodes without which that share is no information.
+_SPARE_ROWS = 30
+# Partial correlations (among nodes that follow from others) that put two of them in one relation.
+_RELATED = 0.2
+# Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
+ROWS_PER_NODE = 10
+# Beyond this skewness or excess kurtosis a node is far from Gaussian (an exponential has 2 and 6).
+SKEWED, HEAVY_TAILS = 2.0, 10.0
+# A node with at most so many different values is no measurement on a scale.
+DISCRETE = 5
+# A node with one value in more than this share of the rows has little left that could vary.
+MOSTLY_ONE_VALUE = 0.8
+# Names of columns that are numbers but hardly ever measurements.
+_NO_NODE = re.compile(
+    r"time|date|year|month|day|hour|week|weekday|id|index|row|.*[_ .](id|index)", re.IGNORECASE
+)
+_NAMED = 5  # columns with their numbers in one message
+
+
+def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows: int) -> Iterator[Finding]:
+    """Findings about the nodes; ``nodes`` holds those that are numbers, filled where missing."""
+    text = [name for name in X.names if name not in nodes.columns]
+    if text:
+        yield Finding(
+            "text-node",
+            tuple(text),
+            f"Node {listing(text)} holds text, dates or nothing, and nodes must hold numbers.",
+            "Convert to numbers, use it as a covariate, or leave it out.",
+        )
+    ids = [n for n in nodes.columns if looks_like_identifier(X.values[n]) or _NO_NODE.fullmatch(n)]
+    if ids:
+        yield Finding(
+            "identifier-node",
+            tuple(ids),
+            f"Node {listing(ids)} looks like a row number, an identifier or a time.",
+            "Name the nodes (--nodes) to leave it out, or make it the group (--group) or the time (--time).",
+        )
+    values = nodes.to_numpy()[rows]
+    varies = np.array([nodes[name].min() < nodes[name].max() for name in nodes.columns], dtype=bool)
+    constant = [name for name, own in zip(nodes.columns, varies, strict=True) if not own]
+    if constant:
+        yield Finding(
+            "constant-node",
+            tuple(constant),
+            f"Node {listing(constant)} has the same value in every row, so it can have no edge; fit "
+            "refuses it.",
+            "Leave it out.",
+        )
+    names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
+    yield from _size_findings(n_rows, len(names))
+    if len(names) > 1 and len(values) > 2:
+        kept = values[:, varies]
+        still = np.ptp(kept, axis=0) > 0  # a value that only rows outside the sample have
+        yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still], n_rows)
+    yield from _shape_findings(nodes[names])
+
+
+def _size_findings(n_rows: int, n_nodes: int) -> Iterator[Finding]:
+    if n_nodes and n_rows < ROWS_PER_NODE * n_nodes:
+        yield Finding(
+            "few-rows",
+            (),
+            f"{count(n_rows, 'row')} for {count(n_nodes, 'node')}: {n_rows / n_nodes:.1f} rows per node, "
+            f"where {ROWS_PER_NODE} or more are wanted.",
+            "Use fewer nodes or more rows, and trust strong edges only.",
+        )
+
+
+def _copies(names: list[str], values: NDArray[np.float64], n_rows: int) -> Iterator[Finding]:
+    """Duplicated nodes, then nodes that follow from several others."""
+    centred = values - values.mean(axis=0)
+    scaled = centred / np.sqrt(np.square(centred).sum(axis=0))
+    correlation = scaled.T @ scaled
+    same = connected_components(np.abs(correlation) > 1 - COPY_TOLERANCE)[1]
+    keep = np.unique(same, return_index=True)[1]
+    for which in np.flatnonzero(np.bincount(same) > 1):
+        members = np.flatnonzero(same == which)
+        own = tuple(names[i] for i in members)
+        equal = (values[:, members] == values[:, members[:1]]).all()
+        yield Finding(
+            "duplicate-nodes",
+            own,
+            f"Nodes {listing(own)} are the same{'' if equal else ' up to scale'}.",
+            "Keep one of them: between copies no graph can tell who is connected to what.",
+        )
+    n, p = len(values), len(keep)
+    if p > 2 and n > p + _SPARE_ROWS:
+        yield from _collinear([names[i] for i in keep], correlation[np.ix_(keep, keep)], n)
+
+
+def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> Iterator[Finding]:
+    p = len(names)
+    precision = np.linalg.inv(correlation + 1e-10 * np.eye(p))
+    unexplained = (n - 1) / (n - p) / np.diag(precision)
+    flagged = np.flatnonzero(unexplained < 1 - COLLINEAR_R2)
+    if len(flagged) < 2:
+        return
+    own = precision[np.ix_(flagged, flagged)]
+    partial = np.abs(own) / np.sqrt(np.outer(np.diag(own), np.diag(own)))
+    part = connected_components(partial > _RELATED)[1]
+    for which in range(part.max() + 1):
+        members = tuple(names[i] for i in flagged[part == which])
+        if len(members) > 1:
+            yield Finding(
+                "collinear-nodes",
+                members,
+                f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a total "
+                "does from its parts.",
+                "Leave one of them out; else their edges show the arithmetic, not the data.",
+            )
+
+
+def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
+    """Discrete, mostly constant, skewed and heavy-tailed nodes, and values that lie far out."""
+    values = nodes.to_numpy()
+    if values.size == 0:
+        return
+    names = np.array(nodes.columns, dtype=object)
+    distinct = np.array([_few_distinct(values[:, j]) for j in range(values.shape[1])])
+    discrete = distinct <= DISCRETE
+    if discrete.any():
+        yield Finding(
+            "discrete-node",
+            tuple(names[discrete]),
+            f"Node {listing(names[discrete])} has {DISCRETE} or fewer different values; nodes are meant to "
+            "be measurements on a scale.",
+            "A category belongs among the covariates.",
+        )
+    modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
+    stuck = (modes > MOSTLY_ONE_VALUE) & ~discrete
+    if stuck.any():
+        worst = names[stuck][np.argmax(modes[stuck])]
+        yield Finding(
+            "mostly-one-value",
+            tuple(names[stuck]),
+            f"Node {listing(names[stuck])} has one and the same value in most rows "
+            f"({modes[stuck].max():.0%} of them in {worst!r}).",
+            "Its edges rest on the few other rows; leave it out, or look at those rows alone.",
+        )
+    plain = ~discrete & ~stuck
+    yield from _tails(names[plain], values[:, plain])
+
+
+def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
+    if values.shape[1] == 0:
+        return
+    centred = values - values.mean(axis=0)
+    spread = centred.std(axis=0)
+    centred /= np.where(spread > 0, spread, 1.0)
+    squares = np.square(centred)
+    skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
+    skewed = np.abs(skewness) > SKEWED
+    scores = "Normal scores are considered by fit (marginals='auto')"
+    if skewed.any():
+        yield Finding(
+            "skewed-nodes",
+            tuple(names[skewed]),
+            f"{_how_many(skewed)} skewed: {_largest(names, skewness, skewed, 'skewness')}.",
+            f"{scores}; or take logarithms yourself.",
+        )
+    heavy = (kurtosis > HEAVY_TAILS) & ~skewed
+    if heavy.any():
+        yield Finding(
+            "heavy-tails",
+            tuple(names[heavy]),
+            f"{_how_many(heavy)} heavy-tailed: {_largest(names, kurtosis, heavy, 'excess kurtosis')}.",
+            f"{scores}.",
+        )
+    yield from value_findings(values, names, "node")
+
+
+def _how_many(which: NDArray[np.bool_]) -> str:
+    number = int(which.sum())
+    return f"{number:,} of {count(len(which), 'node')} {'is' if number == 1 else 'are'}"
+
+
+def _largest(names: NDArray, numbers: NDArray, which: NDArray[np.bool_], what: str) -> str:
+    order = [j for j in np.argsort(-np.abs(numbers)) if which[j]]
+    parts = [f"{names[j]!r} {numbers[j]:.1f}" for j in order[:_NAMED]]
+    more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+    return f"{what} {', '.join(parts)}{more}"
+
+
+def _few_distinct(values: NDArray[np.float64]) -> int:
+    """The number of different values, counted no further than needed."""
+    head = len(np.unique(values[:100]))
+    return head if head > DISCRETE else len(np.unique(values))
+
+
+def _largest_share(values: NDArray[np.float64]) -> float:
+    """Share of the most frequent value; the median is it where the share is above one half."""
+    return float((values == np.median(values)).mean())

@@ -1,0 +1,190 @@
+"""What may be wrong with rows: copies, subjects, groups, order in time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from graphfield.data.covariates import as_text, is_categorical
+from graphfield.data.dates import is_date, to_days
+from graphfield.data.findings import Finding, count
+from graphfield.data.frames import Frame
+
+# Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
+FEW_GROUPS = 20
+# A share of rows above this that are copies of an earlier one is no coincidence.
+COPIED_ROWS = 0.01
+# Rows per subject, on average, from which a column (or covariates that repeat) stands for subjects.
+ROWS_PER_SUBJECT = 2.0
+_FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
+# Correlation of a row with the next, covariates taken out and averaged over nodes, above which order matters.
+FOLLOWING_ROWS = 0.2
+_ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS = 20_000, 40, 100
+_SUBJECT_NAME = re.compile(
+    r"(^|[_\W])(id|ids|subject|subj|sub|patient|person|participant|individual|animal|mouse|unit|household)"
+    r"([_\W]?(id|no|nr|number|code))?($|[_\W])|[a-z](Id|ID)$",
+    re.IGNORECASE,
+)
+
+
+def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+    if labels is None:
+        return
+    name, sizes = str(labels.name), labels.value_counts()
+    gaps = int(labels.isna().sum())
+    if gaps:
+        yield Finding(
+            "missing-groups",
+            (name,),
+            f"Group {name!r} is missing in {count(gaps, 'row')}; fit refuses them.",
+            "Fill in the labels, or leave these rows out.",
+        )
+    if len(sizes) and sizes.max() == 1:
+        yield Finding(
+            "groups-of-one",
+            (name,),
+            f"Every row has its own value of {name!r}, so the groups keep nothing together.",
+            "Leave the group out, or name the column that repeats for rows of one subject.",
+        )
+    elif len(sizes) < FEW_GROUPS:
+        yield Finding(
+            "few-groups",
+            (name,),
+            f"{name!r} has {count(len(sizes), 'group')} only; held-out scores rest on a few of them.",
+            f"With fewer than {FEW_GROUPS} groups, take what the model says about covariates with caution.",
+        )
+
+
+def row_findings(
+    X: Frame,
+    Z: Frame,
+    bad_z: pd.DataFrame,
+    nodes: pd.DataFrame,
+    labels: pd.Series | None,
+    time: pd.Series | None,
+    rest: pd.DataFrame,
+) -> Iterator[Finding]:
+    """Copied rows, and rows that are not independent although nobody said so."""
+    n_rows = len(X.values)
+    if nodes.shape[1] > 1:
+        copies = _copies(nodes, Z)
+        if copies > COPIED_ROWS * n_rows:
+            yield Finding(
+                "duplicate-rows",
+                (),
+                f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of "
+                "an earlier row.",
+                "Leave copies out; where they are repeated measurements, name the subject as the group "
+                "(--group).",
+            )
+    if labels is not None:
+        return
+    subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
+    if subjects:
+        name = subjects[0]
+        yield Finding(
+            "repeated-subjects",
+            tuple(subjects),
+            f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
+            "rows: it looks like a subject with several rows each.",
+            f"If so, name it as the group (--group {name}), so that no subject is on both sides of a split.",
+        )
+        return
+    if _covariates_repeat(Z, n_rows):
+        yield Finding(
+            "repeated-subjects",
+            tuple(Z.names),
+            "The covariates are the same in many rows one after the other: rows look like several "
+            "measurements of one subject or one place.",
+            "If so, pass the subject as groups (--group COLUMN), so that none is on both sides of a split.",
+        )
+        return
+    if time is None:
+        dates = [name for name in rest.columns if is_date(rest[name])]
+        if dates:
+            yield Finding(
+                "unused-dates",
+                tuple(dates),
+                f"Column {dates[0]!r} holds dates and is not used.",
+                f"If rows follow each other in time, say so (--time {dates[0]}): the last rows are held "
+                "out then.",
+            )
+            return
+        following = _following(nodes, Z, bad_z)
+        if following > FOLLOWING_ROWS:
+            yield Finding(
+                "ordered-rows",
+                (),
+                f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
+                "out), as in a series over time.",
+                "Name the column with the time (--time COLUMN) or blocks of rows as groups; else held-out "
+                "rows are too easy and standard errors too small.",
+            )
+
+
+def _copies(nodes: pd.DataFrame, Z: Frame) -> int:
+    keys = pd.util.hash_pandas_object(nodes, index=False).to_numpy()
+    for name in Z.names:
+        text = pd.Series(pd.factorize(Z.values[name].astype(object))[0])
+        keys = keys * np.uint64(1_000_003) ^ pd.util.hash_pandas_object(text, index=False).to_numpy()
+    return int(pd.Series(keys).duplicated().sum())
+
+
+def _identifies_subjects(column: pd.Series) -> bool:
+    """A text or whole-number column with several rows per value, called like one or with very many values."""
+    if is_date(column.dropna()) or pd.api.types.is_bool_dtype(column):
+        return False
+    numeric = pd.api.types.is_numeric_dtype(column)
+    if numeric and not np.equal(np.mod(column.dropna().to_numpy(dtype=np.float64), 1), 0).all():
+        return False
+    distinct = column.nunique()
+    if distinct < _FEWEST_SUBJECTS or len(column) < ROWS_PER_SUBJECT * distinct:
+        return False
+    named = _SUBJECT_NAME.search(str(column.name)) is not None
+    return named or (not numeric and distinct > 5 * _FEWEST_SUBJECTS)
+
+
+def _covariates_repeat(Z: Frame, n_rows: int) -> bool:
+    """Whether covariates of which one is measured finely stay the same for runs of rows."""
+    columns = [pd.factorize(Z.values[name].astype(object))[0] for name in Z.names]
+    fine = any(
+        pd.api.types.is_float_dtype(Z.values[name]) and Z.values[name].nunique() > _DISTINCT_NUMBERS
+        for name in Z.names
+    )
+    if not fine or n_rows < 2:
+        return False
+    codes = np.column_stack(columns)
+    runs = 1 + int((codes[1:] != codes[:-1]).any(axis=1).sum())
+    return runs >= _FEWEST_SUBJECTS and n_rows >= ROWS_PER_SUBJECT * runs
+
+
+def _following(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> float:
+    """Mean over nodes of the correlation of a row with the next, linear effects of covariates taken out."""
+    chosen = np.linspace(0, nodes.shape[1] - 1, min(nodes.shape[1], _ORDER_NODES)).round().astype(np.intp)
+    values = nodes.to_numpy()[:_ORDER_ROWS, chosen]
+    n = len(values)
+    design = [np.ones((n, 1))]
+    for name in Z.names:
+        gaps = bad_z[name].to_numpy()
+        column, present = Z.values[name], Z.values[name][~gaps]
+        if len(present) == 0:
+            continue
+        if is_categorical(present, name):
+            codes = pd.factorize(as_text(column))[0][:n]
+            if codes.max() < min(_ORDER_LEVELS, n / 10):
+                design.append(np.eye(codes.max() + 1)[codes][:, 1:])
+            continue
+        numbers = to_days(column) if is_date(present) else pd.to_numeric(column).to_numpy(dtype=np.float64)
+        numbers = np.where(gaps, np.median(numbers[~gaps]), numbers)[:n]
+        numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
+        design.append(np.column_stack([numbers, numbers**2]))
+    features = np.hstack(design)
+    if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
+        return 0.0
+    left = values - features @ np.linalg.lstsq(features, values, rcond=None)[0]
+    squares = np.square(left).sum(axis=0)
+    lagged = (left[1:] * left[:-1]).sum(axis=0)
+    return float(np.divide(lagged, squares, out=np.zeros_like(lagged), where=squares > 0).mean())

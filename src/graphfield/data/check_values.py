@@ -1,0 +1,105 @@
+"""Single values that look wrong: far from all others, or a number that stands for "missing"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.findings import Finding, count
+from graphfield.exceptions import listing
+
+# Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
+FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
+# Numbers that people write for "missing". They are taken for it as the smallest or largest value of a column
+# that is there several times, and this many robust standard deviations from the median of the others.
+MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
+_CODE_TIMES, _CODE_DISTANCE = 3, 5.0
+_MAD_TO_SD = 1.4826  # of a Gaussian
+_NAMED = 5  # columns with their numbers in one message
+
+
+def value_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
+    """Findings about single values of complete columns of one role, "node" or "covariate"."""
+    if values.size == 0:
+        return
+    codes = [_missing_code(values[:, j]) for j in range(values.shape[1])]
+    coded = [j for j, (code, _) in enumerate(codes) if code is not None]
+    if coded:
+        parts = [f"{names[j]!r} has {codes[j][0]:g} in {count(codes[j][1], 'row')}" for j in coded[:_NAMED]]
+        more = f" and {len(coded) - _NAMED} more" if len(coded) > _NAMED else ""
+        yield Finding(
+            "missing-code",
+            tuple(names[coded]),
+            f"A number may stand for missing: {role} {', '.join(parts)}{more}.",
+            "If it does, leave these cells empty.",
+        )
+    plain = np.array([j for j in range(values.shape[1]) if j not in coded], dtype=np.intp)
+    yield from _far_out(values[:, plain], names[plain], role)
+
+
+def _missing_code(values: NDArray[np.float64]) -> tuple[float | None, int]:
+    """A code for "missing" among the values of a column, and how often it is there."""
+    for end in (values.min(), values.max()):
+        if end not in MISSING_CODES:
+            continue
+        there = values == end
+        others = values[~there]
+        if there.sum() < _CODE_TIMES or len(others) < 2 * _CODE_TIMES:
+            continue
+        if abs(end - np.median(others)) > _CODE_DISTANCE * (_spread(others[:, None])[0] or np.inf):
+            return float(end), int(there.sum())
+    return None, 0
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Robust standard deviation of each column; zero where more than half of the values are equal."""
+    return _MAD_TO_SD * np.median(np.abs(values - np.median(values, axis=0)), axis=0)
+
+
+def _far_out(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
+    distance = np.abs(values - np.median(values, axis=0))
+    spread = _spread(values)
+    counts = (distance > FAR_OUT * np.where(spread > 0, spread, np.inf)).sum(axis=0)
+    counts[counts > max(1, FAR_OUT_SHARE * len(values))] = 0  # a shape, not a few values
+    order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
+    if not order:
+        return
+    parts = []
+    for j in order[:_NAMED]:
+        row = int(np.argmax(distance[:, j]))
+        parts.append(f"{names[j]!r} {counts[j]:,} (such as {values[row, j]:.4g} in row {row})")
+    more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+    total = int(counts.sum())
+    real = {
+        "node": "normal scores (marginals='normal') tame what is real",
+        "covariate": "graphs at such values rest on very few rows",
+    }
+    yield Finding(
+        "outliers",
+        tuple(names[order]),
+        f"{count(total, 'value')} {'is' if total == 1 else 'are'} more than {FAR_OUT:g} robust standard "
+        f"deviations from the median of the {role}: {', '.join(parts)}{more}.",
+        f"Correct typing errors; {real[role]}.",
+    )
+
+
+def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
+    """Columns that were left out because of a few entries that are no numbers."""
+    for name in rest.columns:
+        column = rest[name].dropna()
+        if len(column) == 0 or pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+            continue
+        numbers = pd.to_numeric(column.astype(object), errors="coerce")
+        odd = column[numbers.isna()]
+        if 0 < len(odd) < len(column) / 2:
+            texts = listing(odd.astype(str).unique()[:3])
+            yield Finding(
+                "text-among-numbers",
+                (str(name),),
+                f"Column {name!r} is not used: it holds numbers, but {count(len(odd), 'row')} text "
+                f"({texts}).",
+                "Correct these entries or leave the cells empty if the column is to be a node.",
+            )

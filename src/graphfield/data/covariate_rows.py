@@ -1,0 +1,40 @@
+"""Some training rows of the covariates beside a saved model, to average graphs over them later."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
+from graphfield.data.frames import Frame
+from graphfield.data.missing import bad_entries
+
+FILE_NAME = "covariates.csv"
+MAX_ROWS = 2_000
+
+
+def covariate_rows(Z: pd.DataFrame, seed: int = 0) -> str:
+    """At most 2,000 complete rows of Z, drawn at random and in their order, as the text of a CSV file."""
+    complete = np.flatnonzero(~bad_entries(Frame(Z, True)).to_numpy().any(axis=1))
+    if len(complete) > MAX_ROWS:
+        chosen = np.random.default_rng(seed).choice(len(complete), MAX_ROWS, replace=False)
+        complete = complete[np.sort(chosen)]
+    kept = Z.iloc[complete].reset_index(drop=True)
+    levels = {name: as_text(kept[name]) for name in kept.columns if is_categorical(kept[name], name)}
+    return kept.assign(**levels).to_csv(index=False)
+
+
+def read_covariates(folder: str | Path, encoder: CovariateEncoder) -> pd.DataFrame | None:
+    """The rows that :func:`covariate_rows` wrote into a model's folder; None where there are none.
+
+    Categories come as text, so that levels such as ``01`` are what they were.
+    """
+    path = Path(folder) / FILE_NAME
+    if not path.is_file():
+        return None
+    text = pd.read_csv(StringIO(path.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
+    numbers = [column.name for column in encoder.numeric if not column.date]
+    return text.assign(**{name: text[name].astype(np.float64) for name in numbers})[encoder.names]

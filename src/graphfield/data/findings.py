@@ -1,0 +1,137 @@
+"""What a data check says: columns, findings, and the whole of it in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphfield.exceptions import DataError, listing
+
+FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
+# A line for every covariate up to so many; beyond, one line per kind.
+_MOST_LINES = 12
+_PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column was taken for.
+
+    ``role`` is "node", "covariate", "group", "time" or "unused"; ``kind`` "number", "category", "yes/no",
+    "date" or "text".
+    """
+
+    name: str
+    role: str
+    kind: str
+    missing: int
+    distinct: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that looks wrong: a code that stays the same, the columns, what it is, what to do."""
+
+    code: str
+    columns: tuple[str, ...]
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """The outcome of :func:`check_data`; ``print`` it to read it.
+
+    Attributes
+    ----------
+    n_rows : int
+    columns : tuple of Column
+        ``name``, ``role``, ``kind``, ``missing``, ``distinct`` and ``note`` of every column.
+    changes : tuple of str
+        What `fit` changes on the way in, in words.
+    warnings : tuple of Finding
+        ``code``, ``columns``, ``message`` and ``advice`` of everything that looks wrong.
+    """
+
+    n_rows: int
+    columns: tuple[Column, ...]
+    changes: tuple[str, ...]
+    warnings: tuple[Finding, ...]
+
+    def codes(self) -> list[str]:
+        """The codes of the warnings, each once."""
+        return list(dict.fromkeys(finding.code for finding in self.warnings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, as in ``data_check.json`` of a model folder."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "n_rows": self.n_rows,
+            "columns": [asdict(column) for column in self.columns],
+            "changes": list(self.changes),
+            "warnings": [{**asdict(one), "columns": list(one.columns)} for one in self.warnings],
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> DataCheck:
+        """Inverse of :meth:`to_json`."""
+        if values.get("format") != FORMAT or values.get("format_version") != FORMAT_VERSION:
+            raise DataError("This is no data check that this version of graphfield can read.")
+        findings = [Finding(**{**one, "columns": tuple(one["columns"])}) for one in values["warnings"]]
+        columns = [Column(**column) for column in values["columns"]]
+        return cls(values["n_rows"], tuple(columns), tuple(values["changes"]), tuple(findings))
+
+    def of_role(self, role: str) -> list[Column]:
+        return [column for column in self.columns if column.role == role]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The check in words: columns, changes, and a line that begins with "Look:" per warning."""
+        nodes, covariates = self.of_role("node"), self.of_role("covariate")
+        groups = "".join(f", groups by {c.name!r}" for c in self.of_role("group"))
+        sizes = f"{count(self.n_rows, 'row')}, {count(len(nodes), 'node')}, "
+        lines = [f"{sizes}{count(len(covariates), 'covariate')}{groups}."]
+        lines += _by_kind(nodes, "nodes")
+        lines += _by_kind(covariates, "covariates") if len(covariates) > _MOST_LINES else _each(covariates)
+        lines += _each([*self.of_role("group"), *self.of_role("time")])
+        unused = [column.name for column in self.of_role("unused")]
+        lines += [f"  not used: {listing(unused)}"] if unused else []
+        lines += [f"Changed: {change}" for change in self.changes]
+        return lines + [f"Look: {one.message} {one.advice}" for one in self.warnings]
+
+
+def count(number: int, noun: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _each(columns: Sequence[Column]) -> list[str]:
+    return [f"  {c.role} {c.name!r}: {c.kind}{_note(c)}{_missing([c])}" for c in columns]
+
+
+def _note(column: Column) -> str:
+    return f", {column.note}" if column.note else ""
+
+
+def _by_kind(columns: Sequence[Column], what: str) -> list[str]:
+    lines = []
+    for kind in dict.fromkeys(column.kind for column in columns):
+        own = [column for column in columns if column.kind == kind]
+        noun = kind if len(own) == 1 else _PLURALS.get(kind, kind)
+        names = listing(column.name for column in own)
+        lines.append(f"  {what}: {len(own):,} {noun}, {names}{_missing(own)}")
+    return lines
+
+
+def _missing(columns: Sequence[Column]) -> str:
+    gaps = [column for column in columns if column.missing]
+    if not gaps:
+        return ""
+    total = sum(column.missing for column in gaps)
+    where = "" if len(columns) == 1 else f" in {count(len(gaps), 'column')}"
+    return f"; {total:,} missing{where}"

@@ -1,0 +1,239 @@
+"""From a table with everything that tables have to a model, on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+from graphfield.cli import main
+from graphfield.data.covariate_rows import read_covariates
+from graphfield.data.findings import DataCheck
+from graphfield.data.roles import from_table, pool_rare, time_values
+from graphfield.data.splits import last_in_time, time_blocks
+
+FAST = ["--set", "rank=2", "--set", "max_steps=20", "--set", "hidden_size=8", "--set", "device=cpu"]
+N = 160
+
+
+def messy() -> pd.DataFrame:
+    """Dates, codes, rare levels, a subject, gaps, a column nobody uses."""
+    X, Z = small_data(N, p=4)
+    table = pd.concat([X, Z], axis=1)
+    table["day"] = pd.date_range("2020-01-01", periods=N).strftime("%Y-%m-%d")
+    table["month"] = np.arange(N) % 12 + 1
+    table["clinic"] = np.where(
+        np.arange(N) % 40 == 1, "tiny", np.where(np.arange(N) % 40 == 2, "small", "big")
+    )
+    table["remark"] = "none"
+    return table
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    messy().to_csv(path, index=False)
+    return str(path)
+
+
+def run(*arguments, code=0):
+    assert main([str(argument) for argument in arguments]) == code
+
+
+def nodes(*more):
+    return ["--nodes", "n[0-3]", *more]
+
+
+def test_check_alone(table, capsys):
+    run("check", table, "--covariates", "age,site", *nodes(), "--time", "day")
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "Nothing looks wrong." in said.out
+    run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day", "--strict", code=1)
+    said = capsys.readouterr().out
+    assert "'clinic' has 2 levels with fewer than 20 rows: 'tiny' 4, 'small' 4" in said
+    assert "--rare 20" in said
+    run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day")
+
+
+def test_advice_is_in_the_words_of_the_command_line(table, tmp_path, capsys):
+    frame = messy()
+    frame.loc[3, "n1"] = np.nan
+    frame.to_csv(table, index=False)
+    run("check", table, "--covariates", "age", *nodes())
+    said = capsys.readouterr().out
+    assert "--missing drop" in said
+    assert "missing='drop'" not in said
+
+
+def test_files_of_a_fit(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    run("fit", table, "--covariates", "age,site,day", *nodes(), "--out", out, *FAST)
+    assert "Changed: Covariate 'day' is taken as a date" in capsys.readouterr().out
+    check = DataCheck.from_json(json.loads((out / "data_check.json").read_text()))
+    data = from_table(table, ["age", "site", "day"], ["n[0-3]"])
+    assert check == gf.check_data(data.X, data.Z, rest=data.rest)
+    model = gf.load(out)
+    rows = read_covariates(out, model.encoder_)
+    assert len(rows) == N
+    np.testing.assert_allclose(model.predict_coef(rows), model.predict_coef(data.Z), atol=1e-6)
+    run("graph", out, "--at", "age=50", "--at", "site=A", "--at", "day=2020-03-01", "--threshold", "0.01")
+    printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    expected = model.to_networkx({"age": 50, "site": "A", "day": "2020-03-01"}, threshold=0.01)
+    assert len(printed) == expected.number_of_edges()
+    run("graph", out, "--at", "age=50", "--at", "site=A", "--at", "day=March", code=2)
+    assert "'day' is a date such as 2020-01-01, got 'March'" in capsys.readouterr().err
+    run("fit", table, "--covariates", "age", *nodes(), "--out", tmp_path / "n", "--no-rows", *FAST)
+    assert not (tmp_path / "n" / "covariates.csv").exists()
+    assert read_covariates(tmp_path / "n", model.encoder_) is None
+
+
+def test_rows_of_covariates_are_complete_few_and_what_they_were(tmp_path):
+    from graphfield.data.covariate_rows import covariate_rows
+
+    n = 2_500
+    Z = pd.DataFrame({"code": [f"0{i % 3}" for i in range(n)], "x": np.random.default_rng(0).normal(size=n)})
+    Z["flag"] = Z.x > 0
+    Z.loc[5, "x"] = np.nan
+    (tmp_path / "covariates.csv").write_text(covariate_rows(Z, seed=1))
+    X = np.random.default_rng(1).normal(size=(n, 3))
+    with pytest.warns(gf.DataWarning):
+        model = gf.RegGMM(missing="drop").fit(X, Z)
+    rows = read_covariates(tmp_path, model.encoder_)
+    assert len(rows) == 2_000
+    assert set(rows.code) == {"00", "01", "02"}
+    both = rows.merge(Z.assign(flag=Z.flag.astype(str)), on=["code", "x", "flag"])
+    assert len(both) == 2_000
+    assert covariate_rows(Z, seed=1) == covariate_rows(Z, seed=1) != covariate_rows(Z, seed=2)
+    model.predict_coef(rows)
+
+
+def test_rare_levels_are_pooled_and_graph_says_so(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    run("fit", table, "--covariates", "age,clinic", "--rare", "5", *nodes(), "--out", out, *FAST)
+    assert "Changed: Covariate 'clinic': 'small', 'tiny' pooled into 'other'" in capsys.readouterr().out
+    at = ["--at", "age=50", "--threshold", "0.01"]
+    run("graph", out, *at, "--at", "clinic=tiny")
+    pooled = capsys.readouterr()
+    assert "clinic=tiny has few rows and was pooled into 'other'" in pooled.err
+    run("graph", out, *at, "--at", "clinic=other")
+    other = capsys.readouterr()
+    assert (other.out, other.err) == (pooled.out, "")
+    run("graph", out, *at, "--at", "clinic=huge", code=2)
+
+
+def test_pooling():
+    Z = pd.DataFrame({"site": ["A"] * 5 + ["B", "C", None, "other"], "age": range(9)})
+    pooled, which = pool_rare(Z, 2)
+    assert which == {"site": ["B", "C"]}
+    assert pooled.site.dropna().tolist() == ["A"] * 5 + ["other"] * 3
+    assert pooled.site.isna().tolist() == Z.site.isna().tolist()
+    assert pooled.age.equals(Z.age)
+    assert pool_rare(Z.iloc[:5], 3)[1] == {}
+    for rare in (1, 2.5, True):
+        with pytest.raises(gf.ParameterError, match="rare must be a whole number of rows"):
+            pool_rare(Z, rare)
+
+
+def test_numbers_as_categories(table, tmp_path, capsys):
+    run("check", table, "--covariates", "month", *nodes(), "--time", "day")
+    assert "--categories month" in capsys.readouterr().out
+    out = tmp_path / "m"
+    run("fit", table, "--covariates", "month", "--categories", "month", *nodes(), "--out", out, *FAST)
+    assert gf.load(out).encoder_.categorical[0].levels[:3] == ("1", "10", "11")
+    run("graph", out, "--at", "month=12", "--threshold", "0.01")
+    data = from_table(table, ["month"], ["n[0-3]"], categories=["month"])
+    assert gf.load(out).predict_coef(data.Z).shape == (N, 4, 4)
+
+
+def test_the_last_rows_are_held_out(table, tmp_path, capsys, monkeypatch):
+    given = {}
+
+    def fit(self, X, Z, **options):
+        given.update(options, X=X, Z=Z)
+        return original(self, X, Z, **options)
+
+    original = gf.DNNCGM.fit
+    monkeypatch.setattr(gf.DNNCGM, "fit", fit)
+    run("fit", table, "--covariates", "age", *nodes(), "--time", "day", "--out", tmp_path / "m", *FAST)
+    said = capsys.readouterr().out
+    assert "Held out: the last 16 rows, from day 2020-05-24 on." in said
+    assert list(given["X_val"].index) == list(given["Z_val"].index) == list(range(144, 160))
+    assert list(given["X"].index) == list(range(144))
+    assert "On the held-out rows the others explain" in said
+    given.clear()
+    run("fit", table, "--covariates", "age,day", *nodes(), "--time", "day", "--out", tmp_path / "n", *FAST)
+    assert "whole stretches of time" in capsys.readouterr().out
+    assert len(np.unique(given["groups"])) == 50
+    assert "X_val" not in given
+    told = json.loads((tmp_path / "n" / "fit.json").read_text())
+    assert told["time"] == "day"
+
+
+def test_times_that_are_none(table, capsys):
+    for column, message in (("site", "must hold dates"), ("nope", "no column 'nope' for a time")):
+        run("check", table, "--covariates", "age", *nodes(), "--time", column, code=2)
+        assert message in capsys.readouterr().err
+    with pytest.raises(gf.DataError, match="1 missing value"):
+        time_values(pd.Series([1.0, None], name="t"))
+
+
+def test_splits_in_time_keep_moments_together():
+    moments = np.repeat(np.arange(20.0), 3)[np.random.default_rng(0).permutation(60)]
+    train, held_out = last_in_time(moments, 0.1)
+    assert moments[train].max() < moments[held_out].min()
+    assert len(held_out) == 6
+    blocks = time_blocks(moments, 7)
+    assert blocks.min() == 0
+    assert blocks.max() == 6
+    for moment in np.unique(moments):
+        assert len(set(blocks[moments == moment])) == 1
+    order = np.argsort(moments, kind="stable")
+    assert (np.diff(blocks[order]) >= 0).all()
+    assert len(last_in_time(np.array([1.0, 2.0, 2.0, 2.0]), 0.9)[0]) == 1, "something is left to train on"
+
+
+def test_archetypes_from_the_command_line(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    options = [
+        "--model",
+        "archetype",
+        "--set",
+        "n_archetypes=2",
+        "--set",
+        "max_steps=10",
+        "--set",
+        "device=cpu",
+    ]
+    run("fit", table, "--covariates", "age", *nodes(), "--time", "day", "--out", out, *options)
+    said = capsys.readouterr()
+    assert "The graph mixes 2 archetypes" in said.out
+    assert json.loads((out / "fit.json").read_text())["archetypes"] == 2
+    assert isinstance(gf.load(out), gf.ArchetypeCGM)
+
+
+def test_lists_are_words_with_commas(table, tmp_path, capsys):
+    for text, names in (
+        ("static,linear", ("static", "linear")),
+        ("linear", ("linear",)),
+        ("['tree']", ["tree"]),
+    ):
+        out = tmp_path / text.strip("[']")
+        run(
+            "fit",
+            table,
+            "--covariates",
+            "age",
+            *nodes(),
+            "--model",
+            "auto",
+            "--out",
+            out,
+            "--set",
+            f"candidates={text}",
+        )
+        assert tuple(gf.load(out).candidates) == tuple(names)
