@@ -282,3 +282,62 @@ def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, 
     tried = np.isin(ours.path[:, 0].round(12), theirs.cv_results_["alphas"].round(12))
     assert tried.all()
     assert n > p or len(tried) < len(theirs.cv_results_["alphas"])
+
+
+def moving(n: int = 600, p: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
+    """A band seen with a mean that z moves, the same way for all nodes, and with nodes of any size."""
+    z = np.random.default_rng(1).normal(size=n)
+    X = (band(n, p)[0] + 2 * z[:, None]) * np.arange(1, p + 1) + 10
+    return X, pd.DataFrame({"age": 50 + 10 * z, "sex": np.where(np.arange(n) % 3, "f", "m")})
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_mean_that_moves_is_no_edge(model, tmp_path):
+    X, Z = moving()
+    graph = band(2, 6)[1]
+    plain, centred = (model(center=center).fit(X, Z) for center in ("constant", "covariates"))
+    weights, other = (fit.edge_weights(Z[:1])[0] for fit in (centred, plain))
+    assert weights[~graph].max() < 0.15
+    assert other[~graph].max() > 0.15
+    assert centred.score(X, Z) > plain.score(X, Z) + 0.02
+    # By hand: nodes less their regression on z are what the graph is made of.
+    design = np.column_stack([np.ones(len(X)), Z["age"], Z["sex"] == "f"])
+    mean = design @ np.linalg.lstsq(design, X, rcond=None)[0]
+    alone = model().fit(X - mean, Z)
+    np.testing.assert_allclose(centred.edge_weights(Z[:2]), alone.edge_weights(Z[:2]), atol=1e-4)
+    np.testing.assert_allclose(centred.predict(X, Z), mean + alone.predict(X - mean, Z), atol=1e-3)
+    again = gf.load(centred.save(tmp_path / "m"))
+    np.testing.assert_array_equal(again.predict(X, Z), centred.predict(X, Z))
+    np.testing.assert_array_equal(centred.edge_weights(Z)[0], centred.edge_weights(Z)[-1])
+
+
+def test_a_node_that_the_covariates_determine_has_no_edge():
+    X, Z = moving(200)
+    X[:, 2] = 3 * Z["age"]
+    model = gf.GraphicalLasso(center="covariates").fit(X, Z)
+    assert np.isfinite(model.predict(X, Z)).all()
+    assert model.edge_weights(Z[:1])[0, 2].max() < 1e-6
+
+
+def test_a_bad_center_is_refused():
+    X, Z = moving(50)
+    with pytest.raises(gf.ParameterError, match="center must be one of"):
+        gf.GraphicalLasso(center="none").fit(X, Z)
+
+
+def test_no_penalty_where_the_solver_breaks_down_and_none_is_likelier():
+    """Stations that measure nearly the same: scikit-learn's search ends at a graph that explains little."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(3_000, 4)), 6, axis=1) + 0.1 * rng.normal(size=(3_000, 24))
+    model = gf.GraphicalLasso().fit(X, covariate(3_000))
+    scores = model.path_.set_index("penalty")["score"].astype(float)
+    assert scores.isna().any()
+    assert scores.idxmax() == model.penalty_ == 0
+    assert model.score(X, covariate(3_000)) > 0.98
+
+
+def test_auto_does_not_take_a_mean_that_moves_for_a_graph_that_does():
+    X, Z = moving(1_500)
+    model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
+    assert model.depends_on_covariates_ is False
+    assert list(model.chosen_) == ["static"]

@@ -62,7 +62,7 @@ class Plan:
 
 
 def _static(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    return Plan(GraphicalLasso())
+    return Plan(GraphicalLasso(center="covariates"))
 
 
 def _linear(auto: AutoCGM, fitted: Mapping[str, GraphEstimator]) -> Plan:
@@ -113,8 +113,9 @@ class AutoCGM(AveragedGraph):
     Parameters
     ----------
     candidates : sequence of str
-        Some of "static" (:class:`GraphicalLasso`, always compared with), "linear" (:class:`RegGMM`),
-        "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`) and "archetype" (:class:`ArchetypeCGM`).
+        Some of "static" (:class:`GraphicalLasso`, means linear in z; always compared with), "linear"
+        (:class:`RegGMM`), "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`) and "archetype"
+        (:class:`ArchetypeCGM`).
         Their order does not matter.
     combine : bool, default True
         Whether an average of the candidates may be kept. Its weights minimise the held-out error;
@@ -237,7 +238,7 @@ class AutoCGM(AveragedGraph):
     @property
     def depends_on_covariates_(self) -> bool | None:
         judged = self.held_out_[self.held_out_["model"] != STATIC]
-        return bool(self._uses_covariates) if judged["error"].notna().any() else None
+        return set(self._names) != {STATIC} if judged["error"].notna().any() else None
 
     def _check_parameters(self) -> None:
         if isinstance(self.candidates, str) or not isinstance(self.candidates, (list, tuple)):

@@ -32,6 +32,9 @@ class NodewiseLasso(StaticGraph):
         Cross-validation folds, for "cv" only.
     ebic_gamma : float, default 0.5
         For "ebic" only: 0 is the BIC, more means fewer edges.
+    center : {"constant", "covariates"}, default "constant"
+        One mean for each node, or one that is linear in the covariates, so that nodes that only move together
+        with z get no edge.
     missing : {"error", "drop", "impute"}, default "error"
         What to do with rows that have missing or infinite values.
 
@@ -66,12 +69,14 @@ class NodewiseLasso(StaticGraph):
         n_penalties: int = 30,
         n_folds: int = 5,
         ebic_gamma: float = 0.5,
+        center: str = "constant",
         missing: str = "error",
     ) -> None:
         self.penalty = penalty
         self.n_penalties = n_penalties
         self.n_folds = n_folds
         self.ebic_gamma = ebic_gamma
+        self.center = center
         self.missing = missing
 
     def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:

@@ -17,7 +17,7 @@ from graphfield.data.splits import fold_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import MissingDependencyError, check_choice
-from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
+from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -119,7 +119,9 @@ class RegGMM(GraphEstimator):
         encoded = self.encoder_.transform(inputs.Z)
         W = features(self.encoder_, encoded)
         values = self.scaler_.transform(inputs.X)
-        self._mean = self._linear_mean(values, W)
+        self._mean = np.zeros((W.shape[1], values.shape[1]))  # (m, p), on the features of z
+        if self.center == "covariates":
+            self._mean = linear_mean(values, W, self.ridge)
         residual = values
         residual -= W @ self._mean
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
@@ -158,13 +160,6 @@ class RegGMM(GraphEstimator):
         else:
             self.penalty_ = float(self.sparsity)
         self.interactions_ = solver.sparse_group_coefficients(residual, W, covariate, self.penalty_, self.mix)
-
-    def _linear_mean(self, values: NDArray, W: NDArray) -> NDArray[np.float64]:
-        """Coefficients of the mean on the features of z, (m, p)."""
-        if self.center != "covariates":
-            return np.zeros((W.shape[1], values.shape[1]))
-        gram = W.T @ W / len(W) + self.ridge * np.eye(W.shape[1])
-        return np.linalg.solve(gram, W.T @ values / len(W))
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         W = features(self.encoder_, encoded)

@@ -10,21 +10,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
+from graphfield.data.covariates import Encoded, features
 from graphfield.data.frames import Frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, training_inputs
-from graphfield.exceptions import ExtrapolationWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
+from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.penalties import PenaltyChoice
 
+# What is subtracted from the nodes: one mean each, or one that is linear in z.
+CENTERS_OF_STATIC = ("constant", "covariates")
+# Of the regression of the nodes on z, so that it exists for any z.
+_RIDGE = 1e-6
 # Ways to choose the penalty; a number is taken as it is.
 CRITERIA = ("cv", "ebic")
 
 
 class StaticGraph(GraphEstimator):
-    """Base of the estimators that check Z and then ignore it; one penalty is chosen or given.
+    """Base of the estimators whose graph is the same for every z; one penalty is chosen or given.
+
+    With ``center="constant"`` Z is checked and then ignored; with "covariates" means are linear in it.
 
     A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
     :meth:`_at`) and what follows from the solution (:meth:`_use`), and keeps what it learned in
@@ -35,10 +42,11 @@ class StaticGraph(GraphEstimator):
     n_penalties: int
     n_folds: int
     ebic_gamma: float
+    center: str
     penalty_: float
     path_: pd.DataFrame
     _coef: NDArray[np.float32]  # (p, p), in the user's units
-    _uses_covariates = False
+    _mean: NDArray[np.float64] | None  # (m, p), on the features of z; None for one mean each
 
     @abstractmethod
     def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
@@ -73,14 +81,33 @@ class StaticGraph(GraphEstimator):
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         labels = group_labels(groups, X)
         values = self.scaler_.transform(inputs.X)
+        self._mean = None
+        if self.center == "covariates":
+            values = self._without_mean(values, inputs.Z)
         chosen = self._choose(values, None if labels is None else labels[inputs.rows])
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
         self._set_threshold(self._encode_frame(inputs.Z), seed=0)
         return self
 
+    @property
+    def _uses_covariates(self) -> bool:  # type: ignore[override]
+        return self.center == "covariates"
+
+    def _without_mean(self, values: NDArray, Z: Frame) -> NDArray[np.float64]:
+        """Standardised nodes less their linear mean, in standard units of what is left."""
+        W = features(self.encoder_, self.encoder_.transform(Z))
+        mean = linear_mean(values, W, _RIDGE)
+        left = values - W @ mean
+        spread = left.std(axis=0)
+        spread[spread < 1e-9] = 1.0  # a node that z determines
+        self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * spread)
+        self._mean = mean / spread
+        return left / spread
+
     def _check_parameters(self) -> None:
         check_penalty(self.penalty)
+        check_choice("center", self.center, CENTERS_OF_STATIC)
         check_number("n_penalties", self.n_penalties, 2, integer=True)
         check_number("n_folds", self.n_folds, 2, integer=True)
         check_number("ebic_gamma", self.ebic_gamma, 0)
@@ -92,27 +119,33 @@ class StaticGraph(GraphEstimator):
         return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
 
     def _encode_frame(self, frame: Frame) -> Encoded:
-        """Z is checked like everywhere, then all its rows count as equal."""
+        """Z is checked like everywhere; where it is ignored, all its rows then count as equal."""
+        if self._uses_covariates:
+            return super()._encode_frame(frame)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)  # no range matters to this graph
             n = len(super()._encode_frame(frame))
         return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
 
     def _encoded_shape(self) -> tuple[int, int]:
-        return 0, 0
+        return super()._encoded_shape() if self._uses_covariates else (0, 0)
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        if self._mean is not None:
+            return self.scaler_.restore(features(self.encoder_, encoded) @ self._mean)
         return np.broadcast_to(self.scaler_.center, (len(encoded), self.n_features_in_)).copy()
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
-        return {"penalty": self.penalty_}, {"path": path, **self._arrays()}
+        mean = {} if self._mean is None else {"mean": self._mean}
+        return {"penalty": self.penalty_}, {"path": path, **mean, **self._arrays()}
 
     def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
         self.penalty_, self.path_ = float(state["penalty"]), path_frame(arrays.get("path", np.empty((0, 3))))
+        self._mean = arrays.get("mean")
         self._set_arrays(arrays)
 
 

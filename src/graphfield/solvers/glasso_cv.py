@@ -1,9 +1,10 @@
 """Graphical lasso at the penalty under which held-out rows are most likely.
 
 The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid, refinements and tolerances, and
-so are penalty and matrix. It is faster for two reasons: second moments are computed once per fold and
-shared by all penalties, and a grid is not followed far below the best penalty, where graphs are dense
-and solutions with fewer rows than nodes never converge.
+so are penalty and matrix, but for one case: where the solver breaks down at small penalties and held-out rows
+are likelier without any, there is none. It is faster for two reasons: second moments are computed once per
+fold and shared by all penalties, and a grid is not followed far below the best penalty, where graphs are
+dense and solutions with fewer rows than nodes never converge.
 """
 
 from __future__ import annotations
@@ -61,7 +62,12 @@ def graphical_lasso_cv(
     tried = sorted(scores, reverse=True)
     penalties = np.array([*tried, 0.0])
     likelihoods = [*(scores[a] for a in tried), float(np.mean([f.unpenalised for f in parts]))]
-    counts = edge_counts(graphical_lasso_path(S, penalties))
+    precisions = graphical_lasso_path(S, penalties)
+    counts = edge_counts(precisions)
+    broke_down = not np.isfinite(likelihoods).all()
+    if broke_down and likelihoods[-1] > scores[best] and np.isfinite(precisions[-1]).all():
+        # Below some penalty the solver finds nothing, though less of one is better: take none at all.
+        precision, best = precisions[-1], 0.0
     counts[penalties == best] = edge_counts(precision[None])
     return PenaltyChoice(precision, best, np.column_stack([penalties, np.array(likelihoods), counts]))
 

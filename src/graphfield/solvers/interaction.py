@@ -60,6 +60,12 @@ def interaction_gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[
     return gram / n
 
 
+def linear_mean(values: NDArray[np.float64], W: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
+    """Coefficients of the mean of each node on the features of z, (m, p)."""
+    gram = W.T @ W / len(W) + ridge * np.eye(W.shape[1])
+    return np.asarray(np.linalg.solve(gram, W.T @ values / len(W)), dtype=np.float64)
+
+
 def interaction_fit(
     X: NDArray[np.float64], W: NDArray[np.float64], B: NDArray[np.float64]
 ) -> NDArray[np.float64]:
