@@ -1,4 +1,4 @@
-"""Fitted models as programs (see :mod:`graphfield.report.program`); what has none is shown as a grid of frames."""
+"""Fitted models as programs, see :mod:`graphfield.report.program`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says about many graphs at once: how edges vary, how connected they are, where nodes are drawn."""
+"""Many graphs at once: how edges vary, how connected the graphs are, where nodes are drawn."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _transitivity(graph: NDArray[np.bool_]) -> NDArray[np.float64]:
 def effects(
     model: GraphEstimator, typical: dict[str, Any], covariates: Sequence[dict[str, Any]]
 ) -> dict[str, float]:
-    """How far each covariate alone moves the edges, others typical: root mean square over pairs, most first."""
+    """How far each covariate alone moves the edges, others typical (root mean square), most first."""
     found = {}
     for covariate in covariates:
         values: list[Any] = (
@@ -153,7 +153,7 @@ def _circle(order: Sequence[int], groups: Sequence[str] | None) -> NDArray:
 
 def _square(pairs: NDArray) -> NDArray[np.float64]:
     """Values of pairs j < k as a symmetric matrix."""
-    p = int(round((1 + np.sqrt(1 + 8 * len(pairs))) / 2))
+    p = round((1 + float(np.sqrt(1 + 8 * len(pairs)))) / 2)
     matrix = np.zeros((p, p))
     matrix[np.triu_indices(p, 1)] = pairs
     return matrix + matrix.T

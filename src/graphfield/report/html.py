@@ -205,10 +205,10 @@ def _exactness(shown: Shown) -> str:
         )
     moving = ", ".join(map(escape, shown.moving)) or "none"
     return (
-        f"This model is not evaluated in the page ({escape(shown.why)}). The page holds its graphs at a grid of "
-        f"values of these covariates: {moving}; between them it goes in straight lines, and other covariates "
-        f"stay at typical values. At rows of the table this differs from the model by {shown.typical:.4f} on "
-        f"average and {shown.largest:.3f} at most."
+        f"This model is not evaluated in the page ({escape(shown.why)}). The page holds its graphs at a grid "
+        f"of values of these covariates: {moving}; between them it goes in straight lines, and other "
+        "covariates stay at typical values. At rows of the table this differs from the model by "
+        f"{shown.typical:.4f} on average and {shown.largest:.3f} at most."
     )
 
 

@@ -2,8 +2,8 @@
 
 Every part says how edges and residual variances follow from a few features u(z). Coefficients are in units of
 reference scales, ``beta_jk ref_k / ref_j``, and residual standard deviations in units of ``ref``; where the
-latter do not move with z they are 1, and the former are the directed strengths themselves. ``evaluate`` runs a
-program in NumPy, to say how far the page is from the model; ``page/model.js`` runs it in the page.
+latter do not move with z they are 1, and the former are the directed strengths themselves. ``evaluate``
+runs a program in NumPy, to say how far the page is from the model; ``page/model.js`` runs it in the page.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Features:
 
 
 def grid_weights(x: NDArray, axes: Sequence[dict[str, Any]]) -> NDArray[np.float64]:
-    """Weights of all points of a grid, the last axis moving fastest: linear between knots, exact at levels."""
+    """Weights of all points of a grid, the last axis fastest: linear between knots, exact at levels."""
     weights, start = np.ones((len(x), 1)), 0
     for axis in axes:
         if "knots" in axis:
@@ -242,7 +242,7 @@ class Choice(Part):
     """
 
     features: Features
-    tree: dict[str, list[float]]
+    tree: dict[str, list[Any]]
     parts: list[Part]
 
     def at(self, Z: pd.DataFrame) -> Values:
@@ -256,7 +256,7 @@ class Choice(Part):
         while self.tree["left"][node] >= 0:
             goes_left = row[self.tree["feature"][node]] <= self.tree["threshold"][node]
             node = self.tree["left" if goes_left else "right"][node]
-        return self.tree["part"][node]
+        return int(self.tree["part"][node])
 
     def size(self) -> int:
         return sum(part.size() for part in self.parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -67,7 +67,7 @@ def summary(
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     density = next(iter(survey.measures.values()))
     n_pairs = len(survey.mean)
-    low, middle, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.5, 0.95))
+    low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())
     where = (
         f"Over {count(len(rows.Z), 'row')} of the training table"
@@ -77,14 +77,14 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} the graph has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
-        f"({100 * average:.2g} %{spread}). A pair counts as an edge where its |partial correlation|, judged from either "
-        f"node, is above {model.threshold_.value:.3f}."
+        f"({100 * average:.2g} %{spread}). A pair counts as an edge where its |partial "
+        f"correlation|, judged from either node, is above {model.threshold_.value:.3f}."
     )
 
 
 def _varying(survey: Survey, pairs: Sequence[tuple[str, str]]) -> str:
-    order = np.argsort(-survey.spread, kind="stable")[:4]
-    order = [int(i) for i in order if survey.spread[i] > 1e-4]
+    ranked = np.argsort(-survey.spread, kind="stable")[:4]
+    order = [int(i) for i in ranked if survey.spread[i] > 1e-4]
     if not order:
         return "No edge varies with the covariates: there is one graph for everybody."
     named = [
@@ -101,8 +101,9 @@ def _moving(effects: Mapping[str, float]) -> str:
         return ""
     ranked = [f"{escape(name)} ({size:.3f})" for name, size in list(moved.items())[:6]]
     return (
-        "What moves the graph, by the model alone (standard deviation of an average edge while one covariate goes "
-        f"from its 1st to its 99th percentile or through its levels, the others typical): {', '.join(ranked)}."
+        "What moves the graph, by the model alone (standard deviation of an average edge while one covariate "
+        "goes from its 1st to its 99th percentile or through its levels, the others typical): "
+        f"{', '.join(ranked)}."
     )
 
 
@@ -112,8 +113,8 @@ def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimato
         told = getattr(model, "summary_", None)
         own = f"<p>When the model was chosen: {escape(str(told))}</p>" if told else ""
         return (
-            '<p class="note"><strong>Not tested.</strong> A model that may vary always varies a little, so the '
-            "pictures below are no evidence by themselves. To test it on held-out rows, run "
+            '<p class="note"><strong>Not tested.</strong> A model that may vary always varies a little, so '
+            "the pictures below are no evidence by themselves. To test it on held-out rows, run "
             f"<code>{escape(command)}</code> and write this page again.</p>" + own
         )
     verdict = str(found.get("verdict", "not known"))
@@ -164,29 +165,23 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
         size = "" if gain is None else f"{100 * gain:+.2f} %".replace("-", "\u2212")
         size += "" if error is None or gain is None else f" \u00b1 {100 * error:.2f}"
         p_value = "" if row.get("p_value") is None else f"{row['p_value']:.3g}"
-        cells = [
-            str(row.get("name", "")),
-            size,
-            p_value,
-            str(row.get("verdict", "")),
-            str(row.get("sentence", "")),
-        ]
-        body.append(cells)
-    return table(
-        ["Covariate", "Gain by letting edges vary with it", "p", "Verdict", "In words"], body, {1, 2}
-    )
+        told = [str(row.get(key, "")) for key in ("verdict", "sentence")]
+        body.append([str(row.get("name", "")), size, p_value, *told])
+    return table(["Covariate", "Gain from edges that vary with it", "p", "Verdict", "In words"], body, (1, 2))
 
 
-def table(head: Sequence[str], body: Sequence[Sequence[str]], numbers: set[int] = frozenset()) -> str:  # type: ignore[assignment]
+def table(head: Sequence[str], body: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> str:
+    """Everything in it is escaped; columns whose position is in ``numbers`` are set to the right."""
+
     def cells(tag: str, row: Sequence[str], extra: str = "") -> str:
         marks = (' class="number"' if i in numbers else "" for i, _ in enumerate(row))
-        return "".join(
-            f"<{tag}{extra}{mark}>{escape(str(cell))}</{tag}>" for mark, cell in zip(marks, row, strict=True)
-        )
+        both = zip(marks, row, strict=True)
+        return "".join(f"<{tag}{extra}{mark}>{escape(str(cell))}</{tag}>" for mark, cell in both)
 
     lines = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in body)
     top = cells("th", head, ' scope="col"')
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+    inner = f"<thead><tr>{top}</tr></thead><tbody>{lines}</tbody>"
+    return f'<div class="scroll" tabindex="0"><table>{inner}</table></div>'
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
@@ -194,41 +189,35 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{items}</dl>"
 
 
-def model_card(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
+_CHOSEN = {"rank_": "Patterns mixed", "n_archetypes_": "Archetypes", "n_leaves_": "Leaves"}
+_CHOSEN |= {"penalty_": "Penalty in use", "n_steps_": "Gradient steps"}
+_NODES = {"raw": "as they are", "normal": "normal scores"}
+
+
+def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
     """Estimator, what was chosen, and its parameters."""
-    facts = [("Estimator", type(model).__name__), ("graphfield", __version__)]
     params = model.get_params(deep=False)
+    facts = [("Estimator", type(model).__name__), ("graphfield", __version__)]
     if "random_state" in params:
         facts.append(("Seed", str(params["random_state"])))
-    marginals = getattr(model, "marginals_", None)
-    if marginals:
-        facts.append(("Nodes", {"raw": "as they are", "normal": "normal scores"}.get(marginals, marginals)))
-    for name, label in (
-        ("rank_", "Patterns mixed"),
-        ("n_archetypes_", "Archetypes"),
-        ("n_leaves_", "Leaves"),
-    ):
-        value = getattr(model, name, None)
-        if value is not None:
-            facts.append((label, str(value)))
-    penalty = getattr(model, "penalty_", None)
-    if isinstance(penalty, float):
-        facts.append(("Penalty in use", f"{penalty:.4g}"))
-    if getattr(model, "n_steps_", None) is not None:
-        facts.append(("Gradient steps", f"{model.n_steps_:,}"))  # type: ignore[attr-defined]
+    if getattr(model, "marginals_", None):
+        facts.append(("Nodes", _NODES.get(model.marginals_, model.marginals_)))
+    chosen = {label: getattr(model, name, None) for name, label in _CHOSEN.items()}
+    facts += [(label, _cell(value)) for label, value in chosen.items() if value is not None]
     if hasattr(model, "mean_depends_on_covariates_"):
         moves = "moves with the covariates" if model.mean_depends_on_covariates_ else "constant"
         facts.append(("Mean of the nodes", moves))
     if hasattr(model, "weights_"):
-        parts = zip(model.members_, model.weights_, strict=True)  # type: ignore[attr-defined]
+        parts = zip(model.members_, model.weights_, strict=True)
         facts.append(("Average of", ", ".join(f"{type(m).__name__} ({w:.2f})" for m, w in parts)))
     facts.append(("Threshold", f"{model.threshold_.value:.4g} ({model.threshold_.reason})"))
     if fit and fit.get("seconds") is not None:
         facts.append(("Time to fit", f"{fit['seconds']:.1f} s"))
-    shown = [(name, str(value)) for name, value in params.items() if name != "random_state"]
+    given = [(name, str(value)) for name, value in params.items() if name != "random_state"]
     rules = getattr(model, "rules_", None)
     leaves = "<h3>Leaves of the tree</h3>" + _list(rules) if rules else ""
-    return f'<div class="cards"><div><h3>What it is</h3>{_facts(facts)}{leaves}</div><div><h3>Parameters</h3>{_facts(shown)}</div></div>'
+    left = f"<div><h3>What it is</h3>{_facts(facts)}{leaves}</div>"
+    return f'<div class="cards">{left}<div><h3>Parameters</h3>{_facts(given)}</div></div>'
 
 
 def _list(items: Iterable[str]) -> str:
@@ -245,7 +234,8 @@ def training(model: GraphEstimator) -> str:
         return "<p>Compared on held-out rows:</p>" + table(head, body, numbers)
     if training_lines(model) is None:
         return f'<p class="small">{escape(type(model).__name__)} has no training curve.</p>'
-    return '<p class="small">Loss per node in standard units; held-out rows decide when to stop and what to keep.</p>'
+    told = "Loss per node in standard units; held-out rows decide when to stop and what to keep."
+    return f'<p class="small">{told}</p>'
 
 
 def _cell(value: Any) -> str:
@@ -287,10 +277,10 @@ def data_card(check: Mapping[str, Any] | None, fit: Mapping[str, Any] | None) ->
             parts.append("<h3>What looks wrong</h3>" + _list(told))
         changes = check.get("changes") or []
         parts.append("<h3>What was changed</h3>" + (_list(changes) if changes else "<p>Nothing.</p>"))
-        keys = ("name", "role", "kind", "missing", "distinct", "note")
-        body = [[str(column.get(key, "")) for key in keys] for column in check.get("columns") or []]
+        shown = ("name", "role", "kind", "missing", "distinct", "note")
+        body = [[str(column.get(key, "")) for key in shown] for column in check.get("columns") or []]
         head = ["Column", "Used as", "Kind", "Missing", "Distinct", "Note"]
-        parts.append("<h3>Columns</h3>" + table(head, body, {3, 4}))
+        parts.append("<h3>Columns</h3>" + table(head, body, (3, 4)))
     if not parts:
         return '<p class="small">Left out: this model was saved without a record of its data.</p>'
     if not check:
