@@ -16,6 +16,7 @@ from scipy.spatial.distance import squareform
 from graphfield.estimators.base import GraphEstimator
 
 _BLOCK = 50
+_OFTEN, _BOND = 0.2, 0.1  # share of rows that makes an edge count, and the bond of a node to all others
 _PUSHES = 60  # rounds of moving nodes apart
 _STEPS = 9  # values along a covariate by which its effect is judged
 
@@ -118,9 +119,11 @@ def node_layout(survey: Survey, p: int, groups: Sequence[str] | None, order: Seq
     """Places in [0, 1] x [0, 1], (p, 2): a circle by groups, or springs on the average graph."""
     if groups is not None or p < 3:
         return _circle(order, groups)
-    graph = nx.from_numpy_array(_square(np.sqrt(np.abs(survey.mean))))
+    # A weak bond between all keeps parts without an edge between them in one picture.
+    often = survey.present >= min(_OFTEN, survey.present.max(initial=0.0))
+    graph = nx.from_numpy_array(_square(np.abs(survey.mean) * often + _BOND / p))
     start = {node: tuple(place) for node, place in enumerate(_circle(order, None) * 2 - 1)}
-    places = nx.spring_layout(graph, pos=start, k=3 / np.sqrt(p), iterations=150, weight="weight", seed=0)
+    places = nx.spring_layout(graph, pos=start, k=2 / np.sqrt(p), iterations=150, weight="weight", seed=0)
     return _apart(np.array([places[node] for node in range(p)]))
 
 
@@ -130,7 +133,7 @@ def _apart(xy: NDArray) -> NDArray:
     ranks = xy.argsort(axis=0).argsort(axis=0) / (p - 1)
     spans = np.ptp(xy, axis=0)
     xy = (ranks + (xy - xy.min(axis=0)) / np.where(spans > 0, spans, 1)) / 2
-    least = 0.7 / np.sqrt(p)
+    least = 0.75 / np.sqrt(p) if p <= 60 else 0.55 / np.sqrt(p)
     for _ in range(_PUSHES):
         gap = xy[:, None, :] - xy[None, :, :]
         distance = np.sqrt((gap**2).sum(axis=2)) + np.eye(p)

@@ -119,7 +119,6 @@ class Network {
       group.classList.toggle("lit", i === node);
       if (page.p > 60) group.querySelector("text").style.display = i === node || close.has(i) ? "" : "none";
     });
-    if (node !== null) this.dots.append(this.nodes[node]);
     this.draw();
     byId("net-says").textContent = node === null ? "\u00a0" : this.told(node, near);
   }
