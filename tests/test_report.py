@@ -13,6 +13,7 @@ import pytest
 
 import graphfield as gf
 from graphfield.cli import main
+from graphfield.data.covariates import Numeric
 from graphfield.report import write_report
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.frames import frames_program
@@ -318,6 +319,21 @@ def test_levels_that_read_as_numbers_stay_levels(tmp_path):
     assert main(["report", str(path)]) == 0
     arm = page_data((path / "report.html").read_text(encoding="utf-8"))["covariates"][1]
     assert dict(zip(arm["levels"], arm["counts"], strict=True)) == Z["arm"].value_counts().to_dict()
+
+
+@pytest.mark.skipif("date" not in Numeric.__dataclass_fields__, reason="dates are no covariates here")
+def test_a_date_is_a_date_in_the_page(tmp_path):
+    X, Z = table()
+    Z = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=len(Z)), "site": Z["site"]})
+    model = gf.RegGMM().fit(X, Z)
+    text = write_report(model, tmp_path / "p.html", Z=Z).read_text(encoding="utf-8")
+    day = page_data(text)["covariates"][0]
+    assert day["date"]
+    assert pd.Timestamp(day["start"], unit="D").year == 2020
+    assert abs(day["low"] - 18262 - 0.01 * 500) <= 2
+    folder = model.save(tmp_path / "model")
+    Z.to_csv(folder / "covariates.csv", index=False)
+    assert main(["report", str(folder)]) == 0
 
 
 def test_no_covariates_one_graph(tmp_path):

@@ -238,7 +238,8 @@ def test_by_keyboard(opened):
     assert browser.run("document.querySelectorAll('#net g.node[tabindex=\"0\"]').length") == 1
     unnamed = browser.run(
         "[...document.querySelectorAll('input, select, button, canvas')]"
-        ".filter((e) => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim()).map((e) => e.outerHTML)"
+        ".filter((e) => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') "
+        "&& !e.textContent.trim()).map((e) => e.outerHTML)"
     )
     assert unnamed == []
 

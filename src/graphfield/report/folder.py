@@ -37,7 +37,7 @@ def read_rows(folder: Path, encoder: CovariateEncoder) -> pd.DataFrame | None:
     path = folder / ROWS
     if not path.is_file():
         return None
-    numbers = {column.name for column in encoder.numeric}
+    numbers = {column.name for column in encoder.numeric if not getattr(column, "date", False)}
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
         return table.assign(**{name: pd.to_numeric(table[name]) for name in table if name in numbers})

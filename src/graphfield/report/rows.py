@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.data.covariates import Numeric, as_text
+from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import DataError
 
@@ -80,6 +82,7 @@ class Rows:
             "most": column.high,
             "start": start,
             "decimals": decimals,
+            "date": bool(getattr(column, "date", False)),  # days since 1970-01-01
             "counts": counts,
         }
 
@@ -93,12 +96,18 @@ def _plain(model: GraphEstimator, Z: Any) -> pd.DataFrame:
     frame = model._match_covariates(Z).values.dropna()
     if frame.empty and len(model.encoder_.columns):
         raise DataError("Z has no complete rows: a report needs at least one.")
-    numbers = {column.name for column in model.encoder_.numeric}
-    columns = {
-        name: frame[name].to_numpy(dtype=np.float64) if name in numbers else as_text(frame[name])
-        for name in frame.columns
-    }
+    numbers = {column.name: _numbers(model, frame, i) for i, column in enumerate(model.encoder_.numeric)}
+    columns = {n: numbers[n] if n in numbers else as_text(frame[n]) for n in frame.columns}
     return pd.DataFrame(columns, index=frame.index)
+
+
+def _numbers(model: GraphEstimator, frame: pd.DataFrame, which: int) -> NDArray[np.float64]:
+    """A numeric covariate as numbers, also where it is written as something else, such as dates."""
+    column = model.encoder_.numeric[which]
+    if pd.api.types.is_numeric_dtype(frame[column.name]):
+        return frame[column.name].to_numpy(dtype=np.float64)
+    seen = model.encoder_.transform(Frame(frame, model.encoder_.named)).numeric[:, which]
+    return np.round(seen * column.scale + column.mean, 6)
 
 
 def _drawn(model: GraphEstimator) -> pd.DataFrame:

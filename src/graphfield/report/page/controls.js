@@ -23,15 +23,17 @@ class Controls {
   slider(c, i) {
     const step = 10 ** -c.decimals, id = `z${i}`;
     const range = el("input", { type: "range", id, min: c.low, max: c.high, step, disabled: c.fixed });
-    const number = el("input", { type: "number", step: "any", "aria-label": `${c.name} as a number`, disabled: c.fixed });
-    range.addEventListener("input", () => { number.value = range.value; this.page.z[c.name] = Number(range.value); this.page.changed(); });
+    const number = el("input", { type: c.date ? "date" : "number", step: c.date ? undefined : "any", "aria-label": `${c.name} as a ${c.date ? "date" : "number"}`, disabled: c.fixed });
+    const read = () => (c.date ? number.valueAsNumber / 864e5 : number.valueAsNumber);
+    const write = (value) => { number.value = c.date ? dateText(value) : value; };
+    range.addEventListener("input", () => { write(range.value); this.page.z[c.name] = Number(range.value); this.page.changed(); });
     number.addEventListener("input", () => {
-      if (number.value === "" || !Number.isFinite(number.valueAsNumber)) return;
-      range.value = number.value;
-      this.page.z[c.name] = number.valueAsNumber;
+      if (number.value === "" || !Number.isFinite(read())) return;
+      range.value = read();
+      this.page.z[c.name] = read();
       this.page.changed();
     });
-    this.fields[c.name] = (value) => { range.value = value; number.value = value; };
+    this.fields[c.name] = (value) => { range.value = value; write(value); };
     const note = el("p", { class: "small" }, c.fixed ? "stays at this value: see the note above" : "");
     const outside = () => { if (!c.fixed) note.textContent = this.outside(c); };
     range.addEventListener("input", outside);
@@ -43,7 +45,7 @@ class Controls {
     const value = this.page.z[c.name], margin = 0.1 * (c.most - c.least);
     if (value >= c.least && value <= c.most) return "";
     const edge = value < c.least - margin || value > c.most + margin ? "; the graph of the edge of that range is shown" : "";
-    return `outside what the model has seen (${plain(c.least, c.decimals)} to ${plain(c.most, c.decimals)})${edge}`;
+    return `outside what the model has seen (${told(c, c.least)} to ${told(c, c.most)})${edge}`;
   }
 
   menu(c, i) {

@@ -28,6 +28,16 @@ function plain(value, decimals) {
   return text.replace("-", "\u2212");
 }
 
+// A value of a covariate: a number, a level, or a date (days since 1970).
+function told(c, value) {
+  if (c.kind === "category") return value;
+  return c.date ? dateText(value) : plain(value, c.decimals);
+}
+
+function dateText(days) {
+  return new Date(Math.round(days) * 864e5).toISOString().slice(0, 10);
+}
+
 function percent(share) {
   const value = 100 * share;
   return `${value.toFixed(value < 10 && value > 0 ? 1 : 0)} %`;
@@ -90,10 +100,10 @@ function chart(box, o) {
     const room = Math.max(3, Math.floor(w / levels.length / 6.2));
     levels.forEach((l) => root.append(svg("text", { x: sx(l), y: top + h + 15, "text-anchor": "middle" }, short(String(l), room), svg("title", {}, String(l)))));
   } else {
-    const marks = ticks(o.x.low, o.x.high, Math.max(3, Math.floor(w / 70)));
+    const marks = ticks(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 110 : 70))));
     for (const t of marks) {
       root.append(svg("line", { class: "axis", x1: sx(t), x2: sx(t), y1: top + h, y2: top + h + 4 }));
-      root.append(svg("text", { x: sx(t), y: top + h + 16, "text-anchor": "middle" }, plain(t, 8)));
+      root.append(svg("text", { x: sx(t), y: top + h + 16, "text-anchor": "middle" }, o.x.date ? dateText(t) : plain(t, 8)));
     }
   }
   if (o.xlabel) root.append(svg("text", { x: left + w / 2, y: height - 4, "text-anchor": "middle" }, o.xlabel));

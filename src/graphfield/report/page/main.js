@@ -22,7 +22,6 @@ class Page {
     this.heatmap = new Heatmap(this);
     this.network = new Network(this);
     this.table = new EdgeTable(this);
-    this.legend();
     this.evaluate();
     this.show(true);
     this.connectivity();
@@ -67,7 +66,8 @@ class Page {
       edges[i] = this.isEdge(graph, i) || (view === "difference" && this.isEdge(before, i)) ? 1 : 0;
       visible[i] = weak || edges[i] ? 1 : 0;
     }
-    this.shown = { view, values, edges, visible };
+    this.shown = { view, values, edges, visible, limit: view === "difference" ? roundUp(values, edges) : this.limit };
+    this.legend();
     this.heatmap.draw();
     this.network.draw();
     this.describe();
@@ -78,7 +78,7 @@ class Page {
   }
 
   words(z = this.z) {
-    return this.data.covariates.map((c) => `${c.name} = ${c.kind === "number" ? plain(z[c.name], c.decimals) : z[c.name]}`).join(", ");
+    return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
 
   count(graph) {
@@ -177,14 +177,25 @@ class Page {
   }
 
   legend() {
-    const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours from blue, minus ${this.limit}, over white, zero, to red, plus ${this.limit}` });
-    for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade((i / 27 - 1) * this.limit, this.limit)})` }));
-    bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-this.limit, 1)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(this.limit, 1)}`));
+    const { limit, view } = this.shown;
+    if (this.keyed === `${limit} ${view}`) return;
+    this.keyed = `${limit} ${view}`;
+    const digits = limit < 0.1 ? 2 : 1, what = view === "difference" ? "difference of partial correlations" : "partial correlation";
+    const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours of a ${what}: from blue, minus ${limit}, over white, zero, to red, plus ${limit}` });
+    for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
+    bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
     const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
-    const parts = [bar, sample("#b2182b", "none", "positive: solid"), sample("#2166ac", "6 4", "negative: dashed"), el("span", {}, "wider: stronger")];
+    const parts = [el("span", {}, what), bar, sample("#b2182b", "none", "positive: solid"), sample("#2166ac", "6 4", "negative: dashed"), el("span", {}, "wider: stronger")];
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }
+}
+
+// Where the colours of a difference end: the largest, to one or two digits.
+function roundUp(values, edges) {
+  let most = 0;
+  for (let i = 0; i < values.length; i++) if (edges[i]) most = Math.max(most, Math.abs(values[i]));
+  return Math.max(0.02, most > 0.1 ? Math.ceil(10 * most) / 10 : Math.ceil(50 * most) / 50);
 }
 
 function bandMeans(x, values, c) {

@@ -33,7 +33,7 @@ class Network {
 
   layout() {
     const { page } = this, p = page.p, width = this.root.parentElement.clientWidth || 400;
-    const few = p <= 60, mx = few ? Math.min(70, width * 0.15) : 12, my = few ? 18 : 12;
+    const few = p <= 60, mx = few ? Math.min(70, width * 0.15) : 14, my = few ? 18 : 20;
     this.size = width;
     this.root.setAttribute("viewBox", `0 0 ${width} ${width}`);
     this.x = page.data.layout.x.map((v) => mx + v * (width - 2 * mx));
@@ -68,7 +68,7 @@ class Network {
         this.place(line, pair);
         this.used.set(pair, line);
       }
-      const value = values[pair], size = Math.min(1, Math.abs(value) / page.limit);
+      const value = values[pair], size = Math.min(1, Math.abs(value) / page.shown.limit);
       const near = this.lit === null || page.field.first[pair] === this.lit || page.field.second[pair] === this.lit;
       set(line, "stroke", value > 0 ? "#b2182b" : "#2166ac");
       set(line, "stroke-width", (0.6 + widest * size).toFixed(1));
@@ -77,7 +77,7 @@ class Network {
     }
     for (const line of free) line.remove();
     this.halos.replaceChildren(...page.chosen.filter((i) => wanted.has(i)).map((i) => {
-      const halo = svg("line", { class: "halo", "stroke-width": 7 + widest * Math.min(1, Math.abs(values[i]) / page.limit) });
+      const halo = svg("line", { class: "halo", "stroke-width": 7 + widest * Math.min(1, Math.abs(values[i]) / page.shown.limit) });
       this.place(halo, i);
       return halo;
     }));
@@ -126,7 +126,8 @@ class Network {
   told(node, near) {
     const { page } = this, group = page.groups ? ` (${page.groups[node]})` : "";
     const list = near.slice(0, 6).map(([other, value]) => `${page.names[other]} ${signed(value)}`).join(", ");
-    return `${page.names[node]}${group}: ${near.length} ${near.length === 1 ? "edge" : "edges"}${list ? ". " + list : ""}${near.length > 6 ? ", \u2026" : ""}`;
+    const what = page.shown.view === "difference" ? "now or pinned. Differences" : "";
+    return `${page.names[node]}${group}: ${near.length} ${near.length === 1 ? "edge" : "edges"}${what ? " " + what : ""}${list ? ": " + list : ""}${near.length > 6 ? ", \u2026" : ""}`;
   }
 
   key(event, i) {
