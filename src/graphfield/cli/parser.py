@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
-from graphfield.cli.report import report
+from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
@@ -45,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     _demo_parser(group)
     _fit_parser(group)
     _graph_parser(group)
-    _report_parser(group)
+    report_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
     _bench_parser(group)
@@ -104,21 +104,6 @@ def _graph_parser(group: Any) -> None:
     p.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     p.add_argument("--force", action="store_true", help="replace an existing file")
     p.set_defaults(run=commands.graph)
-
-
-def _report_parser(group: Any) -> None:
-    p = group.add_parser("report", help="write a page about a fitted model that works without network")
-    p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
-    p.add_argument("--out", type=Path, metavar="FILE.html", help="default: report.html in DIR")
-    p.add_argument("--title", help="heading of the page")
-    p.add_argument(
-        "--node-groups",
-        type=Path,
-        metavar="FILE",
-        help="table with the columns node and group: blocks, colours",
-    )
-    p.add_argument("--force", action="store_true", help="replace an existing file")
-    p.set_defaults(run=report)
 
 
 def _simulate_parser(group: Any) -> None:

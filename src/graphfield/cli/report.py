@@ -13,6 +13,16 @@ from graphfield.exceptions import DataError, OutputError
 PAGE = "report.html"
 
 
+def report_parser(group: Any) -> None:
+    p = group.add_parser("report", help="write a page about a fitted model that works without network")
+    p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
+    p.add_argument("--out", type=Path, metavar="FILE.html", help="default: report.html in DIR")
+    p.add_argument("--title", help="heading of the page")
+    p.add_argument("--node-groups", type=Path, metavar="FILE", help="table with the columns node and group")
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+    p.set_defaults(run=report)
+
+
 def report(arguments: argparse.Namespace) -> None:
     from graphfield.cli.commands import say
 
