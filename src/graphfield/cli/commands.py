@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.report import write_page
 from graphfield.cli.values import covariate_values, names, settings, threshold
 from graphfield.exceptions import OutputError, ParameterError, listing
 
@@ -31,6 +30,7 @@ def demo(arguments: argparse.Namespace) -> None:
     if arguments.seed < 0:
         raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
     out = _demo_folder(arguments.out, arguments.force)
+    from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
 
     start = time.perf_counter()
