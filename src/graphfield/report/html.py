@@ -222,7 +222,7 @@ def _rows_note(rows: Rows) -> str:
 def _first_chosen(spread: NDArray, present: NDArray) -> list[int]:
     """The edges that vary most, among those that are there in some rows."""
     order = np.argsort(-(spread * (present > 0)), kind="stable")[:_CHOSEN]
-    return [int(i) for i in order]
+    return [int(i) for i in order if present[i] > 0] or [int(i) for i in order[:1]]
 
 
 def _groups(model: GraphEstimator, given: Mapping[str, str] | Sequence[str] | None) -> list[str] | None:
@@ -244,7 +244,7 @@ def _groups(model: GraphEstimator, given: Mapping[str, str] | Sequence[str] | No
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
     if fit and fit.get("table"):
-        return f"Graphs of {str(fit['table']).replace(chr(92), '/').rsplit('/', 1)[-1]}"
+        return f"Graphs of {words.file_name(fit['table'])}"
     return f"Graphs of {len(model.node_names_)} nodes"
 
 

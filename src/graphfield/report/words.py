@@ -36,6 +36,11 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def file_name(path: object) -> str:
+    """The last part of a path; where a reader keeps files is not for the page."""
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def _paragraphs(sentences: Iterable[str]) -> str:
     return "\n".join(f"<p>{sentence}</p>" for sentence in sentences if sentence)
 
@@ -48,7 +53,7 @@ def about(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
     what = f"A model of {count(len(model.node_names_), 'node')} and {count(len(names), 'covariate')}"
     what += f" ({escape(given)})" if names else ""
     if fit and "rows" in fit:
-        table = f" of {escape(str(fit['table']).rsplit('/', 1)[-1])}" if fit.get("table") else ""
+        table = f" of {escape(file_name(fit['table']))}" if fit.get("table") else ""
         what += f", fitted to {count(int(fit['rows']), 'row')}{table}"
     return _paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
 
@@ -265,8 +270,9 @@ def data_card(check: Mapping[str, Any] | None, fit: Mapping[str, Any] | None) ->
     """Columns, changes and warnings of the data check; what the fit was given."""
     parts = []
     if fit:
-        keys = (("table", "Table"), ("rows", "Rows"), ("group", "Groups by"))
-        facts = [(label, str(fit[key])) for key, label in keys if fit.get(key) is not None]
+        facts = [("Table", file_name(fit["table"]))] if fit.get("table") else []
+        keys = (("rows", "Rows"), ("group", "Groups by"))
+        facts += [(label, str(fit[key])) for key, label in keys if fit.get(key) is not None]
         if fit.get("unused"):
             facts.append(("Columns not used", ", ".join(map(str, fit["unused"]))))
         parts.append(_facts(facts))

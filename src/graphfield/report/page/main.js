@@ -90,7 +90,7 @@ class Page {
   describe() {
     const tell = (graph) => {
       const c = this.count(graph);
-      return `${c.edges.toLocaleString("en")} edges of ${this.field.pairs.toLocaleString("en")} pairs (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
+      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${this.field.pairs.toLocaleString("en")} pairs (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
     };
     const { view } = this.shown, now = this.words();
     let text = `${now ? "At " + now + ": " : ""}${tell(this.now)}.`;
