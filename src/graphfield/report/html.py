@@ -28,8 +28,9 @@ from graphfield.report.rows import Rows
 from graphfield.report.store import Store
 
 _SCRIPTS = ("draw.js", "model.js", "heatmap.js", "network.js", "table.js", "controls.js", "main.js")
-# Bytes of edge weights in a page; as base64 a third more, so that a page stays below 25 MB.
-MAX_BYTES = 15_000_000
+# Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
+# 25 MB.
+_MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
 # Rows at which the page is compared with the model, and edges that are drawn as curves at first.
 _CHECKED, _CHOSEN = 20, 3
 
@@ -57,7 +58,7 @@ def write_report(
     title: str | None = None,
     node_groups: Mapping[str, str] | Sequence[str] | None = None,
     evidence_command: str = "graphfield evidence DIR",
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a self-contained HTML page about a fitted model.
@@ -77,8 +78,9 @@ def write_report(
         Blocks of the heatmap and colours of the network.
     evidence_command : str
         What the page tells a reader to run where there is no evidence.
-    max_bytes : int
-        Room for edge weights. A model that needs more is shown as a grid of frames.
+    max_bytes : int, optional
+        Room for edge weights. A model that needs more is shown as a grid of frames. By default as much as
+        keeps the page below 25 MB.
     overwrite : bool
         Whether an existing file is replaced.
 
@@ -98,6 +100,9 @@ def write_report(
     if path.exists() and not overwrite:
         raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
     groups = _groups(model, node_groups)
+    if max_bytes is None:
+        p = len(model.node_names_)
+        max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
     rows = Rows.of(model, Z)
     page = _assembled(model, rows, groups, max_bytes)
     page |= {

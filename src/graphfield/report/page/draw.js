@@ -65,7 +65,7 @@ const GROUPS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 
 function ticks(low, high, count) {
   const rough = (high - low) / Math.max(1, count), unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * 0.999);
+  const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * 0.7);
   const out = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) out.push(Number((i * step).toPrecision(12)));
   return out;

@@ -8,7 +8,7 @@ class Heatmap {
     this.image = document.createElement("canvas");
     this.image.width = this.image.height = page.p;
     this.canvas.addEventListener("pointermove", (e) => this.point(e));
-    this.canvas.addEventListener("pointerleave", () => this.moveTo(null));
+    this.canvas.addEventListener("pointerleave", (e) => { if (e.pointerType !== "touch") this.moveTo(null); });
     this.canvas.addEventListener("click", (e) => { this.point(e); this.choose(); });
     this.canvas.addEventListener("keydown", (e) => this.key(e));
     this.canvas.addEventListener("focus", () => { if (!this.cell) this.moveTo([0, Math.min(1, page.p - 1)]); });

@@ -97,7 +97,10 @@ class Network {
     const line = svg("line", { class: "edge" });
     line.addEventListener("pointerenter", () => { byId("net-says").textContent = this.page.says(line.pair); });
     line.addEventListener("pointerleave", () => { byId("net-says").textContent = "\u00a0"; });
-    line.addEventListener("click", () => this.page.toggle(line.pair));
+    line.addEventListener("click", () => {
+      this.page.toggle(line.pair);
+      byId("net-says").textContent = this.page.says(line.pair);
+    });
     return line;
   }
 
