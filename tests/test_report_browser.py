@@ -95,7 +95,9 @@ def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
     now = pd.DataFrame([state["z"]])
     np.testing.assert_allclose(after, upper(model.partial_correlations(now))[0], atol=1e-5)
     edges = int(upper(model.predict_graph(now, threshold=model.threshold_.value)).sum())
-    assert f"{edges} edges of 15 pairs" in browser.run("document.getElementById('state').textContent")
+    assert f"{edges} {'edge' if edges == 1 else 'edges'} of 15 pairs" in browser.run(
+        "document.getElementById('state').textContent"
+    )
     assert_same(browser, model, some_rows())
 
 

@@ -74,15 +74,15 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     n_pairs = len(survey.mean)
     low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())
-    where = (
-        f"Over {count(len(rows.Z), 'row')} of the training table"
-        if rows.n_given
-        else "Over covariates drawn from the ranges of the training table"
-    )
+    where = "Over covariates drawn from the ranges of the training table the graph"
+    if rows.n_given:
+        where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
+    if not model.encoder_.columns:
+        where = "The graph"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
-        f"{where} the graph has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
-        f"({100 * average:.2g} %{spread}). A pair counts as an edge where its |partial "
+        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
+        f"({100 * average:.2g}\u00a0%{spread}). A pair counts as an edge where its |partial "
         f"correlation|, judged from either node, is above {model.threshold_.value:.3f}."
     )
 
@@ -91,7 +91,7 @@ def _varying(survey: Survey, pairs: Sequence[tuple[str, str]]) -> str:
     ranked = np.argsort(-survey.spread, kind="stable")[:4]
     order = [int(i) for i in ranked if survey.spread[i] > 1e-4]
     if not order:
-        return "No edge varies with the covariates: there is one graph for everybody."
+        return "No edge varies: there is one graph for everybody."
     named = [
         f"<strong>{escape(pairs[i][0])} \u2013 {escape(pairs[i][1])}</strong> "
         f"({number(survey.least[i])} to {number(survey.most[i])})"
@@ -115,13 +115,7 @@ def _moving(effects: Mapping[str, float]) -> str:
 def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
     """The answer to the first question, or that nobody has asked it."""
     if not found:
-        told = getattr(model, "summary_", None)
-        own = f"<p>When the model was chosen: {escape(str(told))}</p>" if told else ""
-        return (
-            '<p class="note"><strong>Not tested.</strong> A model that may vary always varies a little, so '
-            "the pictures below are no evidence by themselves. To test it on held-out rows, run "
-            f"<code>{escape(command)}</code> and write this page again.</p>" + own
-        )
+        return _not_tested(command, model)
     verdict = str(found.get("verdict", "not known"))
     mark = "yes" if verdict in _YES else "no"
     parts = [
@@ -131,6 +125,17 @@ def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimato
         _covariate_gains(found.get("covariates") or []),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _not_tested(command: str, model: GraphEstimator) -> str:
+    run = f"To test it on held-out rows, run <code>{escape(command)}</code> and write this page again."
+    why = "A model that may vary always varies a little, so the pictures below are no evidence by themselves."
+    if not model._uses_covariates:
+        why = "This model has one graph whatever the covariates are."
+        run = run if model.encoder_.columns else ""
+    told = getattr(model, "summary_", None)
+    own = f"<p>When the model was chosen: {escape(str(told))}</p>" if told else ""
+    return f'<p class="note"><strong>Not tested.</strong> {why} {run}</p>{own}'
 
 
 def _gains(found: Mapping[str, Any]) -> str:
