@@ -13,6 +13,7 @@ import pytest
 
 import graphfield as gf
 from graphfield.cli import main
+from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
 from graphfield.report import write_report
 from graphfield.report.export import NotExported, export_program
@@ -287,12 +288,26 @@ def test_the_command_writes_one_file(folder, tmp_path, capsys):
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "Graphs of t.csv" in text
     assert "Rows: 50 of the training table" in text
-    assert f"graphfield evidence t.csv --covariates age,site --out {folder}" in text
+    assert f"graphfield evidence t.csv --covariates age,site --out {folder}/evidence.json" in text
     assert main(["report", str(folder)]) == 2
     assert "already exists" in capsys.readouterr().err
     assert main(["report", str(folder), "--force", "--title", "Mine"]) == 0
     assert "<h1>Mine</h1>" in (folder / "report.html").read_text(encoding="utf-8")
     assert main(["report", str(folder), "--out", str(tmp_path / "x.pdf")]) == 2
+
+
+def test_the_command_to_test_names_what_the_fit_was_given(tmp_path):
+    fit = {
+        "table": "my table.csv",
+        "covariates": ["age"],
+        "nodes": ["a", "b"],
+        "unused": ["id"],
+        "group": "id",
+    }
+    told = evidence_command(tmp_path, fit)
+    wanted = "graphfield evidence 'my table.csv' --covariates age --nodes a,b --group id --out"
+    assert told == f"{wanted} {tmp_path}/evidence.json"
+    assert "--covariates ..." in evidence_command(tmp_path, None)
 
 
 def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):

@@ -11,6 +11,8 @@ from typing import Any
 from graphfield.exceptions import DataError, OutputError
 
 PAGE = "report.html"
+# Nodes that a command to copy names one by one.
+_NAMED_NODES = 30
 
 
 def report_parser(group: Any) -> None:
@@ -64,10 +66,14 @@ def write_page(
 def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
     """What to run where the folder has no evidence yet."""
     fit = fit or {}
-    table = shlex.quote(str(fit.get("table", "TABLE")))
-    covariates = shlex.quote(",".join(map(str, fit.get("covariates", ["..."]))))
-    group = f" --group {shlex.quote(str(fit['group']))}" if fit.get("group") else ""
-    return f"graphfield evidence {table} --covariates {covariates}{group} --out {shlex.quote(str(folder))}"
+    words = ["graphfield", "evidence", str(fit.get("table", "TABLE"))]
+    words += ["--covariates", ",".join(map(str, fit.get("covariates", ["..."])))]
+    nodes = list(map(str, fit.get("nodes", [])))
+    if fit.get("unused"):  # otherwise the nodes are all other columns
+        words += ["--nodes", ",".join(nodes) if len(nodes) <= _NAMED_NODES else "..."]
+    if fit.get("group"):
+        words += ["--group", str(fit["group"])]
+    return shlex.join([*words, "--out", str(folder / "evidence.json")])
 
 
 def read_groups(path: Path) -> dict[str, str]:

@@ -71,8 +71,11 @@ function ticks(low, high, count) {
   return out;
 }
 
+// Names often differ at their beginning or at their end: both are kept.
 function short(text, most) {
-  return text.length > most ? text.slice(0, most - 1) + "\u2026" : text;
+  if (text.length <= most) return text;
+  const end = Math.floor((most - 1) * 0.4);
+  return text.slice(0, most - 1 - end) + "\u2026" + (end ? text.slice(-end) : "");
 }
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],

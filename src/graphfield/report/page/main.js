@@ -81,6 +81,12 @@ class Page {
     return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
 
+  // Where the pinned graph was, in what is different now.
+  changes() {
+    const moved = this.data.covariates.filter((c) => this.pinned.z[c.name] !== this.z[c.name]);
+    return moved.map((c) => `${c.name} = ${told(c, this.pinned.z[c.name])}`).join(", ");
+  }
+
   count(graph) {
     let edges = 0, size = 0;
     for (let i = 0; i < this.field.pairs; i++) { if (this.isEdge(graph, i)) edges++; size += Math.abs(graph.partial[i]); }
@@ -89,13 +95,13 @@ class Page {
 
   describe() {
     const tell = (graph) => {
-      const c = this.count(graph);
-      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${this.field.pairs.toLocaleString("en")} pairs (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
+      const c = this.count(graph), n = this.field.pairs;
+      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
     };
     const { view } = this.shown, now = this.words();
-    let text = `${now ? "At " + now + ": " : ""}${tell(this.now)}.`;
-    if (view === "pinned") text = `Pinned, ${this.pinned.words}: ${tell(this.pinned.graph)}.`;
-    if (view === "difference") text += ` Shown: this graph minus the pinned one (${this.pinned.words}: ${tell(this.pinned.graph)}).`;
+    let text = `${tell(this.now)}${now ? ", at " + now : ""}.`;
+    if (view === "pinned") text = `Pinned: ${tell(this.pinned.graph)}${now ? ", at " + this.pinned.words : ""}.`;
+    if (view === "difference") text += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
     byId("state").textContent = text;
   }
 

@@ -33,7 +33,8 @@ class Network {
 
   layout() {
     const { page } = this, p = page.p, width = this.root.parentElement.clientWidth || 400;
-    const few = p <= 60, mx = few ? Math.min(70, width * 0.15) : 14, my = few ? 18 : 20;
+    const few = p <= 60, circle = few && page.groups, wide = Math.min(18, Math.max(...page.names.map((n) => n.length))) * 6;
+    const mx = circle ? Math.min(wide + 14, width * 0.27) : few ? Math.min(70, width * 0.15) : 14, my = few ? 18 : 20;
     this.size = width;
     this.root.setAttribute("viewBox", `0 0 ${width} ${width}`);
     this.x = page.data.layout.x.map((v) => mx + v * (width - 2 * mx));
@@ -42,11 +43,11 @@ class Network {
     this.nodes.forEach((group, i) => {
       group.setAttribute("transform", `translate(${this.x[i].toFixed(1)} ${this.y[i].toFixed(1)})`);
       group.querySelector("circle").setAttribute("r", radius);
-      const text = group.querySelector("text"), side = this.x[i] < width * 0.2 ? 1 : this.x[i] > width * 0.8 ? -1 : 0;
-      text.setAttribute("text-anchor", "middle");
-      text.setAttribute("y", -radius - 4);
-      text.setAttribute("x", 0);
-      if (side && !few) text.setAttribute("text-anchor", side > 0 ? "start" : "end");
+      const text = group.querySelector("text"), side = Math.sign(page.data.layout.x[i] - 0.5);
+      const inward = !few && Math.abs(this.x[i] / width - 0.5) > 0.3;
+      text.setAttribute("text-anchor", circle ? (side < 0 ? "end" : "start") : inward ? (side < 0 ? "start" : "end") : "middle");
+      text.setAttribute("y", circle ? 4 : -radius - 4);
+      text.setAttribute("x", circle ? side * (radius + 4) : 0);
       text.style.display = few ? "" : "none";
     });
     for (const [pair, line] of this.used) this.place(line, pair);
