@@ -47,6 +47,7 @@ EVIDENCE = {
     ],
     "n_rows": 500,
     "n_folds": 5,
+    "notes": ["Seen & noted."],
 }
 CHECK = {
     "format": "graphfield-data-check",
@@ -179,9 +180,10 @@ def test_the_words_of_evidence_and_cards(tmp_path):
     )
     assert "No evidence" in text
     assert "The graph need not &lt;vary&gt;." in text
-    assert "\u22120.20 % (± 0.10)" in text
+    assert "\u22120.20\u00a0% (± 0.10)" in text
     assert "p = 0.4 from 99 permutations" in text
     assert "+1.00 % ± 0.20" in text
+    assert "Seen &amp; noted." in text
     assert "n1 &amp; n2 are copies. Drop one." in text
     assert "3 rows were dropped." in text
     without = write_report(model, tmp_path / "b.html", evidence_command="graphfield evidence x").read_text(

@@ -25,6 +25,12 @@ _KINDS = {
     "AutoCGM": "the kind of model was chosen on held-out rows",
     "Ensemble": "the average of several fits",
 }
+_GAINS = {
+    "gain_over_static": "over one graph for everybody",
+    "gain_over_linear": "over a linear model",
+    "model_gain_over_static": "by this kind of model over one graph for everybody",
+    "model_gain_over_linear": "by this kind of model over a linear one",
+}
 _YES = ("strong evidence", "evidence")
 
 
@@ -123,6 +129,7 @@ def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimato
         f"<p>{escape(str(found.get('sentence', '')))}</p>",
         _gains(found),
         _covariate_gains(found.get("covariates") or []),
+        _list(found["notes"]) if found.get("notes") else "",
     ]
     return "\n".join(part for part in parts if part)
 
@@ -140,16 +147,13 @@ def _not_tested(command: str, model: GraphEstimator) -> str:
 
 def _gains(found: Mapping[str, Any]) -> str:
     phrases = []
-    for key, against in (
-        ("gain_over_static", "one graph for everybody"),
-        ("gain_over_linear", "a linear model"),
-    ):
+    for key, against in _GAINS.items():
         gain = found.get(key)
         if gain:
             value, error = 100 * gain["value"], 100 * gain["standard_error"]
             shown = f"{value:+.2f}".replace("-", "\u2212")
             phrases.append(
-                f"{shown} % (\u00b1 {error:.2f}) of the held-out squared error gained over {against}"
+                f"{shown}\u00a0% (\u00b1 {error:.2f}) of the held-out squared error gained {against}"
             )
     text = "; ".join(phrases)
     if found.get("p_value") is not None:
