@@ -15,7 +15,7 @@ SMALL = {"max_steps": 60, "hidden_size": 16, "device": "cpu", "random_state": 0}
 FULL = {**SMALL, "rank": None}
 
 
-def with_static() -> gf.Ensemble:
+def resampled() -> gf.Ensemble:
     return gf.Ensemble(
         estimator=gf.DNNCGM(**{**SMALL, "rank": 2, "penalty": 0.01}),
         n_members=2,
@@ -36,7 +36,7 @@ MODELS = {
     "static": lambda: gf.GraphicalLasso(n_penalties=3, n_folds=3),
     "nodewise": lambda: gf.NodewiseLasso(n_penalties=5, n_folds=3),
     "archetypes": lambda: gf.ArchetypeCGM(**SMALL, n_archetypes=2, penalty=0.02),
-    "ensemble": with_static,
+    "ensemble": resampled,
     "tree": lambda: gf.TreeCGM(random_state=0),
     "auto": lambda: gf.AutoCGM(candidates=("static", "linear", "tree"), random_state=0),
     "by cluster": lambda: gf.ByCluster(estimator=gf.RegGMM(), by="site"),
