@@ -146,6 +146,7 @@ def test_demo(tmp_path, capsys):
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["lines"][0]["method"] == "DNNCGM (defaults)"
     assert (out / "graphs.png").read_bytes()[:4] == b"\x89PNG"
+    assert "graphfield demo: setting G1" in (out / "report.html").read_text(encoding="utf-8")
     assert gf.load(out / "model").node_names_[0] == "x1"
     fails(capsys, ["demo", "--out", out], "already exists", "--force")
 

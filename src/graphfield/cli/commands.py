@@ -41,6 +41,7 @@ def demo(arguments: argparse.Namespace) -> None:
     if arguments.seed < 0:
         raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
     out = _demo_folder(arguments.out, arguments.force)
+    from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
 
     start = time.perf_counter()
@@ -51,8 +52,10 @@ def demo(arguments: argparse.Namespace) -> None:
         fit = "" if line.seconds is None else f"{line.seconds:.1f} s"
         say(f"{line.method:28s} {line.auroc:7.3f} {line.auprc:7.3f} {fit:>8s}  {line.note}")
     say("")
+    write_page(out / "model", out / "report.html", title="graphfield demo: setting G1", force=True)
     seconds = time.perf_counter() - start
-    say(f"Wrote {out}/model, {out}/metrics.json and {out}/graphs.png in {seconds:.0f} s.")
+    say(f"Wrote {out}/model, {out}/metrics.json, {out}/graphs.png and {out}/report.html in {seconds:.0f} s.")
+    say(f"Open {out}/report.html in a browser: it needs no network.")
     say(f"Next: {_program()} graph {out}/model --at z1=0.5 --at z2=0.5")
 
 
@@ -91,6 +94,7 @@ def fit(arguments: argparse.Namespace) -> None:
     say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
+    say(f"A page to look at: {_program()} report {arguments.out}")
 
 
 def graph(arguments: argparse.Namespace) -> None:
@@ -153,7 +157,9 @@ def _demo_folder(out: Path, force: bool) -> Path:
 
     if out.exists() and not out.is_dir():
         raise OutputError(f"{out} is a file. Name a folder.")
-    if not force and any((out / name).exists() for name in ("model", "metrics.json", "graphs.png")):
+    if not force and any(
+        (out / name).exists() for name in ("model", "metrics.json", "graphs.png", "report.html")
+    ):
         raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,86 @@
+"""``graphfield report``: the page about a fitted model."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphfield.exceptions import DataError, OutputError
+
+PAGE = "report.html"
+# Nodes that a command to copy names one by one.
+_NAMED_NODES = 30
+
+
+def report_parser(group: Any) -> None:
+    p = group.add_parser("report", help="write a page about a fitted model that works without network")
+    p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
+    p.add_argument("--out", type=Path, metavar="FILE.html", help="default: report.html in DIR")
+    p.add_argument("--title", help="heading of the page")
+    p.add_argument("--node-groups", type=Path, metavar="FILE", help="table with the columns node and group")
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+    p.set_defaults(run=report)
+
+
+def report(arguments: argparse.Namespace) -> None:
+    from graphfield.cli.commands import say
+
+    out = arguments.out or arguments.model / PAGE
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise OutputError(f"--out must end in .html, got {out}.")
+    path = write_page(
+        arguments.model, out, title=arguments.title, groups=arguments.node_groups, force=arguments.force
+    )
+    say(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB). Open it in a browser; it needs no network.")
+
+
+def write_page(
+    folder: Path, out: Path, *, title: str | None = None, groups: Path | None = None, force: bool = False
+) -> Path:
+    """The page about the model in ``folder``, with what else the folder holds."""
+    from graphfield.estimators.persistence import load
+    from graphfield.report import write_report
+    from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record, read_rows
+
+    if out.exists() and not force:
+        raise OutputError(f"{out} already exists. Choose another name or add --force.")
+    model = load(folder)
+    fit = read_record(folder, FIT)
+    return write_report(
+        model,
+        out,
+        Z=read_rows(folder, model.encoder_),
+        evidence=read_record(folder, EVIDENCE),
+        check=read_record(folder, CHECK),
+        fit=fit,
+        title=title,
+        node_groups=None if groups is None else read_groups(groups),
+        evidence_command=evidence_command(folder, fit),
+        overwrite=force,
+    )
+
+
+def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
+    """What to run where the folder has no evidence yet."""
+    fit = fit or {}
+    words = ["graphfield", "evidence", str(fit.get("table", "TABLE"))]
+    words += ["--covariates", ",".join(map(str, fit.get("covariates", ["..."])))]
+    nodes = list(map(str, fit.get("nodes", [])))
+    if fit.get("unused"):  # otherwise the nodes are all other columns
+        words += ["--nodes", ",".join(nodes) if len(nodes) <= _NAMED_NODES else "..."]
+    if fit.get("group"):
+        words += ["--group", str(fit["group"])]
+    return shlex.join([*words, "--out", str(folder / "evidence.json")])
+
+
+def read_groups(path: Path) -> dict[str, str]:
+    """A table with two columns, node and group."""
+    from graphfield.data.tables import read_table
+
+    table = read_table(path)
+    if table.shape[1] < 2:
+        raise DataError(f"{path} must have two columns, node and group, got {table.shape[1]}.")
+    return dict(zip(table.iloc[:, 0].astype(str), table.iloc[:, 1].astype(str), strict=True))

@@ -1,0 +1,285 @@
+"""The report page: one HTML file with the model inside, which asks no network for anything."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from graphfield import __version__
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import OutputError, ParameterError, listing
+from graphfield.report import words
+from graphfield.report.export import NotExported, export_program
+from graphfield.report.figures import effects, node_layout, node_order, survey
+from graphfield.report.frames import frames_program
+from graphfield.report.program import Part, evaluate
+from graphfield.report.rows import Rows
+from graphfield.report.store import Store
+
+_SCRIPTS = ("draw.js", "model.js", "heatmap.js", "network.js", "table.js", "controls.js", "main.js")
+# Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
+# 25 MB.
+_MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
+# Rows at which the page is compared with the model, and edges that are drawn as curves at first.
+_CHECKED, _CHOSEN = 20, 3
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The model as the page has it."""
+
+    program: Part
+    kind: str  # of the large arrays
+    moving: list[str] | None  # covariates of a grid of frames; None where the model itself is in the page
+    why: str  # there is a grid
+    largest: float  # difference from the model at some rows
+    typical: float
+
+
+def write_report(
+    model: GraphEstimator,
+    path: str | Path,
+    *,
+    Z: Any = None,
+    evidence: Mapping[str, Any] | None = None,
+    check: Mapping[str, Any] | None = None,
+    fit: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    node_groups: Mapping[str, str] | Sequence[str] | None = None,
+    evidence_command: str = "graphfield evidence DIR",
+    max_bytes: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a self-contained HTML page about a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    path : path
+        The HTML file.
+    Z : table, optional
+        Rows of covariates to speak about, mostly those of training: ranges of the sliders, averages over
+        rows, which edges vary. Without it, rows are drawn from what the model remembers.
+    evidence, check, fit : mapping, optional
+        Contents of ``evidence.json``, ``data_check.json`` and ``fit.json`` of a model folder.
+    title : str, optional
+    node_groups : mapping from node to group, or one group per node, optional
+        Blocks of the heatmap and colours of the network.
+    evidence_command : str
+        What the page tells a reader to run where there is no evidence.
+    max_bytes : int, optional
+        Room for edge weights. A model that needs more is shown as a grid of frames. By default as much as
+        keeps the page below 25 MB.
+    overwrite : bool
+        Whether an existing file is replaced.
+
+    Examples
+    --------
+    >>> import graphfield as gf, tempfile
+    >>> from graphfield.report import write_report
+    >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :5], sim.Z)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(model, folder + "/report.html", Z=sim.Z).read_text()
+    >>> page.count("<html"), "https://" in page
+    (1, False)
+    """
+    check_is_fitted(model)
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
+    groups = _groups(model, node_groups)
+    if max_bytes is None:
+        p = len(model.node_names_)
+        max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
+    rows = Rows.of(model, Z)
+    page = _assembled(model, rows, groups, max_bytes)
+    page |= {
+        "title": escape(title or _title(model, fit)),
+        "about": words.about(model, fit),
+        "evidence": words.evidence(evidence, evidence_command, model),
+        "model": words.model_card(model, fit),
+        "data_card": words.data_card(check, fit),
+        "training": words.training(model),
+        "version": __version__,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_filled(page), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+    return path
+
+
+def _assembled(
+    model: GraphEstimator,
+    rows: Rows,
+    groups: list[str] | None,
+    max_bytes: int,
+) -> dict[str, str]:
+    covariates, typical = rows.described(model), rows.typical(model)
+    found = survey(model, rows.Z, groups)
+    moved = effects(model, typical, covariates)
+    shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
+    for covariate in covariates:
+        covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
+    store = Store(shown.kind)
+    program = shown.program.stored(store)
+    p = len(model.node_names_)
+    order = node_order(found.mean, groups)
+    places = node_layout(found, p, groups, order)
+    data = {
+        "nodes": model.node_names_,
+        "groups": groups,
+        "covariates": covariates,
+        "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
+        "program": program,
+        "pairs": {
+            name: store.add(getattr(found, name)) for name in ("mean", "spread", "least", "most", "present")
+        },
+        "limit": found.limit,
+        "order": order,
+        "layout": {axis: np.round(places[:, i], 4).tolist() for i, axis in enumerate("xy")},
+        "chosen": _first_chosen(found.spread, found.present),
+        "connectivity": {
+            "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
+            "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
+        },
+        "rows_note": _rows_note(rows),
+        "training": words.training_lines(model),
+    }
+    j, k = np.triu_indices(p, 1)
+    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
+    return {
+        "summary": words.summary(model, rows, found, moved, pairs),
+        "exactness": _exactness(shown),
+        "rows": escape(_rows_note(rows)),
+        "data": _json(data),
+        "arrays": store.text(),
+    }
+
+
+def _shown(
+    model: GraphEstimator,
+    rows: Rows,
+    typical: dict[str, Any],
+    covariates: list[dict[str, Any]],
+    order: list[str],
+    max_bytes: int,
+) -> Shown:
+    """The model itself where it can run in a page and fits, otherwise a grid."""
+    some = rows.Z.iloc[:: max(1, len(rows.Z) // _CHECKED)]
+    j, k = np.triu_indices(len(model.node_names_), 1)
+    truth = model.partial_correlations(some)[:, j, k]
+    try:
+        program = export_program(model)
+        size = program.size()
+        for kind, width in (("float32", 4), ("float16", 2)):
+            if size * width <= max_bytes:
+                return Shown(program, kind, None, "", *_differences(program.rounded(kind), some, truth))
+        why = "its weights would make the file too large"
+    except NotExported as error:
+        why = str(error)
+    ranges = {c["name"]: c.get("levels") or [c["low"], c["high"]] for c in covariates}
+    grid, moving = frames_program(model, typical, ranges, order, max_bytes // 2)
+    return Shown(grid, "int16", moving, why, *_differences(grid.rounded("int16"), some, truth))
+
+
+def _differences(program: Part, Z: pd.DataFrame, truth: NDArray) -> tuple[float, float]:
+    size = np.abs(evaluate(program, Z) - truth)
+    return float(size.max(initial=0.0)), float(size.mean()) if size.size else 0.0
+
+
+def _exactness(shown: Shown) -> str:
+    if shown.moving is None:
+        close = "" if shown.kind == "float32" else "Its weights are kept in half precision. "
+        return (
+            "The fitted model is inside this page and evaluated as you move the controls. "
+            f"{close}Numbers agree with Python to {max(shown.largest, 1e-7):.0e}."
+        )
+    moving = ", ".join(map(escape, shown.moving)) or "none"
+    return (
+        f"This model is not evaluated in the page ({escape(shown.why)}). The page holds its graphs at a grid "
+        f"of values of these covariates: {moving}; between them it goes in straight lines, and other "
+        "covariates stay at typical values. At rows of the table this differs from the model by "
+        f"{shown.typical:.4f} on average and {shown.largest:.3f} at most."
+    )
+
+
+def _rows_note(rows: Rows) -> str:
+    if not rows.n_given:
+        return "No rows were saved with the model: covariates were drawn from the ranges seen in training."
+    taken = f", of which {len(rows.Z):,} are used" if len(rows.Z) < rows.n_given else ""
+    return f"Rows: {rows.n_given:,} of the training table{taken}."
+
+
+def _first_chosen(spread: NDArray, present: NDArray) -> list[int]:
+    """The edges that vary most, among those that are there in some rows."""
+    order = np.argsort(-(spread * (present > 0)), kind="stable")[:_CHOSEN]
+    return [int(i) for i in order if present[i] > 0] or [int(i) for i in order[:1]]
+
+
+def _groups(model: GraphEstimator, given: Mapping[str, str] | Sequence[str] | None) -> list[str] | None:
+    if given is None:
+        return None
+    names = model.node_names_
+    if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ParameterError(f"node_groups has no group for {listing(missing)}.")
+        return [str(given[name]) for name in names]
+    if isinstance(given, str) or len(given) != len(names):
+        raise ParameterError(
+            f"node_groups must have one group per node, {len(names)} in all, got {len(given)}. Or pass a "
+            "mapping from node to group."
+        )
+    return [str(group) for group in given]
+
+
+def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
+    if fit and fit.get("table"):
+        return f"Graphs of {words.file_name(fit['table'])}"
+    return f"Graphs of {len(model.node_names_)} nodes"
+
+
+def _json(data: Any) -> str:
+    """JSON that no text inside can end early: a page's parser looks for ``</script`` first."""
+    return json.dumps(_finite(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    if isinstance(value, (np.floating, np.integer)):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _filled(page: dict[str, str]) -> str:
+    """The template with every {{name}} in its place; what was put in is not looked at again."""
+    folder = files("graphfield.report") / "page"
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    texts = {
+        **page,
+        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "script": f'(() => {{\n"use strict";\n{script}\n}})();',
+    }
+    first, *rest = (folder / "template.html").read_text(encoding="utf-8").split("{{")
+    parts = [first]
+    for piece in rest:
+        name, _, after = piece.partition("}}")
+        parts += [texts[name], after]
+    return "".join(parts)

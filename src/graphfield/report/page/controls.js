@@ -1,0 +1,93 @@
+// Sliders, drop-downs, threshold, pinning.
+
+class Controls {
+  constructor(page) {
+    this.page = page;
+    this.fields = {};
+    const box = byId("covariates");
+    page.data.covariates.forEach((c, i) => box.append(c.kind === "number" ? this.slider(c, i) : this.menu(c, i)));
+    if (!page.data.covariates.length) box.append(el("p", { class: "small" }, "This model has no covariates: there is one graph."));
+    byId("reset").hidden = !page.data.covariates.length;
+    byId("reset").addEventListener("click", () => { for (const c of page.data.covariates) this.put(c.name, c.start); page.changed(); });
+    byId("controls").addEventListener("submit", (e) => e.preventDefault());
+    this.threshold();
+    byId("weak").addEventListener("change", () => page.show());
+    byId("order").addEventListener("change", () => page.show());
+    if (page.groups) byId("order-label").querySelector("span").textContent = "Nodes of one group beside each other";
+    byId("pin").addEventListener("click", () => this.pin());
+    byId("unpin").addEventListener("click", () => this.unpin());
+    byId("views").addEventListener("change", () => page.show());
+    if (window.matchMedia("(max-width: 700px)").matches) byId("drawer").open = page.data.covariates.length <= 3;
+  }
+
+  slider(c, i) {
+    const step = 10 ** -c.decimals, id = `z${i}`;
+    const range = el("input", { type: "range", id, min: c.low, max: c.high, step, disabled: c.fixed });
+    const number = el("input", { type: c.date ? "date" : "number", step: c.date ? undefined : "any", "aria-label": `${c.name} as a ${c.date ? "date" : "number"}`, disabled: c.fixed });
+    const read = () => (c.date ? number.valueAsNumber / 864e5 : number.valueAsNumber);
+    const write = (value) => { number.value = c.date ? dateText(value) : value; };
+    range.addEventListener("input", () => { write(range.value); this.page.z[c.name] = Number(range.value); this.page.changed(); });
+    number.addEventListener("input", () => {
+      if (number.value === "" || !Number.isFinite(read())) return;
+      range.value = read();
+      this.page.z[c.name] = read();
+      this.page.changed();
+    });
+    this.fields[c.name] = (value) => { range.value = value; write(value); };
+    const note = el("p", { class: "small" }, c.fixed ? "stays at this value: see the note above" : "");
+    const outside = () => { if (!c.fixed) note.textContent = this.outside(c); };
+    range.addEventListener("input", outside);
+    number.addEventListener("input", outside);
+    return el("div", { class: "control" }, el("label", { for: id }, c.name), el("div", { class: "row" }, range, number), note);
+  }
+
+  outside(c) {
+    const value = this.page.z[c.name], margin = 0.1 * (c.most - c.least);
+    if (value >= c.least && value <= c.most) return "";
+    const edge = value < c.least - margin || value > c.most + margin ? "; the graph of the edge of that range is shown" : "";
+    return `outside what the model has seen (${told(c, c.least)} to ${told(c, c.most)})${edge}`;
+  }
+
+  menu(c, i) {
+    const select = el("select", { id: `z${i}`, disabled: c.fixed });
+    for (const level of c.levels) select.append(el("option", { value: level }, level));
+    select.addEventListener("input", () => { this.page.z[c.name] = select.value; this.page.changed(); });
+    this.fields[c.name] = (value) => { select.value = value; };
+    return el("div", { class: "control" }, el("label", { for: `z${i}` }, c.name), el("div", { class: "row" }, select));
+  }
+
+  put(name, value) {
+    this.page.z[name] = value;
+    this.fields[name](value);
+  }
+
+  threshold() {
+    const { page } = this, range = byId("cut"), number = byId("cut-value"), found = page.data.threshold;
+    range.max = Math.max(page.limit, Math.ceil(found.value * 20) / 10, 0.1);
+    const put = (value) => { page.cut = value; page.show(); };
+    range.addEventListener("input", () => { number.value = range.value; put(Number(range.value)); });
+    number.addEventListener("input", () => { if (number.value !== "" && number.valueAsNumber >= 0) { range.value = number.value; put(number.valueAsNumber); } });
+    byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
+    range.value = found.value;
+    number.value = found.value.toFixed(3);
+    byId("cut-note").textContent = `The fit chose ${found.value.toFixed(3)}: ${found.reason}.`;
+  }
+
+  pin() {
+    const { page } = this;
+    page.pinned = { z: { ...page.z }, graph: page.now, words: page.words() };
+    byId("pinned").textContent = `Pinned: ${page.pinned.words || "the one graph"}.`;
+    byId("views").hidden = byId("unpin").hidden = false;
+    byId("views").querySelector("[value=difference]").checked = true;
+    page.show();
+  }
+
+  unpin() {
+    this.page.pinned = null;
+    byId("pinned").textContent = "";
+    byId("views").hidden = byId("unpin").hidden = true;
+    byId("views").querySelector("[value=now]").checked = true;
+    byId("pin").focus();
+    this.page.show();
+  }
+}

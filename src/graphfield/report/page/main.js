@@ -1,0 +1,238 @@
+// The page: what z is, which graph that gives, and who has to draw it.
+
+const MOST_CHOSEN = 6;
+
+class Page {
+  constructor(data, buffer) {
+    this.data = data;
+    this.names = data.nodes;
+    this.p = data.nodes.length;
+    this.groups = data.groups;
+    this.groupNames = data.groups ? [...new Set(data.order.map((i) => data.groups[i]))] : [];
+    this.limit = data.limit;
+    this.pairs = withArrays(data.pairs, buffer);
+    this.field = new GraphField(withArrays(data.program, buffer), this.p);
+    this.z = Object.fromEntries(data.covariates.map((c) => [c.name, c.start]));
+    this.cut = data.threshold.value;
+    this.pinned = null;
+    this.chosen = data.chosen;
+    this.plainOrder = this.names.map((_, i) => i);
+    this.controls = new Controls(this);
+    for (const c of data.covariates) this.controls.put(c.name, c.start);
+    this.heatmap = new Heatmap(this);
+    this.network = new Network(this);
+    this.table = new EdgeTable(this);
+    this.evaluate();
+    this.show(true);
+    this.connectivity();
+    this.training();
+    let width = window.innerWidth;
+    window.addEventListener("resize", () => {
+      if (window.innerWidth === width) return;
+      width = window.innerWidth;
+      this.resized();
+    });
+  }
+
+  resized() {
+    this.heatmap.layout();
+    this.network.layout();
+    this.show(true);
+    this.connectivity();
+    this.training();
+  }
+
+  order() { return byId("order").checked ? this.data.order : this.plainOrder; }
+  grouped() { return this.groups && byId("order").checked; }
+  colour(node) { return GROUPS[this.groupNames.indexOf(this.groups[node]) % GROUPS.length]; }
+  isEdge(graph, i) { return graph.weaker[i] > this.cut; }
+  pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
+
+  evaluate() { this.now = this.field.graphAt(this.z); }
+
+  // z has changed: at most one evaluation per frame of the screen.
+  changed() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = null; this.evaluate(); this.show(); });
+  }
+
+  view() { return this.pinned ? byId("views").querySelector("input:checked").value : "now"; }
+
+  show(atOnce) {
+    const view = this.view(), before = this.pinned && this.pinned.graph, graph = view === "pinned" ? before : this.now;
+    const n = this.field.pairs, values = new Float32Array(n), edges = new Uint8Array(n), visible = new Uint8Array(n), weak = byId("weak").checked;
+    for (let i = 0; i < n; i++) {
+      values[i] = view === "difference" ? this.now.partial[i] - before.partial[i] : graph.partial[i];
+      edges[i] = this.isEdge(graph, i) || (view === "difference" && this.isEdge(before, i)) ? 1 : 0;
+      visible[i] = weak || edges[i] ? 1 : 0;
+    }
+    this.shown = { view, values, edges, visible, limit: view === "difference" ? roundUp(values, edges) : this.limit };
+    this.legend();
+    this.heatmap.draw();
+    this.network.draw();
+    this.describe();
+    clearTimeout(this.later);
+    const rest = () => { this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
+    if (atOnce) rest();
+    else this.later = setTimeout(rest, 120);
+  }
+
+  words(z = this.z) {
+    return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
+  }
+
+  // Where the pinned graph was, in what is different now.
+  changes() {
+    const moved = this.data.covariates.filter((c) => this.pinned.z[c.name] !== this.z[c.name]);
+    return moved.map((c) => `${c.name} = ${told(c, this.pinned.z[c.name])}`).join(", ");
+  }
+
+  count(graph) {
+    let edges = 0, size = 0;
+    for (let i = 0; i < this.field.pairs; i++) { if (this.isEdge(graph, i)) edges++; size += Math.abs(graph.partial[i]); }
+    return { edges, density: edges / this.field.pairs, size: size / this.field.pairs };
+  }
+
+  describe() {
+    const tell = (graph) => {
+      const c = this.count(graph), n = this.field.pairs;
+      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
+    };
+    const { view } = this.shown, now = this.words();
+    let text = `${tell(this.now)}${now ? ", at " + now : ""}.`;
+    if (view === "pinned") text = `Pinned: ${tell(this.pinned.graph)}${now ? ", at " + this.pinned.words : ""}.`;
+    if (view === "difference") text += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
+    byId("state").textContent = text;
+  }
+
+  says(i) {
+    const now = this.now.partial[i], edge = this.isEdge(this.now, i) ? "edge" : "no edge";
+    let text = `${this.pairName(i)}: ${signed(now, 3)} (${edge})`;
+    if (this.pinned) text += `, pinned ${signed(this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
+    return `${text}. Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.`;
+  }
+
+  toggle(i) {
+    if (i === undefined) return;
+    if (this.chosen.includes(i)) this.chosen = this.chosen.filter((other) => other !== i);
+    else this.chosen = [...this.chosen, i].slice(-MOST_CHOSEN);
+    this.heatmap.draw();
+    this.network.draw();
+    this.table.draw();
+    this.curves();
+    byId("announce").textContent = `${this.pairName(i)} ${this.chosen.includes(i) ? "drawn below" : "removed"}.`;
+  }
+
+  curves() {
+    const chips = this.chosen.map((i, n) => {
+      const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
+      button.addEventListener("click", () => this.toggle(i));
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}`, button);
+    });
+    byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, "No edge is chosen.")]));
+    const covariates = this.data.covariates.filter((c) => !c.fixed), panels = byId("curve-panels");
+    if (!this.chosen.length || !covariates.length) {
+      panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
+      return;
+    }
+    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap((points) => points.map((q) => q[1])));
+    const low = Math.min(0, ...all), high = Math.max(0, ...all), room = Math.max(0.05, 0.08 * (high - low));
+    const boxes = this.panels(panels, covariates.length);
+    covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
+      title: c.name, x: c, y: [low - (low < 0 ? room : 0), high + (high > 0 ? room : 0)], cut: this.cut, at: this.z[c.name], bars: c.counts,
+      lines: found[n].map((points, s) => ({ points, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
+      says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s][0][1])} to ${signed(found[n][s].at(-1)[1])}`).join("; "),
+    })));
+  }
+
+  panels(box, count) {
+    while (box.children.length > count) box.lastChild.remove();
+    while (box.children.length < count) box.append(el("div", {}));
+    return [...box.children];
+  }
+
+  curve(c) {
+    const values = c.kind === "number" ? Array.from({ length: 49 }, (_, i) => c.low + ((c.high - c.low) * i) / 48) : c.levels;
+    const along = values.map((v) => this.field.edgesAt({ ...this.z, [c.name]: v }, this.chosen).partial);
+    return this.chosen.map((_, s) => values.map((v, i) => [v, along[i][s]]));
+  }
+
+  connectivity() {
+    const { measures, rows } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
+    if (!menu.options.length) {
+      measures.forEach((m, i) => menu.append(el("option", { value: i }, m.name)));
+      menu.addEventListener("change", () => this.connectivity());
+    }
+    const { name, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(1e-3, 0.06 * (high - low));
+    const boxes = this.panels(box, this.data.covariates.length);
+    this.data.covariates.forEach((c, n) => {
+      const x = rows[c.name], level = c.kind === "category";
+      const dots = values.map((v, i) => [level ? x[i] : Math.max(c.low, Math.min(c.high, x[i])), v, level ? (((i * 0.618) % 1) - 0.5) * 0.5 : 0]);
+      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, x: c, y: [Math.max(0, low - room), high + room], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
+    });
+  }
+
+  training() {
+    const t = this.data.training, box = byId("training-panel");
+    if (!t) return;
+    const [panel] = this.panels(box, 1), points = t.lines.flatMap((l) => l.points), xs = points.map((q) => q[0]), ys = points.map((q) => q[1]);
+    const lines = t.lines.map((line, i) => ({ points: line.points, colour: LINES[i], dash: DASHES[i], label: String(i + 1) }));
+    const low = Math.min(...ys), high = Math.max(...ys), room = 0.05 * (high - low) || 0.01;
+    const drawing = chart(panel, { xlabel: "gradient steps", x: { low: Math.min(...xs), high: Math.max(...xs) }, y: [low - room, high + 3 * room], lines, marks: t.marks, says: "Loss while training: " + t.lines.map((l) => `${l.name} from ${l.points[0][1].toFixed(3)} to ${l.points.at(-1)[1].toFixed(3)}`).join("; ") });
+    panel.replaceChildren(drawing, el("div", { class: "chips" }, ...t.lines.map((line, i) => el("span", { class: "chip" }, sampleLine(i), `${i + 1}  ${line.name}\u00a0`))));
+  }
+
+  legend() {
+    const { limit, view } = this.shown;
+    if (this.keyed === `${limit} ${view}`) return;
+    this.keyed = `${limit} ${view}`;
+    const digits = limit < 0.1 ? 2 : 1, what = view === "difference" ? "difference of partial correlations" : "partial correlation";
+    const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours of a ${what}: from blue, minus ${limit}, over white, zero, to red, plus ${limit}` });
+    for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
+    bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
+    const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
+    const parts = [el("span", {}, what), bar, sample("#b2182b", "none", "positive: solid"), sample("#2166ac", "6 4", "negative: dashed"), el("span", {}, "wider: stronger")];
+    this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
+    byId("legend").replaceChildren(...parts);
+  }
+}
+
+// Where the colours of a difference end: the largest, to one or two digits.
+function roundUp(values, edges) {
+  let most = 0;
+  for (let i = 0; i < values.length; i++) if (edges[i]) most = Math.max(most, Math.abs(values[i]));
+  return Math.max(0.02, most > 0.1 ? Math.ceil(10 * most) / 10 : Math.ceil(50 * most) / 50);
+}
+
+function bandMeans(x, values, c) {
+  const distinct = [...new Set(x)];
+  if (distinct.length <= 12) return levelMeans(x, values, distinct.sort((a, b) => a - b)).filter(([v]) => v >= c.low && v <= c.high);
+  const order = x.map((_, i) => i).sort((a, b) => x[a] - x[b]), bands = Math.max(1, Math.min(12, Math.floor(order.length / 12))), points = [];
+  const mean = (list, of) => list.reduce((total, i) => total + of[i], 0) / list.length;
+  for (let b = 0; b < bands; b++) {
+    const own = order.slice(Math.floor((b * order.length) / bands), Math.floor(((b + 1) * order.length) / bands));
+    if (own.length) points.push([Math.max(c.low, Math.min(c.high, mean(own, x))), mean(own, values)]);
+  }
+  return points;
+}
+
+function levelMeans(x, values, levels) {
+  return levels.flatMap((level) => {
+    const own = values.filter((_, i) => x[i] === level);
+    return own.length ? [[level, own.reduce((a, b) => a + b, 0) / own.length]] : [];
+  });
+}
+
+const page = new Page(JSON.parse(byId("page-data").textContent), decodeBytes(byId("page-arrays").textContent));
+byId("page-arrays").textContent = "";
+
+// For tests and for the curious: the graph at any z, and what is on the screen.
+window.graphfield = {
+  evaluate(z) {
+    const graph = page.field.graphAt(z), cut = page.data.threshold.value;
+    return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v) => v > cut) };
+  },
+  state: () => ({ z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
+  shown: () => Array.from(page.now.partial),
+  csv: () => page.table.csv(),
+};

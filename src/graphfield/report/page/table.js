@@ -1,0 +1,95 @@
+// The table of edges: sorted, searched, saved as CSV.
+
+const ROWS_AT_ONCE = 100;
+
+class EdgeTable {
+  constructor(page) {
+    this.page = page;
+    this.rows = ROWS_AT_ONCE;
+    this.sort = { by: "size", down: true };
+    byId("find").addEventListener("input", () => { this.rows = ROWS_AT_ONCE; this.draw(); });
+    byId("only").addEventListener("change", () => { this.rows = ROWS_AT_ONCE; this.draw(); });
+    byId("more").addEventListener("click", () => { this.rows += ROWS_AT_ONCE; this.draw(); });
+    byId("csv").addEventListener("click", () => this.save());
+  }
+
+  columns() {
+    const { page } = this, f = page.field, now = page.now, pairs = page.pairs;
+    const found = [
+      { id: "source", label: "Source", text: true, value: (i) => page.names[f.first[i]] },
+      { id: "target", label: "Target", text: true, value: (i) => page.names[f.second[i]] },
+      { id: "size", label: "Partial correlation", value: (i) => now.partial[i], order: (i) => Math.abs(now.partial[i]) },
+      { id: "edge", label: "Edge", text: true, value: (i) => (page.isEdge(now, i) ? "yes" : "no") },
+    ];
+    if (page.pinned) found.push({ id: "change", label: "Now minus pinned", value: (i) => now.partial[i] - page.pinned.graph.partial[i], order: (i) => Math.abs(now.partial[i] - page.pinned.graph.partial[i]) });
+    found.push(
+      { id: "mean", label: "Average over rows", value: (i) => pairs.mean[i] },
+      { id: "spread", label: "Varies by (standard deviation)", value: (i) => pairs.spread[i], unsigned: true },
+      { id: "least", label: "Least", value: (i) => pairs.least[i] },
+      { id: "most", label: "Most", value: (i) => pairs.most[i] },
+      { id: "present", label: "Share of rows with the edge", value: (i) => pairs.present[i], unsigned: true },
+    );
+    return found;
+  }
+
+  matching(columns) {
+    const { page } = this, f = page.field, words = byId("find").value.trim().toLowerCase(), only = byId("only").checked;
+    const hit = page.names.map((n) => n.toLowerCase().includes(words)), found = [];
+    for (let i = 0; i < f.pairs; i++)
+      if ((!only || page.isEdge(page.now, i)) && (!words || hit[f.first[i]] || hit[f.second[i]])) found.push(i);
+    const column = columns.find((c) => c.id === this.sort.by) || columns[2], key = column.order || column.value;
+    const keys = new Map(found.map((i) => [i, key(i)])), way = this.sort.down ? -1 : 1;
+    return found.sort((a, b) => {
+      const x = keys.get(a), y = keys.get(b);
+      return way * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y) || a - b;
+    });
+  }
+
+  draw() {
+    const { page } = this, columns = this.columns(), found = this.matching(columns), shown = found.slice(0, this.rows);
+    const head = el("tr", {}, el("th", { scope: "col" }, "Curve"));
+    for (const c of columns) {
+      const button = el("button", { type: "button" }, c.label);
+      button.addEventListener("click", () => {
+        this.sort = { by: c.id, down: this.sort.by === c.id ? !this.sort.down : !c.text };
+        this.draw();
+        byId("table").querySelector(`th[data-id="${c.id}"] button`).focus();
+      });
+      const sorted = this.sort.by === c.id ? (this.sort.down ? "descending" : "ascending") : "none";
+      head.append(el("th", { scope: "col", "data-id": c.id, "aria-sort": sorted, class: c.text ? undefined : "number" }, button));
+    }
+    byId("table").tHead.replaceChildren(head);
+    byId("table").tBodies[0].replaceChildren(...shown.map((i) => this.row(i, columns)));
+    byId("more").hidden = found.length <= shown.length;
+    byId("table-note").textContent = `${found.length.toLocaleString("en")} of ${page.field.pairs.toLocaleString("en")} pairs${found.length > shown.length ? `, the first ${shown.length} are shown` : ""}. ${page.data.rows_note}`;
+  }
+
+  row(i, columns) {
+    const { page } = this, on = page.chosen.includes(i);
+    const button = el("button", { type: "button", "aria-pressed": String(on), "aria-label": `Curve of ${page.pairName(i)}` }, on ? "drawn" : "draw");
+    button.addEventListener("click", () => page.toggle(i));
+    const cells = columns.map((c) => {
+      const value = c.value(i);
+      return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.unsigned ? value.toFixed(3) : signed(value, 3));
+    });
+    return el("tr", {}, el("td", {}, button), ...cells);
+  }
+
+  // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
+  csv() {
+    const columns = this.columns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
+    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
+    const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text);
+    const lines = [columns.map((c) => names[c.id]).join(",")];
+    for (const i of this.matching(columns)) lines.push(columns.map((c) => (c.text ? quoted(safe(c.value(i))) : Number(c.value(i).toPrecision(7)))).join(","));
+    return lines.join("\r\n") + "\r\n";
+  }
+
+  save() {
+    const link = el("a", { href: URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" })), download: "edges.csv" });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+}

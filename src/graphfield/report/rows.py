@@ -1,0 +1,125 @@
+"""Covariate values that a page speaks about: rows of the training table, a typical one, ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Numeric, as_text
+from graphfield.data.frames import Frame
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import DataError
+
+# Rows whose graphs are summarised, and how many entries these may have in all.
+MAX_ROWS, MAX_ENTRIES = 500, 20_000_000
+_DRAWN = 300
+_BINS = 24
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of covariates as the model takes them: numbers, and levels as text."""
+
+    Z: pd.DataFrame
+    n_given: int  # 0 where none were, and these are drawn from what the model remembers
+
+    @classmethod
+    def of(cls, model: GraphEstimator, Z: Any) -> Rows:
+        drawn = Z is None
+        table = _drawn(model) if drawn else _plain(model, Z)
+        p = len(model.node_names_)
+        most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
+        kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
+        return cls(table.iloc[kept].reset_index(drop=True), 0 if drawn else len(table))
+
+    def typical(self, model: GraphEstimator) -> dict[str, Any]:
+        """Median of every number, most frequent level of every category."""
+        row: dict[str, Any] = {name: self.Z[name].iloc[0] for name in self.Z.columns}
+        for column in model.encoder_.columns:
+            values = self.Z[column.name]
+            if isinstance(column, Numeric):
+                row[column.name] = float(np.median(values))
+            else:
+                row[column.name] = str(values.mode().iloc[0])
+        return row
+
+    def described(self, model: GraphEstimator) -> list[dict[str, Any]]:
+        """What the controls and axes of the page need to know of each covariate."""
+        typical = self.typical(model)
+        return [self._one(column, typical[column.name]) for column in model.encoder_.columns]
+
+    def _one(self, column: Any, start: Any) -> dict[str, Any]:
+        values = self.Z[column.name]
+        if not isinstance(column, Numeric):
+            counts = [int((values == level).sum()) for level in column.levels]
+            levels = list(column.levels)
+            return {
+                "name": column.name,
+                "kind": "category",
+                "levels": levels,
+                "start": start,
+                "counts": counts,
+            }
+        low, high = (float(v) for v in np.quantile(values, [0.01, 0.99]))
+        if not high > low:
+            low, high = column.low, column.high
+        decimals = int(np.clip(3 - np.floor(np.log10(high - low)), 0, 12))
+        if (values == values.round()).all() and high - low >= 10:
+            decimals = 0
+        low, high = _outward(low, high, decimals)
+        start = float(np.clip(round(start, decimals), low, high))
+        counts = np.histogram(values, bins=_BINS, range=(low, high))[0].tolist()
+        return {
+            "name": column.name,
+            "kind": "number",
+            "low": low,
+            "high": high,
+            "least": column.low,
+            "most": column.high,
+            "start": start,
+            "decimals": decimals,
+            "date": bool(getattr(column, "date", False)),  # days since 1970-01-01
+            "counts": counts,
+        }
+
+
+def _outward(low: float, high: float, decimals: int) -> tuple[float, float]:
+    unit = 10.0**-decimals
+    return round(np.floor(low / unit) * unit, decimals), round(np.ceil(high / unit) * unit, decimals)
+
+
+def _plain(model: GraphEstimator, Z: Any) -> pd.DataFrame:
+    frame = model._match_covariates(Z).values.dropna()
+    if frame.empty and len(model.encoder_.columns):
+        raise DataError("Z has no complete rows: a report needs at least one.")
+    numbers = {column.name: _numbers(model, frame, i) for i, column in enumerate(model.encoder_.numeric)}
+    columns = {n: numbers[n] if n in numbers else as_text(frame[n]) for n in frame.columns}
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _numbers(model: GraphEstimator, frame: pd.DataFrame, which: int) -> NDArray[np.float64]:
+    """A numeric covariate as numbers, also where it is written as something else, such as dates."""
+    column = model.encoder_.numeric[which]
+    if pd.api.types.is_numeric_dtype(frame[column.name]):
+        return frame[column.name].to_numpy(dtype=np.float64)
+    seen = model.encoder_.transform(Frame(frame, model.encoder_.named)).numeric[:, which]
+    return np.round(seen * column.scale + column.mean, 6)
+
+
+def _drawn(model: GraphEstimator) -> pd.DataFrame:
+    """Rows drawn from the means, spreads, ranges and frequencies that the model remembers."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = dict.fromkeys(model.encoder_.names, 0.0)
+    for column in model.encoder_.columns:
+        if not isinstance(column, Numeric):
+            columns[column.name] = rng.choice(np.array(column.levels, dtype=object), _DRAWN, p=column.shares)
+        elif model.encoder_.standardize:
+            values = rng.normal(column.mean, column.scale, _DRAWN)
+            columns[column.name] = values.clip(column.low, column.high)
+        else:
+            columns[column.name] = rng.uniform(column.low, column.high, _DRAWN)
+    return pd.DataFrame(columns, index=range(_DRAWN))

@@ -1,0 +1,72 @@
+"""Models that the tests of the report page share, fitted once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import graphfield as gf
+from conftest import small_data
+
+SMALL = {"max_steps": 60, "hidden_size": 16, "device": "cpu", "random_state": 0}
+FULL = {**SMALL, "rank": None}
+
+
+def resampled() -> gf.Ensemble:
+    return gf.Ensemble(
+        estimator=gf.DNNCGM(**{**SMALL, "rank": 2, "penalty": 0.01}),
+        n_members=2,
+        resample=True,
+        random_state=0,
+    )
+
+
+MODELS = {
+    "patterns": lambda: gf.DNNCGM(**{**SMALL, "max_steps": 20, "rank": 2, "penalty": 0.01}),
+    "full head": lambda: gf.DNNCGM(**FULL),
+    "without batch norm": lambda: gf.DNNCGM(**FULL, network="residual-plain"),
+    "two plain layers": lambda: gf.DNNCGM(**FULL, network="mlp"),
+    "linear network": lambda: gf.DNNCGM(**FULL, network="linear"),
+    "raw units": lambda: gf.DNNCGM(**FULL, standardize=False, center="none", marginals="raw"),
+    "normal scores": lambda: gf.DNNCGM(**FULL, marginals="normal"),
+    "linear": lambda: gf.RegGMM(),
+    "static": lambda: gf.GraphicalLasso(n_penalties=3, n_folds=3),
+    "nodewise": lambda: gf.NodewiseLasso(n_penalties=5, n_folds=3),
+    "archetypes": lambda: gf.ArchetypeCGM(**SMALL, n_archetypes=2, penalty=0.02),
+    "ensemble": resampled,
+    "tree": lambda: gf.TreeCGM(random_state=0),
+    "auto": lambda: gf.AutoCGM(candidates=("static", "linear", "tree"), random_state=0),
+    "by cluster": lambda: gf.ByCluster(estimator=gf.RegGMM(), by="site"),
+    "archetypes in an average": lambda: gf.Ensemble(
+        estimator=gf.ArchetypeCGM(**{**SMALL, "max_steps": 20}, n_archetypes=2, penalty=0.02),
+        n_members=2,
+        random_state=0,
+    ),
+}
+# Not evaluated in the page: a grid of frames.
+GRID = {"one network per node": lambda: gf.DNNCGM(**FULL, sharing="node")}
+
+
+@cache
+def table() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return small_data(n=500, p=6)
+
+
+@cache
+def fitted(name: str) -> Any:
+    return {**MODELS, **GRID}[name]().fit(*table())
+
+
+def some_rows() -> pd.DataFrame:
+    """Rows of the table, the ends of its range, and far outside it."""
+    Z = table()[1].iloc[:12].copy()
+    ends = pd.DataFrame({"age": [20.0, 80.0, 85.5, -40.0, 300.0], "site": ["A", "B", "C", "A", "B"]})
+    return pd.concat([Z, ends], ignore_index=True)
+
+
+def upper(matrices: np.ndarray) -> np.ndarray:
+    j, k = np.triu_indices(matrices.shape[-1], 1)
+    return matrices[..., j, k]

@@ -1,0 +1,367 @@
+"""The report page without a browser: what is in the file, and that its program is the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.cli import main
+from graphfield.cli.report import evidence_command
+from graphfield.data.covariates import Numeric
+from graphfield.report import write_report
+from graphfield.report.export import NotExported, export_program
+from graphfield.report.frames import frames_program
+from graphfield.report.program import evaluate
+from report_cases import MODELS, fitted, some_rows, table, upper
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"
+)
+NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{data}}", "a & b", "<!--", "ünï\u2028cödé"]
+EVIDENCE = {
+    "format": "graphfield-evidence",
+    "format_version": 1,
+    "verdict": "no evidence",
+    "sentence": "The graph need not <vary>.",
+    "gain_over_static": {"value": -0.002, "standard_error": 0.001},
+    "gain_over_linear": None,
+    "p_value": 0.4,
+    "n_permutations": 99,
+    "scheme": "rows shuffled",
+    "covariates": [
+        {
+            "name": "age",
+            "gain": 0.01,
+            "standard_error": 0.002,
+            "p_value": 0.01,
+            "verdict": "evidence",
+            "sentence": "s",
+        }
+    ],
+    "n_rows": 500,
+    "n_folds": 5,
+    "notes": ["Seen & noted."],
+}
+CHECK = {
+    "format": "graphfield-data-check",
+    "format_version": 1,
+    "n_rows": 500,
+    "columns": [
+        {"name": "<age>", "role": "covariate", "kind": "number", "missing": 3, "distinct": 90, "note": "n"}
+    ],
+    "changes": ["3 rows were dropped."],
+    "warnings": [{"code": "c", "columns": ["n1"], "message": "n1 & n2 are copies.", "advice": "Drop one."}],
+}
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self._in: str | None = None
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._in = dict(attrs).get("id") if tag == "script" else None
+
+    def handle_data(self, data):
+        if self._in:
+            self.scripts[self._in] = data
+            self._in = None
+
+
+def parsed(text: str) -> _Tags:
+    parser = _Tags()
+    parser.feed(text)
+    return parser
+
+
+def page_data(text: str) -> dict:
+    return json.loads(parsed(text).scripts["page-data"])
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    return write_report(fitted("linear"), path, Z=table()[1]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["patterns", "full head", "linear", "static", "tree", "by cluster"])
+def test_the_program_is_the_model(name):
+    model, Z = fitted(name), some_rows()
+    np.testing.assert_allclose(
+        evaluate(export_program(model), Z), upper(model.partial_correlations(Z)), atol=2e-6
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_program_is_its_model(name):
+    model, Z = fitted(name), some_rows()
+    truth = upper(model.partial_correlations(Z))
+    np.testing.assert_allclose(evaluate(export_program(model), Z), truth, atol=1e-5)
+    if name not in ("static", "nodewise"):
+        assert np.ptp(truth, axis=0).max() > 0.05, "a test of nothing: the graphs do not vary"
+
+
+def test_a_level_that_training_did_not_have_gets_the_average():
+    X, Z = table()
+    model = gf.RegGMM(unknown="average").fit(X, Z)
+    new = pd.DataFrame({"age": [40.0], "site": ["elsewhere"]})
+    np.testing.assert_allclose(
+        evaluate(export_program(model), new), upper(model.partial_correlations(new)), atol=1e-6
+    )
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    found = parsed(page)
+    for tag, attributes in found.tags:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            value = attributes.get(name) or ""
+            assert not value or value.startswith(("#", "data:")), (tag, name, value)
+        assert not [name for name in attributes if name.startswith("on")], "no handlers in the markup"
+    policy = next(a["content"] for t, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import\(|WebSocket|<iframe", page)
+    assert set(re.findall(r"https?://[^\s\"'<)]+", page)) <= {"http://www.w3.org/2000/svg"}
+    assert page.startswith("<!DOCTYPE html>\n<html lang=")
+
+
+def test_every_place_of_the_template_is_filled(page):
+    assert "{{" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    ids = [a["id"] for _, a in parsed(page).tags if a.get("id")]
+    assert len(ids) == len(set(ids))
+    wanted = set(re.findall(r'byId\("([^"]+)"\)', page))
+    assert wanted <= set(ids), wanted - set(ids)
+
+
+def test_names_are_harmless(tmp_path):
+    X, Z = table()
+    X = X.set_axis(NASTY, axis=1)
+    levels = dict(zip("ABC", ["</script><b>", "'x\"", "&lt;"], strict=True))
+    Z = pd.DataFrame({"<i>age</i>": Z["age"], "</title>": Z["site"].map(levels)})
+    model = gf.RegGMM().fit(X, Z)
+    fit = {"table": "<b>.csv", "rows": 500, "unused": ["<b>"]}
+    groups = ["<b>", "<b>", "g", "g", "g", "&"]
+    path = write_report(
+        model,
+        tmp_path / "p.html",
+        Z=Z,
+        title="<b>",
+        fit=fit,
+        evidence=EVIDENCE,
+        check=CHECK,
+        node_groups=groups,
+    )
+    text = path.read_text(encoding="utf-8")
+    found = parsed(text)
+    assert not {"b", "i", "img", "vary", "age"} & {tag for tag, _ in found.tags}
+    data = page_data(text)
+    assert data["nodes"] == NASTY
+    assert data["groups"] == groups
+    assert [c["name"] for c in data["covariates"]] == ["<i>age</i>", "</title>"]
+    assert sorted(data["covariates"][1]["levels"]) == sorted(levels.values())
+    clean = write_report(fitted("linear"), tmp_path / "q.html", Z=table()[1]).read_text(encoding="utf-8")
+    assert text.count("<script") == clean.count("<script") == 3
+
+
+def test_the_words_of_evidence_and_cards(tmp_path):
+    model, Z = fitted("linear"), table()[1]
+    text = write_report(model, tmp_path / "a.html", Z=Z, evidence=EVIDENCE, check=CHECK).read_text(
+        encoding="utf-8"
+    )
+    assert "No evidence" in text
+    assert "The graph need not &lt;vary&gt;." in text
+    assert "\u22120.20\u00a0% (± 0.10)" in text
+    assert "p = 0.4 from 99 permutations" in text
+    assert "+1.00 % ± 0.20" in text
+    assert "Seen &amp; noted." in text
+    assert "n1 &amp; n2 are copies. Drop one." in text
+    assert "3 rows were dropped." in text
+    without = write_report(model, tmp_path / "b.html", evidence_command="graphfield evidence x").read_text(
+        encoding="utf-8"
+    )
+    assert "Not tested." in without
+    assert "<code>graphfield evidence x</code>" in without
+    assert "saved without a record of its data" in without
+    assert "drawn from the ranges" in without
+
+
+def test_the_summary_counts_what_python_counts(tmp_path):
+    model, Z = fitted("linear"), table()[1].iloc[:200]
+    text = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
+    edges = upper(model.predict_graph(Z, threshold=model.threshold_.value)).sum(axis=1)
+    assert f"has {edges.mean():,.0f} of 15 possible edges on average" in text
+    partial = upper(model.partial_correlations(Z))
+    most = int(partial.std(axis=0).argmax())
+    j, k = np.triu_indices(6, 1)
+    assert f"n{j[most]} \u2013 n{k[most]}</strong>" in text
+    assert page_data(text)["chosen"][0] == most
+
+
+def test_sliders_go_from_the_first_to_the_last_percentile(page):
+    age, site = page_data(page)["covariates"]
+    values = table()[1]["age"]
+    assert values.min() < age["low"] <= values.quantile(0.01) + 0.1
+    assert values.max() > age["high"] >= values.quantile(0.99) - 0.1
+    assert age["low"] <= age["start"] <= age["high"]
+    assert site["levels"] == ["A", "B", "C"]
+
+
+def test_the_same_model_gives_the_same_file(tmp_path):
+    Z, model = table()[1], fitted("patterns")
+    first, again = (write_report(model, tmp_path / f"{i}.html", Z=Z).read_bytes() for i in (1, 2))
+    assert first == again
+
+
+def test_a_model_that_is_too_large_is_rounded_or_shown_as_a_grid(tmp_path):
+    model, Z = fitted("full head"), table()[1]
+    size = export_program(model).size()
+    kinds, notes = [], []
+    for budget in (4 * size, 2 * size, 2 * size - 1):
+        text = write_report(model, tmp_path / f"{budget}.html", Z=Z, max_bytes=budget).read_text(
+            encoding="utf-8"
+        )
+        program = page_data(text)["program"]
+        kinds.append(program["forward"]["type"])
+        notes.append(text)
+    assert kinds == ["float32", "float16", "int16"]
+    assert "half precision" in notes[1]
+    assert "its weights would make the file too large" in notes[2]
+    assert "half precision" not in notes[0]
+
+
+def test_a_grid_is_exact_at_its_knots_and_close_between_them():
+    model = fitted("one network per node")
+    with pytest.raises(NotExported, match="one network per node"):
+        export_program(model)
+    typical, ranges = {"age": 50.0, "site": "A"}, {"age": [20.0, 80.0], "site": ["A", "B", "C"]}
+    program, moving = frames_program(model, typical, ranges, ["site", "age"], budget=30 * 45)
+    assert sorted(moving) == ["age", "site"]
+    knots = pd.DataFrame({"age": np.repeat(np.linspace(20, 80, 15), 3), "site": ["A", "B", "C"] * 15})
+    np.testing.assert_allclose(evaluate(program, knots), upper(model.partial_correlations(knots)), atol=1e-6)
+    between = pd.DataFrame({"age": [33.3, 61.8], "site": ["B", "C"]})
+    np.testing.assert_allclose(
+        evaluate(program, between), upper(model.partial_correlations(between)), atol=0.03
+    )
+
+
+def test_a_small_grid_moves_fewer_covariates_and_less_finely():
+    model = fitted("linear")
+    ranges = {"age": [20.0, 80.0], "site": ["A", "B", "C"]}
+    grid = [
+        frames_program(model, {"age": 50.0, "site": "A"}, ranges, ["age", "site"], budget=30 * n)[
+            0
+        ].patterns.shape[1]
+        for n in (1000, 20, 9, 5, 2)
+    ]
+    assert grid == [45, 18, 9, 5, 1]
+
+
+def test_node_groups_must_fit(tmp_path):
+    model = fitted("linear")
+    with pytest.raises(gf.exceptions.ParameterError, match="one group per node, 6 in all, got 2"):
+        write_report(model, tmp_path / "a.html", node_groups=["a", "b"])
+    with pytest.raises(gf.exceptions.ParameterError, match="no group for 'n1'"):
+        write_report(
+            model, tmp_path / "a.html", node_groups={"n0": "x"} | {f"n{i}": "x" for i in range(2, 6)}
+        )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = fitted("linear").save(tmp_path / "model")
+    table()[1].iloc[:50].to_csv(path / "covariates.csv", index=False)
+    (path / "fit.json").write_text(json.dumps({"table": "t.csv", "rows": 500, "covariates": ["age", "site"]}))
+    return path
+
+
+def test_the_command_writes_one_file(folder, tmp_path, capsys):
+    assert main(["report", str(folder)]) == 0
+    assert "report.html" in capsys.readouterr().out
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Graphs of t.csv" in text
+    assert "Rows: 50 of the training table" in text
+    assert f"graphfield evidence t.csv --covariates age,site --out {folder}/evidence.json" in text
+    assert main(["report", str(folder)]) == 2
+    assert "already exists" in capsys.readouterr().err
+    assert main(["report", str(folder), "--force", "--title", "Mine"]) == 0
+    assert "<h1>Mine</h1>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert main(["report", str(folder), "--out", str(tmp_path / "x.pdf")]) == 2
+
+
+def test_the_command_to_test_names_what_the_fit_was_given(tmp_path):
+    fit = {
+        "table": "my table.csv",
+        "covariates": ["age"],
+        "nodes": ["a", "b"],
+        "unused": ["id"],
+        "group": "id",
+    }
+    told = evidence_command(tmp_path, fit)
+    wanted = "graphfield evidence 'my table.csv' --covariates age --nodes a,b --group id --out"
+    assert told == f"{wanted} {tmp_path}/evidence.json"
+    assert "--covariates ..." in evidence_command(tmp_path, None)
+
+
+def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
+    (folder / "evidence.json").write_text(json.dumps(EVIDENCE))
+    (folder / "data_check.json").write_text(json.dumps(CHECK))
+    groups = tmp_path / "groups.csv"
+    pd.DataFrame({"node": [f"n{i}" for i in range(6)], "group": list("aabbcc")}).to_csv(groups, index=False)
+    out = tmp_path / "new" / "page.html"
+    assert main(["report", str(folder), "--out", str(out), "--node-groups", str(groups)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "No evidence" in text
+    assert "What looks wrong" in text
+    assert page_data(text)["groups"] == list("aabbcc")
+    (folder / "evidence.json").write_text("{")
+    assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2
+    assert "evidence.json cannot be read" in capsys.readouterr().err
+
+
+def test_levels_that_read_as_numbers_stay_levels(tmp_path):
+    X, Z = table()
+    Z = pd.DataFrame({"age": Z["age"], "arm": Z["site"].map({"A": "01", "B": "1", "C": "02"})})
+    path = gf.RegGMM().fit(X, Z).save(tmp_path / "model")
+    Z.to_csv(path / "covariates.csv", index=False)
+    assert main(["report", str(path)]) == 0
+    arm = page_data((path / "report.html").read_text(encoding="utf-8"))["covariates"][1]
+    assert dict(zip(arm["levels"], arm["counts"], strict=True)) == Z["arm"].value_counts().to_dict()
+
+
+@pytest.mark.skipif("date" not in Numeric.__dataclass_fields__, reason="dates are no covariates here")
+def test_a_date_is_a_date_in_the_page(tmp_path):
+    X, Z = table()
+    Z = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=len(Z)), "site": Z["site"]})
+    model = gf.RegGMM().fit(X, Z)
+    text = write_report(model, tmp_path / "p.html", Z=Z).read_text(encoding="utf-8")
+    day = page_data(text)["covariates"][0]
+    assert day["date"]
+    assert pd.Timestamp(day["start"], unit="D").year == 2020
+    assert abs(day["low"] - 18262 - 0.01 * 500) <= 2
+    folder = model.save(tmp_path / "model")
+    Z.to_csv(folder / "covariates.csv", index=False)
+    assert main(["report", str(folder)]) == 0
+
+
+def test_no_covariates_one_graph(tmp_path):
+    X, Z = table()
+    model = gf.GraphicalLasso(n_penalties=3).fit(X, Z[[]])
+    text = write_report(model, tmp_path / "p.html", Z=Z[[]]).read_text(encoding="utf-8")
+    assert page_data(text)["covariates"] == []
+    assert "one graph for everybody" in text
+
+
+def test_the_parts_of_the_page_are_in_the_package():
+    folder = files("graphfield.report") / "page"
+    names = {item.name for item in folder.iterdir()}
+    assert {"template.html", "page.css", "model.js", "main.js"} <= names

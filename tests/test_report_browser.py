@@ -1,0 +1,289 @@
+"""The report page in a real browser: nothing fails, nothing leaves the page, its numbers are Python's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from browser import Browser, chromium
+from graphfield.report import write_report
+from report_cases import GRID, MODELS, fitted, some_rows, table, upper
+
+pytestmark = [
+    pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine"),
+    pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"),
+]
+# Move the slider of a covariate as a hand would, and wait for the screen.
+MOVE = """(async () => {{
+  const slider = document.querySelectorAll('#covariates input[type=range]')[{which}];
+  slider.value = {value};
+  slider.dispatchEvent(new Event('input', {{bubbles: true}}));
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)));
+}})()"""
+CELLS = "[...document.querySelectorAll('#table tbody tr')].map((r) => {cell})"
+# Milliseconds of one move of the first slider, to the end of the frame: the median of 40.
+TIMED = """(async () => {
+  const slider = document.querySelector('#covariates input[type=range]'), times = [];
+  for (let i = 0; i < 40; i++) {
+    await new Promise((done) => setTimeout(done, 0));
+    slider.value = Number(slider.min) + (i / 40) * (slider.max - slider.min);
+    const start = performance.now();
+    slider.dispatchEvent(new Event('input', {bubbles: true}));
+    await new Promise((done) => requestAnimationFrame(done));
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b)[20];
+})()"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Write a page about a model and open it."""
+
+    def open_page(model, Z=None, **options) -> Browser:
+        path = write_report(model, tmp_path / "report.html", Z=Z, overwrite=True, **options)
+        browser.resize(1280, 900)
+        browser.media("screen")
+        browser.open(path)
+        return browser
+
+    yield open_page
+    assert browser.errors == []
+    assert all(url.startswith(("file://", "blob:", "data:")) for url in browser.requests), browser.requests
+    assert sum(url.startswith("file://") for url in browser.requests) == 1
+
+
+def in_page(browser: Browser, Z: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Partial correlations and edges that the page computes at these rows."""
+    rows = json.dumps(Z.to_dict("records"))
+    found = browser.run(f"{rows}.map((z) => window.graphfield.evaluate(z))")
+    return np.array([f["partial"] for f in found]), np.array([f["present"] for f in found])
+
+
+def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) -> None:
+    partial, present = in_page(browser, Z)
+    np.testing.assert_allclose(partial, upper(model.partial_correlations(Z)), atol=atol)
+    cut = model.threshold_.value
+    sure = [upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) for by in (2 * atol, -2 * atol)]
+    assert (present >= sure[0]).all(), "an edge of Python's is missing in the page"
+    assert (present <= sure[1]).all(), "the page has an edge that Python has not"
+
+
+def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
+    model, Z = fitted("full head"), table()[1]
+    browser = opened(model, Z)
+    before = browser.run("window.graphfield.shown()")
+    browser.run(MOVE.format(which=0, value=75))
+    state = browser.run("window.graphfield.state()")
+    assert state["z"]["age"] == 75
+    after = np.array(browser.run("window.graphfield.shown()"))
+    assert np.abs(after - before).max() > 1e-3
+    now = pd.DataFrame([state["z"]])
+    np.testing.assert_allclose(after, upper(model.partial_correlations(now))[0], atol=1e-5)
+    edges = int(upper(model.predict_graph(now, threshold=model.threshold_.value)).sum())
+    assert f"{edges} {'edge' if edges == 1 else 'edges'} of 15 pairs" in browser.run(
+        "document.getElementById('state').textContent"
+    )
+    assert_same(browser, model, some_rows())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_the_page_is_the_model(opened, name):
+    model = fitted(name)
+    assert_same(opened(model, table()[1]), model, some_rows())
+
+
+@pytest.mark.slow
+def test_an_unknown_level_gets_the_average(opened):
+    X, Z = table()
+    model = gf.DNNCGM(rank=None, max_steps=20, hidden_size=8, unknown="average", random_state=0).fit(X, Z)
+    new = pd.DataFrame({"age": [30.0, 70.0], "site": ["elsewhere", "A"]})
+    assert_same(opened(model, Z), model, new)
+
+
+@pytest.mark.slow
+def test_half_precision_is_as_close_as_the_page_says(opened):
+    model, Z = fitted("full head"), table()[1]
+    size = 2 * sum(model._coef_field.head.weight.shape[1:2]) * 30
+    browser = opened(model, Z, max_bytes=size)
+    assert "half precision" in browser.run("document.querySelector('#explore .small').textContent")
+    partial, _ = in_page(browser, some_rows())
+    error = np.abs(partial - upper(model.partial_correlations(some_rows()))).max()
+    assert 1e-7 < error < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRID)
+def test_a_grid_of_frames_follows_the_model(opened, name):
+    model, Z = fitted(name), table()[1]
+    browser = opened(model, Z)
+    assert "not evaluated in the page" in browser.run("document.querySelector('#explore .small').textContent")
+    rows = Z.iloc[:20]
+    partial, _ = in_page(browser, rows)
+    np.testing.assert_allclose(partial, upper(model.partial_correlations(rows)), atol=0.03)
+    knots = browser.run(
+        "JSON.parse(document.getElementById('page-data').textContent).program.features.steps[0].axes"
+    )
+    age = next(axis["knots"] for axis in knots if "knots" in axis)
+    there = pd.DataFrame({"age": age, "site": "B"})
+    np.testing.assert_allclose(
+        in_page(browser, there)[0], upper(model.partial_correlations(there)), atol=1e-4
+    )
+
+
+@pytest.mark.slow
+def test_no_graph_moves_what_does_not_depend_on_covariates(opened):
+    browser = opened(fitted("static"), table()[1])
+    before = browser.run("window.graphfield.shown()")
+    browser.run(MOVE.format(which=0, value=75))
+    assert browser.run("window.graphfield.shown()") == before
+
+
+@pytest.mark.slow
+def test_names_that_look_like_markup_stay_text(opened):
+    X, Z = table()
+    nasty = "<img src=x onerror='window.harmed=1'></script><script>window.harmed=1</script>"
+    X = X.set_axis([nasty, "=1+1", 'a"b', "{{data}}", "&amp;", "`${1}`"], axis=1)
+    Z = pd.DataFrame({"<b>age": Z["age"], "</p>" + nasty: Z["site"].map({"A": nasty, "B": "b", "C": "c"})})
+    browser = opened(gf.RegGMM().fit(X, Z), Z, title=nasty, node_groups=[nasty] * 3 + ["g"] * 3)
+    browser.run("document.getElementById('only').click()")
+    assert browser.run("window.harmed") is None
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    assert nasty in browser.run("document.getElementById('table').textContent")
+    assert nasty in browser.run("document.getElementById('legend').textContent")
+    lines = list(csv.DictReader(io.StringIO(browser.run("window.graphfield.csv()"))))
+    assert {line["source"] for line in lines} >= {nasty, "'=1+1"}, "a spreadsheet must not run a name"
+
+
+@pytest.mark.slow
+def test_the_table_sorts_searches_and_is_saved(opened):
+    model, Z = fitted("linear"), table()[1]
+    browser = opened(model, Z)
+    browser.run("document.getElementById('only').click()")
+    lines = list(csv.DictReader(io.StringIO(browser.run("window.graphfield.csv()"))))
+    assert len(lines) == 15
+    sizes = [abs(float(line["partial_correlation"])) for line in lines]
+    assert sizes == sorted(sizes, reverse=True)
+    now = pd.DataFrame([browser.run("window.graphfield.state().z")])
+    truth = model.partial_correlations(now)[0]
+    for line in lines:
+        j, k = int(line["source"][1:]), int(line["target"][1:])
+        assert float(line["partial_correlation"]) == pytest.approx(truth[j, k], abs=1e-5)
+    spread = {
+        (int(e["source"][1:]), int(e["target"][1:])): float(e["standard_deviation_over_rows"]) for e in lines
+    }
+    partial = model.partial_correlations(Z)
+    assert spread[0, 1] == pytest.approx(partial[:, 0, 1].std(), abs=1e-4)
+    browser.run("document.querySelector('th[data-id=source] button').click()")
+    assert (
+        browser.run("document.querySelector('th[data-id=source]').getAttribute('aria-sort')") == "ascending"
+    )
+    names = browser.run(CELLS.format(cell="r.cells[1].textContent"))
+    assert names == sorted(names)
+    browser.run(
+        "const f = document.getElementById('find'); f.value = 'N3'; f.dispatchEvent(new Event('input'))"
+    )
+    pairs = browser.run(CELLS.format(cell="r.cells[1].textContent + r.cells[2].textContent"))
+    assert len(pairs) == 5
+    assert all("n3" in pair for pair in pairs)
+
+
+@pytest.mark.slow
+def test_two_graphs_are_compared(opened):
+    model, Z = fitted("linear"), table()[1]
+    browser = opened(model, Z)
+    browser.run(MOVE.format(which=0, value=30))
+    browser.run("document.getElementById('pin').click()")
+    browser.run(MOVE.format(which=0, value=70))
+    site = browser.run("window.graphfield.state().z.site")
+    young, old = upper(model.partial_correlations(pd.DataFrame({"age": [30.0, 70.0], "site": [site, site]})))
+    lines = list(csv.DictReader(io.StringIO(browser.run("window.graphfield.csv()"))))
+    first = next(line for line in lines if (line["source"], line["target"]) == ("n0", "n1"))
+    assert float(first["now_minus_pinned"]) == pytest.approx(old[0] - young[0], abs=2e-5)
+    assert browser.run("window.graphfield.state().view") == "difference"
+    assert "minus the pinned one" in browser.run("document.getElementById('state').textContent")
+
+
+@pytest.mark.slow
+def test_by_keyboard(opened):
+    browser = opened(fitted("linear"), table()[1])
+    browser.run("document.getElementById('heat').focus()")
+    browser.key("ArrowRight", 39)
+    browser.key("ArrowDown", 40)
+    browser.key("ArrowRight", 39)
+    said = browser.run("document.getElementById('heat-says').textContent")
+    assert "\u2013" in said
+    chosen = browser.run("window.graphfield.state().chosen.length")
+    before = browser.run("document.getElementById('chosen').textContent")
+    browser.key("Enter", 13)
+    assert browser.run("document.getElementById('chosen').textContent") != before
+    assert abs(browser.run("window.graphfield.state().chosen.length") - chosen) == 1
+    browser.run("document.querySelector('#net g.node[tabindex=\"0\"]').focus()")
+    first = browser.run("document.getElementById('net-says').textContent")
+    browser.key("ArrowRight", 39)
+    assert browser.run("document.getElementById('net-says').textContent") != first
+    assert browser.run("document.querySelectorAll('#net g.node[tabindex=\"0\"]').length") == 1
+    unnamed = browser.run(
+        "[...document.querySelectorAll('input, select, button, canvas')]"
+        ".filter((e) => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') "
+        "&& !e.textContent.trim()).map((e) => e.outerHTML)"
+    )
+    assert unnamed == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_nothing_is_wider_than_the_screen(opened, width, height):
+    browser = opened(fitted("linear"), table()[1], title="A title_that_has_a_very_long_word_" * 4)
+    browser.resize(width, height)
+    browser.run("new Promise((done) => setTimeout(done, 200))")
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow
+def test_it_prints_without_controls(opened):
+    browser = opened(fitted("linear"), table()[1])
+    browser.media("print")
+    shown = browser.run("getComputedStyle(document.getElementById('controls')).display")
+    state = browser.run("getComputedStyle(document.getElementById('state')).display")
+    assert (shown, state) == ("none", "block")
+    assert browser.pdf().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_nodes_stay_where_they_are(opened):
+    browser = opened(fitted("linear"), table()[1])
+    nodes = "[...document.querySelectorAll('#net g.node')]"
+    places = f"{nodes}.map((g) => [g.textContent, g.getAttribute('transform')])"
+    before = sorted(browser.run(places))
+    browser.run(MOVE.format(which=0, value=25))
+    assert sorted(browser.run(places)) == before
+
+
+@pytest.mark.slow
+def test_two_hundred_nodes_follow_the_slider(opened, tmp_path: Path):
+    """The work of one move; the limit is generous, machines under test are slow."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 300)})
+    X = rng.normal(size=(300, 200))
+    X[:, 1:] += 0.7 * np.sin(Z["age"].to_numpy()[:, None] / 20 + np.arange(199)) * X[:, :-1]
+    model = gf.DNNCGM(rank=None, max_steps=10, marginals="raw", random_state=0).fit(X, Z)
+    browser = opened(model, Z)
+    assert browser.run(TIMED) < 150
+    assert (tmp_path / "report.html").stat().st_size < 25e6
+    assert_same(browser, model, Z.iloc[:3])
