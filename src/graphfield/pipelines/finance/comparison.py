@@ -27,24 +27,33 @@ _CLEAR = 2.0  # standard errors
 class HeldOutComparison:
     """A varying graph against one graph for all days, on days that neither has seen.
 
+    Gains are shares by which the varying graph lowers the squared error with which each stock is predicted
+    from all others, averaged over stocks; negative where it is worse. In standard errors the days of one
+    month count as one; they are NaN with fewer than 6 months.
+
     Attributes
     ----------
-    gain : float
-        Share by which the varying graph lowers the squared error with which each stock is predicted from all
-        others, averaged over stocks; negative where it is worse.
-    standard_error : float
-        Of the gain; days of one month count as one. NaN with fewer than 6 months.
+    gain, standard_error : float
+        Over the model's own graph, averaged over the days that it was fitted to: what is gained because the
+        graph varies, and by nothing else.
+    gain_over_lasso, standard_error_over_lasso : float
+        Over a static graph of another estimator, :class:`~graphfield.GraphicalLasso`, fitted to the same
+        days, with the model's normal scores and means. A gain over this one alone shows that the model is
+        the better estimator, not that the graph varies.
     verdict : {"better", "no clear difference", "worse", "not known"}
-        Better or worse by more than two standard errors, neither, or too few months to say.
+        Better than both by more than two standard errors, worse than its own average by as much, neither, or
+        too few months to say.
     sentence : str
         The same in words.
     months : DataFrame
-        ``month``, ``days`` and the squared errors ``varying`` and ``static``, in units of the static graph's
-        error over all days.
+        ``month``, ``days`` and the squared errors ``varying``, ``own_average`` and ``graphical_lasso``, in
+        units of the own average's error over all days.
     """
 
     gain: float
     standard_error: float
+    gain_over_lasso: float
+    standard_error_over_lasso: float
     verdict: str
     sentence: str
     months: pd.DataFrame
@@ -61,11 +70,11 @@ def no_news() -> Iterator[None]:
 def compare_with_static(
     model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, X_test: pd.DataFrame, Z_test: pd.DataFrame
 ) -> HeldOutComparison:
-    """Compare a fitted model with its static twin on the days of ``X_test``, a table with dates as index.
+    """Compare a fitted model with static graphs on the days of ``X_test``, a table with dates as index.
 
-    The twin has the model's normal scores and means, which may move with the covariates, and one graph for
-    all days, fitted by :class:`~graphfield.GraphicalLasso` to X and Z (the days that the model was fitted
-    to). So what differs between the two is whether the graph varies.
+    Both static graphs have the model's normal scores and means, which may move with the covariates, so that
+    what differs is the graph: the model's own, averaged over the rows of Z (the days that it was fitted to),
+    and a graphical lasso of X.
     """
     dates = pd.DatetimeIndex(X_test.index)
     months = dates.to_period("M")
@@ -73,61 +82,68 @@ def compare_with_static(
     with no_news():
         values = node_values(model._match_nodes(X_test))
         varying = HeldOut(values, model._match_covariates(Z_test), units).residuals(model)
-        static = values - _static_fit(model, X, Z, X_test, Z_test)
-    yardstick = Yardstick.of(static, units)
-    errors = {"varying": yardstick.errors(varying), "static": yardstick.errors(static)}
-    lower = errors["static"] - errors["varying"]
+        left, _ = _deviations(model, X, Z)
+        left_test, mean = _deviations(model, X_test, Z_test)
+        average = sum(block.sum(axis=0, dtype=np.float64) for block in model.iter_coef(Z)) / len(Z)
+        lasso = GraphicalLasso().fit(left, pd.DataFrame(index=range(len(left))))._coef
+    own, other = (values - _restored(model, mean + left_test @ coef.T) for coef in (average, lasso))
+    yardstick = Yardstick.of(own, units)
+    errors = {
+        "varying": yardstick.errors(varying),
+        "own_average": yardstick.errors(own),
+        "graphical_lasso": yardstick.errors(other),
+    }
     n_months = int(units.max()) + 1
-    gain = float(lower.mean())
-    error = yardstick.standard_error(lower) if n_months >= MIN_MONTHS else math.nan
+
+    def gain(over: str) -> tuple[float, float]:
+        lower = errors[over] - errors["varying"]
+        return float(lower.mean()), yardstick.standard_error(lower) if n_months >= MIN_MONTHS else math.nan
+
+    gains = [gain("own_average"), gain("graphical_lasso")]
     table = pd.DataFrame({"month": months.astype(str), **errors}).groupby("month")
-    by_month = table.mean().assign(days=table.size()).reset_index()[["month", "days", "varying", "static"]]
+    by_month = table.mean().assign(days=table.size()).reset_index()[["month", "days", *errors]]
     when = f"On {len(dates):,} later days ({dates[0].date()} to {dates[-1].date()}, {n_months} months)"
-    verdict = _verdict(gain, error)
-    return HeldOutComparison(gain, error, verdict, _sentence(verdict, gain, error, when), by_month)
+    verdict = _verdict(gains)
+    return HeldOutComparison(*gains[0], *gains[1], verdict, _sentence(verdict, gains, when), by_month)
 
 
-def _static_fit(
-    model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, X_test: pd.DataFrame, Z_test: pd.DataFrame
-) -> NDArray[np.float64]:
-    """What the twin predicts for every stock and test day from the other stocks."""
+def _deviations(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame) -> tuple[NDArray, NDArray]:
+    """Node values (normal scores, where the model is one of these) less the model's means; the means."""
+    values = node_values(model._match_nodes(X)).astype(np.float64)
+    scores = values if model._scores is None else model._scores.transform(values)
+    mean = model._mean_at(model._encode_frame(model._match_covariates(Z)))
+    return scores - mean, mean
 
-    def parts(nodes: pd.DataFrame, covariates: pd.DataFrame) -> tuple[NDArray, NDArray]:
-        values = node_values(model._match_nodes(nodes)).astype(np.float64)
-        scores = values if model._scores is None else model._scores.transform(values)
-        mean = model._mean_at(model._encode_frame(model._match_covariates(covariates)))
-        return scores - mean, mean
 
-    left, _ = parts(X, Z)
-    left_test, mean = parts(X_test, Z_test)
-    nothing = pd.DataFrame(index=range(len(left))), pd.DataFrame(index=range(len(left_test)))
-    twin = GraphicalLasso().fit(left, nothing[0])
-    fitted = mean + twin.predict(left_test, nothing[1])
+def _restored(model: GraphEstimator, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
     return fitted if model._scores is None else model._scores.restore(fitted)
 
 
-def _verdict(gain: float, error: float) -> str:
-    if math.isnan(error):
+def _verdict(gains: list[tuple[float, float]]) -> str:
+    if any(math.isnan(error) for _, error in gains):
         return "not known"
-    if abs(gain) <= _CLEAR * error:
-        return "no clear difference"
-    return "better" if gain > 0 else "worse"
+    if all(gain > _CLEAR * error for gain, error in gains):
+        return "better"
+    own, error = gains[0]
+    return "worse" if own < -_CLEAR * error else "no clear difference"
 
 
-def _sentence(verdict: str, gain: float, error: float, when: str) -> str:
+def _sentence(verdict: str, gains: list[tuple[float, float]], when: str) -> str:
     if verdict == "not known":
         return (
             f"{when}, too few to say whether a graph that varies with the covariates predicts better than "
             f"one graph for all days (at least {MIN_MONTHS} months)."
         )
-    size = f"{100 * abs(gain):.2f} % (standard error {100 * error:.2f} %)"
-    ways = {
-        "better": f"a graph that varies with the covariates predicts better: its squared error is {size} "
-        "below that of one graph for all days.",
-        "worse": f"a graph that varies with the covariates predicts worse: its squared error is {size} "
-        "above that of one graph for all days.",
-        "no clear difference": "a graph that varies with the covariates predicts no better than one graph "
-        f"for all days, as far as they can tell: its squared error is {size} "
-        f"{'lower' if gain > 0 else 'higher'}.",
+    words = {
+        "better": "predicts better than one graph for all days",
+        "worse": "predicts worse than one graph for all days",
+        "no clear difference": "predicts no better than one graph for all days, as far as they can tell",
     }
-    return f"{when}, {ways[verdict]}"
+    sizes = [
+        f"{100 * abs(gain):.2f} % {'below' if gain > 0 else 'above'} (standard error {100 * error:.2f} %)"
+        for gain, error in gains
+    ]
+    return (
+        f"{when}, a graph that varies with the covariates {words[verdict]}: its squared error is {sizes[0]} "
+        f"that of its own average over the days it was fitted to, and {sizes[1]} that of a graphical lasso."
+    )

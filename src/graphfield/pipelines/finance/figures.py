@@ -75,7 +75,7 @@ def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | 
     ax = plot_connectivity(
         smooth,
         study.connectivity.index,
-        name=" ",
+        name="date",
         beside=study.Z[study.volatility],
         events=study.events,
         title=f"{label.capitalize()} beside {study.volatility}",
@@ -120,7 +120,8 @@ def average_graphs_of_bands(study: FinanceStudy) -> Figure:
     ]
     matrices = [normal.to_numpy(), high.to_numpy()]
     figure = plot_difference(normal, high, labels=labels, groups=study.sectors, limit=_limit(matrices))
-    figure.axes[2].set_title("high minus normal", fontsize=10)
+    largest = float(np.abs(matrices[1] - matrices[0]).max())
+    figure.axes[2].set_title(f"high minus normal (at most {largest:.2f})", fontsize=10)
     return figure
 
 

@@ -55,9 +55,13 @@ def described(study: FinanceStudy) -> str:
         + "."
     )
     if study.held_out.verdict != "better":
+        unknown = study.held_out.verdict == "not known"
+        confirmed = (
+            "whether later days confirm it is not known" if unknown else "later days do not confirm it"
+        )
         lines.append(
             f"So pictures of how the graph moves with {', '.join(study.Z.columns)} show what the model has "
-            "learned from the training days; later days do not confirm it."
+            f"learned from the training days; {confirmed}."
         )
     return "\n".join([*lines, *(f"Note: {note}" for note in study.notes)])
 
@@ -91,6 +95,10 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
             "gain_over_static": {
                 "value": study.held_out.gain,
                 "standard_error": _finite(study.held_out.standard_error),
+            },
+            "gain_over_graphical_lasso": {
+                "value": study.held_out.gain_over_lasso,
+                "standard_error": _finite(study.held_out.standard_error_over_lasso),
             },
             "months": len(study.held_out.months),
         },
