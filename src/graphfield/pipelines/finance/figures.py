@@ -59,7 +59,7 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
     lines = mark_events(axes[0, 0], study.events)
     for axis in axes[1:, 0]:
         mark_events(axis, dict.fromkeys(study.events, ""))
-    axes[0, 0].set_title("Connectivity over time", fontsize=10, pad=6 + 10 * lines)
+    axes[0, 0].set_title("Connectivity over time", fontsize=10, pad=6 + 9 * lines)
     return figure
 
 

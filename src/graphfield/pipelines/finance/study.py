@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from graphfield import analysis
+import graphfield
 from graphfield.analysis import Bands, average_graphs, connectivity
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
@@ -314,7 +314,7 @@ def _graphs_of(
 def _evidence(X: pd.DataFrame, Z: pd.DataFrame, n_permutations: int) -> Any:
     """The permutation test of dependence, which respects that days follow each other."""
     check_number("n_permutations", n_permutations, 0, integer=True)
-    test = getattr(analysis, "dependence_test", None)
+    test = getattr(graphfield, "dependence_test", None)
     if test is None or n_permutations == 0:
         return None
     return test(X, Z, time=X.index, n_permutations=n_permutations)
