@@ -154,7 +154,7 @@ def test_days_without_a_price_of_the_index_are_left_out_with_a_warning():
     without = prices.drop(index=prices.index[50])
     gap = prices.copy()
     gap.iloc[50, -1] = np.nan
-    with pytest.warns(gf.DataWarning, match="1 dates with prices of stocks, but none of the index"):
+    with pytest.warns(gf.DataWarning, match="none of the index, are left out: 1, the first on"):
         found = residual_returns(gap, "SPX", lookback=20)
     pd.testing.assert_frame_equal(found, residual_returns(without, "SPX", lookback=20), check_freq=False)
 

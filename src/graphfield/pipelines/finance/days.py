@@ -45,8 +45,8 @@ def complete_days(
     if late:
         X = X.drop(columns=late)
         notes.append(
-            f"{len(late)} stocks have no return on more than {100 * max_missing:g} % of the days and are "
-            f"left out: {listing(late, most=len(late))}. A later start keeps those that were listed later."
+            f"Stocks without a return on more than {100 * max_missing:g} % of the days are left out: "
+            f"{listing(late, most=len(late))}. A later start keeps those that were listed later."
         )
     if X.shape[1] < 2:
         raise DataError(
@@ -57,7 +57,8 @@ def complete_days(
     for lost, what in ((~whole, "a stock has no return"), (whole & ~known, "a covariate is not known")):
         if lost.any():
             when = f"first on {X.index[int(np.argmax(lost.to_numpy()))].date()}"
-            notes.append(f"{int(lost.sum()):,} of {len(X):,} days on which {what} are left out ({when}).")
+            count = f"{int(lost.sum()):,} of {len(X):,}"
+            notes.append(f"Days on which {what} are left out: {count}, the {when}.")
     for note in notes:
         warnings.warn(note, DataWarning, stacklevel=3)
     kept = X.index[whole & known]

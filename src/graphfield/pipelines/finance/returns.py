@@ -175,8 +175,8 @@ def aligned_prices(prices: Any, index: Any) -> tuple[pd.DataFrame, pd.Series]:
     lost = traded[(traded >= both[0]) & (traded <= both[-1])].difference(both)
     if len(lost):
         warnings.warn(
-            f"{len(lost)} dates with prices of stocks, but none of the index, are left out (first on "
-            f"{lost[0].date()}): returns reach over them.",
+            f"Dates with prices of stocks, but none of the index, are left out: {len(lost)}, the first on "
+            f"{lost[0].date()}. Returns reach over them.",
             DataWarning,
             stacklevel=3,
         )
@@ -194,8 +194,8 @@ def _warn_of_splits(steps: NDArray[np.float64], table: pd.DataFrame) -> None:
     j = column[0]
     warnings.warn(
         f"Prices of {listing(stocks)} change by a factor of 2, 3, 4 or so in one day (first "
-        f"{table.columns[j]!r} on {table.index[row[0] + 1].date()}), as they do at a split. Use adjusted "
-        "closing prices.",
+        f"{table.columns[j]!r} on {table.index[row[0] + 1].date()}), as they do at a split. Check "
+        "that prices are adjusted for splits.",
         DataWarning,
         stacklevel=3,
     )
