@@ -332,7 +332,7 @@ def test_figures_have_names_dates_and_events(study):
     assert {"an event", "a stretch", "test", "validation"} <= texts
     assert figure.axes[-1].get_ylabel() == "vix"
     averages = study.plot_averages()
-    assert {"a", "b"} <= {text.get_text() for text in averages.axes[0].texts}
+    assert {"a", "b"} <= {text.get_text() for axis in averages.axes for text in axis.texts}
     days = study.plot_days()
     assert days.axes[1].get_title().startswith("2019-06-03\nvix ")
     beside = study.plot_beside("within")
