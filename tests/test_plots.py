@@ -20,12 +20,6 @@ from graphfield.report import plots  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
 
-@pytest.fixture(autouse=True)
-def _figures_closed():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def data() -> tuple[gf.RegGMM, pd.DataFrame]:
     X, Z = small_data(n=300)
