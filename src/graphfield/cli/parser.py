@@ -11,6 +11,7 @@ from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
 from graphfield.cli.check import check_parser, role_options
+from graphfield.cli.finance import finance_parser
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
@@ -48,6 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     _fit_parser(group)
     _graph_parser(group)
     report_parser(group)
+    finance_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
     _bench_parser(group)

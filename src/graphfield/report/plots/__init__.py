@@ -8,7 +8,13 @@ from graphfield.report.plots.archetypes import plot_archetypes
 from graphfield.report.plots.connectivity import plot_connectivity
 from graphfield.report.plots.curves import plot_edge_curves, plot_training
 from graphfield.report.plots.edges import plot_drivers, plot_varying_edges
-from graphfield.report.plots.heatmaps import plot_bands, plot_difference, plot_graph, plot_graphs
+from graphfield.report.plots.heatmaps import (
+    plot_bands,
+    plot_difference,
+    plot_graph,
+    plot_graphs,
+    plot_heatmaps,
+)
 from graphfield.report.plots.network import network_positions, plot_network
 from graphfield.report.plots.style import pyplot
 
@@ -22,6 +28,7 @@ __all__ = [
     "plot_edge_curves",
     "plot_graph",
     "plot_graphs",
+    "plot_heatmaps",
     "plot_network",
     "plot_training",
     "plot_varying_edges",

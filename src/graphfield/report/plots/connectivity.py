@@ -88,7 +88,7 @@ def plot_connectivity(
         ax.yaxis.label.set_color(blue)
     else:
         ax.spines[["right"]].set_visible(False)
-    lines = _mark_events(ax, events or {})
+    lines = mark_events(ax, events or {})
     ax.set_title(title, fontsize=10, pad=6 + 9 * lines)
     return ax
 
@@ -162,7 +162,7 @@ def _second_axis(ax: Any, where: pd.Series, beside: Any, colour: Any) -> None:
     other.spines[["top"]].set_visible(False)
 
 
-def _mark_events(ax: Any, events: Mapping[Any, str]) -> int:
+def mark_events(ax: Any, events: Mapping[Any, str]) -> int:
     """Lines or stretches, their texts above the axes on as many lines as they need; how many those are."""
     from matplotlib.dates import date2num
 

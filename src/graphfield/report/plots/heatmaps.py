@@ -145,7 +145,7 @@ def plot_difference(
     a, names = matrix_and_names(first, names)
     b, _ = matrix_and_names(second, names)
     titles = [str(labels[0]), str(labels[1]), f"{labels[1]} minus {labels[0]}"]
-    return _row_of_heatmaps([a, b, b - a], titles, names, groups, limit)
+    return plot_heatmaps([a, b, b - a], titles, names, groups=groups, limit=limit)
 
 
 def plot_bands(
@@ -187,21 +187,30 @@ def plot_bands(
         f"{bands.name} {label}".strip() + f"\n{count:,} row{'s' * (count != 1)}, density {_percent(share)}"
         for label, count, share in zip(bands.labels, bands.n_rows, density, strict=True)
     ]
-    return _row_of_heatmaps(list(matrices), titles, bands.node_names, groups, limit)
+    return plot_heatmaps(list(matrices), titles, bands.node_names, groups=groups, limit=limit)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.{0 if share >= 0.095 or share == 0 else 1}f} %"
 
 
-def _row_of_heatmaps(
-    matrices: list[NDArray],
+def plot_heatmaps(
+    matrices: Sequence[NDArray],
     titles: Sequence[str],
-    names: Sequence[str] | None,
-    groups: Groups | None,
-    limit: float | None,
+    names: Sequence[str] | None = None,
+    *,
+    groups: Groups | None = None,
+    limit: float | None = None,
 ) -> Figure:
-    """Up to four beside each other, then the next line; one colour bar."""
+    """Several graphs on one colour scale: up to four beside each other, then the next line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from graphfield.report.plots import plot_heatmaps
+    >>> graph = np.array([[0, 0.4], [0.4, 0]])
+    >>> figure = plot_heatmaps([graph, -graph], ["Monday", "Tuesday"], ["a", "b"])
+    """
     plt = pyplot()
     p = len(matrices[0])
     # Four panels make one line, five make three and two.

@@ -1,0 +1,220 @@
+"""A study of stocks in words, and as files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from graphfield.estimators.persistence import check_writable, save_model
+from graphfield.exceptions import OutputError
+from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
+from graphfield.report.plots import pyplot
+
+if TYPE_CHECKING:
+    from graphfield.pipelines.finance.study import FinanceStudy
+
+FORMAT, FORMAT_VERSION = "graphfield-finance", 1
+TABLES = ("residuals.csv", "connectivity.csv", "edges.csv", "pairs.csv", "held_out_by_month.csv")
+FIGURES = (
+    "connectivity.png",
+    "beside_volatility.png",
+    "against_volatility.png",
+    "averages.png",
+    "days.png",
+)
+SUMMARY, MODEL = "summary.json", "model"
+_COVARIATE_ROWS = 2_000
+_DPI = 150
+
+
+def described(study: FinanceStudy) -> str:
+    """What was found, in words."""
+    p, n = study.X.shape[1], len(study.X)
+    parts = [f"{count:,} {name}" for name, count in _counts(study).items() if count]
+    bands, name = _bands(study), study.volatility
+    lines = [
+        f"{p} stocks on {n:,} days from {study.X.index[0].date()} to {study.X.index[-1].date()} "
+        f"({', '.join(parts)}).",
+        study.held_out.sentence,
+    ]
+    if study.evidence is not None:
+        lines.append(f"Permutation test: {study.evidence.verdict}. {study.evidence.sentence}")
+    lines.append(
+        "Density of the estimated graphs on test days: "
+        + ", ".join(
+            f"{bands[label]['density']:.3f} where {name} is {side} {bands[label]['cut']:.4g} "
+            f"({bands[label]['days']:,} days)"
+            for label, side in ((HIGH, "above"), (NORMAL, "below"))
+        )
+        + "."
+    )
+    if study.held_out.verdict != "better":
+        unknown = study.held_out.verdict == "not known"
+        confirmed = (
+            "whether later days confirm it is not known" if unknown else "later days do not confirm it"
+        )
+        lines.append(
+            f"So pictures of how the graph moves with {', '.join(study.Z.columns)} show what the model has "
+            f"learned from the training days; {confirmed}."
+        )
+    return "\n".join([*lines, *(f"Note: {note}" for note in study.notes)])
+
+
+def summary_values(study: FinanceStudy) -> dict[str, Any]:
+    """The contents of ``summary.json``."""
+    test = (study.period == "test").to_numpy()
+    rank = math.nan
+    if "density" in study.connectivity:
+        level = study.Z.loc[test, study.volatility]
+        rank = float(study.connectivity["density"][test].corr(level, method="spearman"))
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "summary": described(study),
+        "stocks": list(study.X.columns),
+        "covariates": list(study.Z.columns),
+        "volatility": study.volatility,
+        "periods": {
+            name: {
+                "days": count,
+                "first": _date(study.period.index[study.period == name], 0),
+                "last": _date(study.period.index[study.period == name], -1),
+            }
+            for name, count in _counts(study).items()
+            if count
+        },
+        "held_out": {
+            "verdict": study.held_out.verdict,
+            "sentence": study.held_out.sentence,
+            "gain_over_static": {
+                "value": study.held_out.gain,
+                "standard_error": _finite(study.held_out.standard_error),
+            },
+            "gain_over_graphical_lasso": {
+                "value": study.held_out.gain_over_lasso,
+                "standard_error": _finite(study.held_out.standard_error_over_lasso),
+            },
+            "months": len(study.held_out.months),
+        },
+        "evidence": None if study.evidence is None else json.loads(study.evidence.to_json()),
+        "averages": _bands(study),
+        "rank_correlation_of_density_and_volatility": _finite(rank),
+        "threshold": study.threshold,
+        "cut": study.model._resolve_threshold(study.threshold),
+        "rule": study.rule,
+        "model": type(study.model).__name__,
+        "fit_seconds": round(study.seconds, 2),
+        "notes": list(study.notes),
+    }
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Say before the work that its results could not be written, or would replace earlier ones."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file. Name a folder.")
+    there = [name for name in (*TABLES, *FIGURES, SUMMARY, MODEL) if (folder / name).exists()]
+    if there and not overwrite:
+        raise OutputError(f"{folder} already exists. Choose another folder, or pass overwrite=True.")
+    check_writable(folder / MODEL, overwrite=True)
+
+
+def write_study(study: FinanceStudy, folder: Path, *, overwrite: bool) -> list[Path]:
+    """Tables, figures, the model and the summary, which comes last; the paths of all of them."""
+    plt = pyplot()
+    check_folder(folder, overwrite=overwrite)
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in _tables(study).items():
+            table.to_csv(folder / name, index=table.index.name == "date")
+            written.append(folder / name)
+        for name, figure in _figures(study):
+            figure.savefig(folder / name, dpi=_DPI)
+            plt.close(figure)
+            written.append(folder / name)
+        if study.days is None:
+            (folder / "days.png").unlink(missing_ok=True)
+        save_model(study.model, folder / MODEL, overwrite=True, extra=_beside_the_model(study))
+        text = json.dumps(summary_values(study), indent=1, allow_nan=False)
+        (folder / SUMMARY).write_text(text)
+    except OSError as error:
+        raise OutputError(f"Cannot write to {folder}: {error.strerror or error}.") from error
+    return [*written, folder / MODEL, folder / SUMMARY]
+
+
+def _tables(study: FinanceStudy) -> dict[str, pd.DataFrame]:
+    beside = pd.DataFrame({"period": study.period, study.volatility: study.Z[study.volatility]})
+    connectivity = pd.concat([beside, study.connectivity], axis=1)
+    tables = (
+        study.X.rename_axis("date"),
+        connectivity.rename_axis("date"),
+        study.edges,
+        study.pairs,
+        study.held_out.months,
+    )
+    return dict(zip(TABLES, tables, strict=True))
+
+
+def _figures(study: FinanceStudy) -> Iterator[tuple[str, Any]]:
+    measure = "density" if "density" in study.connectivity else str(study.connectivity.columns[0])
+    yield "connectivity.png", study.plot_connectivity(None if measure == "density" else [measure])
+    yield "beside_volatility.png", study.plot_beside(measure).get_figure()
+    yield "against_volatility.png", study.plot_against(measure).get_figure()
+    yield "averages.png", study.plot_averages()
+    if study.days is not None:
+        yield "days.png", study.plot_days()
+
+
+def _beside_the_model(study: FinanceStudy) -> dict[str, bytes]:
+    """What ``graphfield fit`` keeps in the folder of a model too."""
+    train = (study.period == "train").to_numpy()
+    rows = np.flatnonzero(train)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _COVARIATE_ROWS)).astype(int)]
+    fit = {
+        "table": "residual returns",
+        "rows": int(train.sum()),
+        "nodes": list(study.X.columns),
+        "covariates": list(study.Z.columns),
+        "group": None,
+        "unused": [],
+        "seconds": round(study.seconds, 2),
+    }
+    files = {
+        "fit.json": json.dumps(fit, indent=1).encode(),
+        "covariates.csv": study.Z.iloc[rows].to_csv(index=False).encode(),
+    }
+    if study.evidence is not None:
+        files["evidence.json"] = study.evidence.to_json().encode()
+    return files
+
+
+def _bands(study: FinanceStudy) -> dict[str, dict[str, Any]]:
+    """Cut, days, density and mean size of the average partial correlation, for high and normal days."""
+    found = {}
+    for label in (HIGH, NORMAL):
+        line = study.averages.table.iloc[study.averages.labels.index(label)]
+        found[label] = {
+            "cut": study.cuts[label],
+            "days": int(line["n_rows"]),
+            "density": float(line["density"]),
+            "mean_weight": float(line["mean_weight"]),
+        }
+    return found
+
+
+def _counts(study: FinanceStudy) -> dict[str, int]:
+    return {name: int((study.period == name).sum()) for name in PERIODS}
+
+
+def _date(dates: Any, place: int) -> str:
+    return str(dates[place].date())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
