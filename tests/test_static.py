@@ -12,7 +12,11 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
+from graphfield.data.frames import as_frame
 from graphfield.data.splits import folds
+from graphfield.estimators import auto as auto_module
+from graphfield.estimators.auto import Plan
+from graphfield.estimators.held_out import HeldOut
 from graphfield.metrics import auprc
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
@@ -341,3 +345,35 @@ def test_auto_does_not_take_a_mean_that_moves_for_a_graph_that_does():
     model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
     assert model.depends_on_covariates_ is False
     assert list(model.chosen_) == ["static"]
+
+
+def test_auto_compares_with_the_average_of_its_own_graph():
+    """By hand: the same means, coefficients averaged over the rows that the model was fitted to."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, (1_200, 1))
+    X = rng.normal(size=(1_200, 4))
+    X[:, 1] += 1.2 * Z[:, 0] * X[:, 0] + 0.5 * X[:, 0] + 3 * Z[:, 0]
+    rows = HeldOut(X[1_000:], as_frame(Z[1_000:], "Z"), np.arange(200))
+    model = gf.RegGMM().fit(X[:1_000], Z[:1_000])
+    left = rows.residuals_of_average(model, as_frame(Z[:1_000], "Z"))
+    average, mean = model.predict_coef(Z[:1_000]).mean(axis=0), model._mean_at(model._encode(Z[1_000:]))
+    np.testing.assert_allclose(left, (X[1_000:] - mean) @ (np.eye(4) - average).T, atol=1e-5)
+    assert np.square(left[:, 1]).mean() > 1.2 * np.square(rows.residuals(model)[:, 1]).mean()
+    auto = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
+    table = auto.held_out_.set_index("model")
+    assert auto.depends_on_covariates_ is True
+    assert table.loc["linear", "gain_over_own_average"] > 0.05
+    assert table.loc["static", "gain_over_own_average"] == 0
+    assert "that of its own average graph" in auto.summary_
+
+
+def test_a_better_static_graph_is_no_graph_that_varies(monkeypatch):
+    """The candidate beats the static graph by having a better one for everybody; z has no part in it."""
+    rng = np.random.default_rng(0)
+    X, Z = band(2_000, 6)[0], rng.normal(size=(2_000, 1))
+    poor = Plan(gf.GraphicalLasso(penalty=0.5, center="covariates"))
+    monkeypatch.setitem(auto_module.CANDIDATES, "static", lambda *_: poor)
+    model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
+    assert list(model.chosen_) == ["linear"]
+    assert model.depends_on_covariates_ is False
+    assert "no clear sign that the graph depends on the covariates" in model.summary_

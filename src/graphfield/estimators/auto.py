@@ -141,15 +141,18 @@ class AutoCGM(AveragedGraph):
     chosen_ : dict
         Names of the candidates that were kept, with their weights.
     depends_on_covariates_ : bool or None
-        False where one graph for everybody was kept, None where nothing could be compared with it.
+        Whether what was kept predicts held-out rows better, by two standard errors, than its own graph
+        averaged over the training rows; False where one graph for everybody was kept, None where nothing
+        could be compared with it.
     marginals_ : str
         "raw" or "normal": what the nodes were taken as.
     held_out_ : DataFrame
         One line per candidate, and one for their best average: ``model``, ``error`` (that of one
         graph for everybody is 1), ``gain`` (1 - ``error``: 0.05 is 5 per cent less),
         ``standard_error`` (of the gain, in the same unit; paired over rows, or groups),
-        ``weight`` in what was kept, ``seconds`` to fit and judge it, ``note`` (why a candidate was left
-        out; the weights of the average).
+        ``weight`` in what was kept, ``seconds`` to fit and judge it, ``gain_over_own_average`` (what is
+        gained because its graph varies), ``note`` (why a candidate was left out; the weights of the
+        average).
     members_, weights_ : list of estimators, ndarray
         The models that were kept, fitted to all rows, and their weights.
 
@@ -225,6 +228,7 @@ class AutoCGM(AveragedGraph):
             what = "rows" if labels is None else "groups"
             choice = no_comparison(*sizes, float(self.validation_fraction), what)
         self.summary_, self.held_out_ = choice.summary, choice.table
+        self.depends_on_covariates_ = choice.varies
         self._names = list(choice.weights)
         members = fits.again(self._names)
         self._take(members, list(choice.weights.values()))
@@ -234,11 +238,6 @@ class AutoCGM(AveragedGraph):
     @property
     def chosen_(self) -> dict[str, float]:
         return {name: float(weight) for name, weight in zip(self._names, self.weights_, strict=True)}
-
-    @property
-    def depends_on_covariates_(self) -> bool | None:
-        judged = self.held_out_[self.held_out_["model"] != STATIC]
-        return set(self._names) != {STATIC} if judged["error"].notna().any() else None
 
     def _check_parameters(self) -> None:
         if isinstance(self.candidates, str) or not isinstance(self.candidates, (list, tuple)):
@@ -273,19 +272,25 @@ class AutoCGM(AveragedGraph):
             if len(trial.members_) > 1:
                 residuals = rows.residuals(trial)
                 of_members = {one.name: float(w) for one, w in zip(named, weights, strict=True) if w > 0}
-                average = Judged(AVERAGE, trial, residuals, time.perf_counter() - start), of_members
+                of_average = np.tensordot(weights, [one.of_average for one in named], axes=1)
+                seconds = time.perf_counter() - start
+                average = Judged(AVERAGE, trial, residuals, of_average, seconds), of_members
         return choose(judged, left_out, average, yardstick)
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         state, arrays = super()._get_state()
         text = {name: self.held_out_[name].tolist() for name in ("model", "note")}
         arrays["held_out"] = self.held_out_[TABLE_NUMBERS].to_numpy(dtype=np.float64)
-        return {**state, "names": self._names, "summary": self.summary_, "held_out": text}, arrays
+        learned = {"names": self._names, "summary": self.summary_, "varies": self.depends_on_covariates_}
+        return {**state, **learned, "held_out": text}, arrays
 
     def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
         super()._set_state(state, arrays)
         self._names, self.summary_ = list(state["names"]), state["summary"]
-        self.held_out_ = pd.DataFrame(arrays["held_out"], columns=TABLE_NUMBERS)
+        self.depends_on_covariates_ = state.get("varies", set(self._names) != {STATIC})
+        numbers = arrays["held_out"]  # files of earlier versions have no last column
+        self.held_out_ = pd.DataFrame(numbers, columns=TABLE_NUMBERS[: numbers.shape[1]])
+        self.held_out_ = self.held_out_.reindex(columns=TABLE_NUMBERS)
         self.held_out_.insert(0, "model", state["held_out"]["model"])
         self.held_out_["gain"] = 1 - self.held_out_["error"]  # in per cent in files of earlier versions
         self.held_out_["note"] = state["held_out"]["note"]
@@ -305,10 +310,12 @@ class _Fits:
         enough_units = min(self.n_units(train), self.n_units(held_out)) >= _MIN_UNITS
         return enough_units and len(train) >= MIN_SAMPLES
 
+    def covariates(self, rows: NDArray[np.intp]) -> Frame:
+        return Frame(covariate_table(self.inputs.Z.values, rows), self.inputs.Z.named)
+
     def held_out(self, rows: NDArray[np.intp]) -> HeldOut:
-        Z = Frame(covariate_table(self.inputs.Z.values, rows), self.inputs.Z.named)
         units = np.arange(len(rows)) if self.labels is None else self.labels[rows]
-        return HeldOut(self.inputs.X[rows], Z, np.unique(units, return_inverse=True)[1])
+        return HeldOut(self.inputs.X[rows], self.covariates(rows), np.unique(units, return_inverse=True)[1])
 
     def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
         """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
@@ -322,13 +329,14 @@ class _Fits:
                 # A level that is in the held-out rows alone is no reason to fail.
                 model = self._fit(name, before, train, "average", (done, len(names)))
                 residuals = rows.residuals(model)
+                of_average = rows.residuals_of_average(model, self.covariates(train))
             except GraphfieldError as error:
                 if name == STATIC:
                     what = f"With {len(train):,} of the rows, the others held out for the comparison"
                     raise type(error)(f"{what}: {error}") from error
                 left_out.append(LeftOut(name, time.perf_counter() - start, str(error)))
             else:
-                judged.append(Judged(name, model, residuals, time.perf_counter() - start))
+                judged.append(Judged(name, model, residuals, of_average, time.perf_counter() - start))
         return judged, left_out
 
     def again(self, names: list[str]) -> list[GraphEstimator]:

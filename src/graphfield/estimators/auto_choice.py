@@ -13,9 +13,10 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import Yardstick
 
 STATIC, AVERAGE = "static", "average"
-TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds"]
+TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds", "gain_over_own_average"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
-# By how many standard errors a model must beat one graph for everybody, and an average the best model.
+# By how many standard errors a model must beat one graph for everybody (and its own average graph, to be said
+# to vary), and an average the best model.
 _OVER_STATIC, _OVER_BEST = 2.0, 1.0
 # So many rows (or groups) can be compared on if the share that is held out is the default.
 _ENOUGH_UNITS = 25
@@ -23,11 +24,12 @@ _ENOUGH_UNITS = 25
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate, fitted without the held-out rows, and what it leaves of them."""
+    """A candidate, fitted without the held-out rows, and what it and its average graph leave of them."""
 
     name: str
     model: GraphEstimator
     residuals: NDArray[np.float64]
+    of_average: NDArray[np.float64]
     seconds: float
 
 
@@ -42,11 +44,15 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Choice:
-    """Names and weights of what to keep, the table of all candidates, and the same in words."""
+    """Names and weights of what to keep, the table of all candidates, and the same in words.
+
+    ``varies`` says whether the graph of what is kept clearly beats its own average; None if not known.
+    """
 
     weights: dict[str, float]
     table: pd.DataFrame
     summary: str
+    varies: bool | None
 
 
 def choose(
@@ -62,7 +68,8 @@ def choose(
     errors = {one.name: yardstick.errors(one.residuals) for one in judged}
     if average is not None:
         errors[AVERAGE] = yardstick.errors(average[0].residuals)
-    gains = _Gains(errors, yardstick)
+    everything = [*judged, average[0]] if average is not None else judged
+    gains = _Gains(errors, {one.name: yardstick.errors(one.of_average) for one in everything}, yardstick)
     singles = [name for name in errors if name != AVERAGE and gains.clear(name, STATIC, _OVER_STATIC)]
     best = min(singles, key=gains.error, default=STATIC)
     weights = {best: 1.0}
@@ -73,16 +80,18 @@ def choose(
         notes[AVERAGE] = _mix(average[1])
         if gains.clear(AVERAGE, best, _OVER_BEST) and gains.clear(AVERAGE, STATIC, _OVER_STATIC):
             best, weights = AVERAGE, dict(average[1])
-    lines: list[tuple[str, float, float, float, float, float, str]] = []
+    lines: list[tuple[str, float, float, float, float, float, float, str]] = []
     for name in errors:
         gain, standard_error = gains.over(name, STATIC)
         weight = np.nan if name == AVERAGE else weights.get(name, 0.0)
         note = notes.get(name, "")
         error = 1 - gain
-        lines.append((name, error, 1 - error, standard_error, weight, seconds[name], note))
-    lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, one.note) for one in left_out]
+        own = 0.0 if name == STATIC else gains.over_own_average(name)[0]
+        lines.append((name, error, 1 - error, standard_error, weight, seconds[name], own, note))
+    lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, np.nan, one.note) for one in left_out]
     table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
-    return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out))
+    varies = gains.varies(best) if len(judged) > 1 else None
+    return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out), varies)
 
 
 def no_comparison(n_train: int, n_held_out: int, fraction: float, what: str) -> Choice:
@@ -99,17 +108,22 @@ def no_comparison(n_train: int, n_held_out: int, fraction: float, what: str) -> 
         )
     summary = f"The model is one graph for everybody: {why}, so whether the covariates help is not known."
     table = pd.DataFrame(
-        [(STATIC, np.nan, np.nan, np.nan, 1.0, np.nan, "too few rows or groups to compare")],
+        [(STATIC, np.nan, np.nan, np.nan, 1.0, np.nan, np.nan, "too few rows or groups to compare")],
         columns=TABLE_COLUMNS,
     )
-    return Choice({STATIC: 1.0}, table, summary)
+    return Choice({STATIC: 1.0}, table, summary, None)
 
 
 class _Gains:
     """Differences between models in mean relative error, with paired standard errors."""
 
-    def __init__(self, errors: dict[str, NDArray[np.float64]], yardstick: Yardstick) -> None:
-        self.errors, self.yardstick = errors, yardstick
+    def __init__(
+        self,
+        errors: dict[str, NDArray[np.float64]],
+        of_average: dict[str, NDArray[np.float64]],
+        yardstick: Yardstick,
+    ) -> None:
+        self.errors, self.of_average, self.yardstick = errors, of_average, yardstick
 
     def error(self, name: str) -> float:
         return float(self.errors[name].mean())
@@ -118,6 +132,16 @@ class _Gains:
         """By how much ``name`` has the smaller error, and the standard error of that."""
         difference = self.errors[other] - self.errors[name]
         return float(difference.mean()), self.yardstick.standard_error(difference)
+
+    def over_own_average(self, name: str) -> tuple[float, float]:
+        """By how much the graph has a smaller error than its average over z, and the standard error."""
+        difference = self.of_average[name] - self.errors[name]
+        return float(difference.mean()), self.yardstick.standard_error(difference)
+
+    def varies(self, name: str) -> bool:
+        """Whether it is clearly better that the graph varies; the static graph does not."""
+        gain, standard_error = self.over_own_average(name)
+        return name != STATIC and gain > _OVER_STATIC * standard_error
 
     def clear(self, name: str, other: str, times: float) -> bool:
         gain, standard_error = self.over(name, other)
@@ -158,6 +182,10 @@ def _summary(
                     f"; that of {nearest} is smaller, but not by a clear margin below one graph for everybody"
                 )
         text += "."
+        gain, standard_error = gains.over_own_average(best)
+        where = f"{_percent(abs(gain))} {'below' if gain > 0 else 'above'}"
+        text += f" It is {where} that of its own average graph (standard error {_percent(standard_error)})"
+        text += "." if gains.varies(best) else ", no clear sign that the graph depends on the covariates."
     if left_out:
         text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."
     return text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
@@ -15,6 +16,8 @@ from graphfield.solvers.simplex import simplex_weights
 
 # A member with less weight than this is not worth its time.
 _LEAST_WEIGHT = 0.02
+# Rows over which the coefficients of a model are averaged, evenly spread, at most.
+_AVERAGED_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,34 @@ class HeldOut:
 
     def residuals(self, model: GraphEstimator) -> NDArray[np.float64]:
         """What ``model`` leaves of every node, (n, p)."""
-        with warnings.catch_warnings():
-            # The model has seen other rows only, so a value outside of theirs is no news.
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            encoded = model._encode_frame(self.Z)
         left = np.empty(self.values.shape)
-        for rows, fitted in model._fitted_values(self.values, encoded):
+        for rows, fitted in model._fitted_values(self.values, _encoded(model, self.Z)):
             left[rows] = self.values[rows] - fitted
         return left
+
+    def residuals_of_average(self, model: GraphEstimator, Z: Frame) -> NDArray[np.float64]:
+        """What is left where the graph of ``model`` is its average over the rows of Z, with the same means.
+
+        The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else. The
+        model must be one of the nodes themselves.
+        """
+        encoded = _encoded(model, Z)
+        rows = np.unique(np.linspace(0, len(encoded) - 1, _AVERAGED_ROWS).round().astype(np.intp))
+        distinct, index = encoded.take(rows).distinct()
+        shares = np.bincount(index) / len(rows)
+        average, done = np.zeros((self.values.shape[1],) * 2), 0
+        for coef, _ in model._chunks(distinct):
+            average += np.tensordot(shares[done : done + len(coef)], coef, axes=1)
+            done += len(coef)
+        centred = self.values - model._mean_at(_encoded(model, self.Z))
+        return centred - centred @ average.T
+
+
+def _encoded(model: GraphEstimator, Z: Frame) -> Encoded:
+    with warnings.catch_warnings():
+        # The model has seen other rows only, so a value outside of theirs is no news.
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        return model._encode_frame(Z)
 
 
 @dataclass(frozen=True)
