@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
+from graphfield.cli.fmri import fmri_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
@@ -44,6 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     _demo_parser(group)
     _fit_parser(group)
     _graph_parser(group)
+    fmri_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
     _bench_parser(group)

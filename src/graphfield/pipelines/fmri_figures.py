@@ -1,0 +1,162 @@
+"""The pictures of a study of brain networks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.analysis import Bands, subnetwork
+from graphfield.graphs.groups import block_means
+from graphfield.report.plots import (
+    plot_bands,
+    plot_connectivity,
+    plot_difference,
+    plot_edge_curves,
+    pyplot,
+)
+from graphfield.report.plots.style import SEQUENTIAL, colours, label_size, short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from graphfield.pipelines.fmri import FmriStudy
+
+# A sub-network of fewer regions has no picture of its own.
+_FEWEST_REGIONS = 3
+# Numbers are written into cells of a table of this many sub-networks at most.
+_WRITTEN = 10
+_DRAWN = ("density", "within", "between")
+
+
+def study_figures(study: FmriStudy) -> dict[str, Figure]:
+    """Name to figure; the names are those of the files."""
+    found = {
+        "bands": _bands(study.bands, study, groups=study.networks),
+        "networks": _networks(study),
+        "network_density": _network_density(study),
+        "connectivity": _connectivity(study),
+        "edge_curves": plot_edge_curves(
+            study.score_curves(), title=f"Edges that move most with {study.score}"
+        ).get_figure(root=True),
+    }
+    if len(study.bands.labels) > 1:
+        first, last = 0, len(study.bands.labels) - 1
+        found["difference"] = plot_difference(
+            study.bands.matrices[first],
+            study.bands.matrices[last],
+            study.bands.node_names,
+            labels=[_band_name(study, first), _band_name(study, last)],
+            groups=study.networks,
+        )
+    for network, count in Counter(study.networks).items():
+        if count >= _FEWEST_REGIONS and count < len(study.networks):
+            part = subnetwork(study.bands, network, groups=study.networks)
+            found[f"network_{_slug(network)}"] = _bands(part, study, title=network)
+    return found
+
+
+def _band_name(study: FmriStudy, i: int) -> str:
+    return f"{study.score} {study.bands.labels[i]}"
+
+
+def shown_density(bands: Bands, threshold: float) -> NDArray[np.float64]:
+    """Share of pairs whose average over the band is above the threshold, (m,)."""
+    p = bands.matrices.shape[-1]
+    return (np.abs(bands.matrices) > threshold).sum(axis=(1, 2)) / max(1, p * (p - 1))
+
+
+def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:
+    """Average graphs above the threshold, with subjects and density in the titles."""
+    figure = plot_bands(bands, groups=groups, threshold=study.threshold)
+    density = shown_density(bands, study.threshold)
+    for i, axis in enumerate(figure.axes[: len(bands.labels)]):
+        text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
+        axis.set_title(text, fontsize=10)
+    about = f"averages with |partial correlation| > {study.threshold:.3g}"
+    figure.suptitle(f"{title}: {about}" if title else f"All regions: {about}", fontsize=11)
+    return figure
+
+
+def _networks(study: FmriStudy) -> Figure:
+    """Mean size of edges within and between sub-networks, one table per band."""
+    plt = pyplot()
+    names, sizes = block_means(np.abs(study.bands.matrices), study.networks)
+    shown = np.where(np.isnan(sizes), 0.0, sizes)
+    n_bands, g = len(shown), len(names)
+    columns = min(n_bands, 4)
+    lines = -(-n_bands // columns)
+    side = float(np.clip(1.0 + 0.34 * g, 2.4, 6.0))
+    label_width = 0.075 * min(24, max(len(name) for name in names))
+    figure, axes = plt.subplots(
+        lines,
+        columns,
+        figsize=(side * columns + label_width + 1.2, (side + label_width + 0.6) * lines),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
+    highest = float(shown.max(initial=0.0)) or 1.0
+    size = label_size(72 * side / g * 0.8) or 4.5
+    for i, axis in enumerate(axes.flat):
+        if i >= n_bands:
+            axis.set_axis_off()
+            continue
+        image = axis.imshow(shown[i], cmap=SEQUENTIAL, vmin=0, vmax=highest)
+        axis.set_xticks(range(g), [short(name) for name in names], rotation=90, fontsize=size)
+        axis.set_yticks(range(g), [short(name) for name in names], fontsize=size)
+        axis.tick_params(length=0)
+        axis.set_title(f"{_band_name(study, i)}\n{study.bands.n_rows[i]:,} subjects", fontsize=10)
+        if g <= _WRITTEN:
+            _write_cells(axis, shown[i], highest)
+    figure.suptitle("Mean |partial correlation| within and between sub-networks", fontsize=11)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    return figure
+
+
+def _write_cells(axis: Any, values: NDArray, highest: float) -> None:
+    digits = 2 if highest >= 0.1 else 3
+    for (i, j), value in np.ndenumerate(values):
+        ink = "white" if value > 0.6 * highest else "black"
+        text = f"{value:.{digits}f}".lstrip("0")
+        axis.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
+
+
+def _network_density(study: FmriStudy) -> Figure:
+    """Density within each sub-network and between sub-networks, by band."""
+    plt = pyplot()
+    names, density = block_means(study.bands.presence, study.networks)
+    apart = np.array(study.networks)[:, None] != np.array(study.networks)[None, :]
+    between = study.bands.presence[:, apart].mean(axis=1) if apart.any() else None
+    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+    where = np.arange(len(study.bands.labels))
+    drawn = [name for name in names if study.networks.count(name) > 1]
+    for name, colour in zip(drawn, colours(len(drawn)), strict=True):
+        within = 100 * density[:, names.index(name), names.index(name)]
+        ax.plot(where, within, marker="o", markersize=4, color=colour, label=short(name))
+    if between is not None:
+        ax.plot(where, 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks")
+    ax.set_xticks(where, study.bands.labels)
+    ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
+    ax.set_title(f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}", fontsize=10)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
+    return figure
+
+
+def _connectivity(study: FmriStudy) -> Figure:
+    """Connectivity of the graph of every subject against the score."""
+    plt = pyplot()
+    table = study.connectivity(_DRAWN)
+    figure, axes = plt.subplots(1, len(_DRAWN), figsize=(4.2 * len(_DRAWN), 3.6), layout="constrained")
+    for axis, measure in zip(axes, _DRAWN, strict=True):
+        plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
+    figure.suptitle("Connectivity of the graph of every subject", fontsize=11)
+    return figure
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower() or "unnamed"
