@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, check_choice
 from graphfield.graphs.connectivity import MEASURES
 from graphfield.report.plots.style import GREY, colours, new_axes, points, short, text_width
@@ -28,6 +29,7 @@ def plot_connectivity(
     name: str | None = None,
     beside: pd.Series | NDArray | None = None,
     events: Mapping[Any, str] | None = None,
+    smooth: int | None = None,
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -49,6 +51,8 @@ def plot_connectivity(
         A second series over the same rows, such as a volatility index, on an axis of its own at the right.
     events : mapping from date, or value, or (start, end), to text, optional
         Marked by a line, or a shaded stretch, with the text above.
+    smooth : int, optional
+        Over time, draw the running mean of so many rows, and the rows themselves faintly behind it.
     title : str
     ax : Axes, optional
 
@@ -59,6 +63,7 @@ def plot_connectivity(
     >>> rng = np.random.default_rng(0)
     >>> axes = plot_connectivity(rng.normal(size=100), rng.uniform(20, 80, 100), name="age")
     """
+    check_number("smooth", smooth, 2, integer=True, optional=True)
     series, label = _series(values, measure)
     if len(series) != len(against):
         raise DataError(
@@ -71,8 +76,7 @@ def plot_connectivity(
     blue, orange = colours(2)
     if _is_time(where):
         order = np.argsort(where.to_numpy(), kind="stable")
-        ax.plot(where.to_numpy()[order], series[order], color=blue, linewidth=1.0)
-        ax.margins(x=0.01)
+        _line(ax, where.to_numpy()[order], series[order], smooth, blue)
     elif pd.api.types.is_numeric_dtype(where) and not pd.api.types.is_bool_dtype(where):
         _dots_and_bins(ax, where.to_numpy(dtype=np.float64), series, blue, orange)
     else:
@@ -85,7 +89,7 @@ def plot_connectivity(
     else:
         ax.spines[["right"]].set_visible(False)
     lines = _mark_events(ax, events or {})
-    ax.set_title(title, fontsize=10, pad=6 + 10 * lines)
+    ax.set_title(title, fontsize=10, pad=6 + 9 * lines)
     return ax
 
 
@@ -102,6 +106,16 @@ def _series(values: Any, measure: str | None) -> tuple[NDArray[np.float64], str]
 
 def _is_time(where: pd.Series) -> bool:
     return pd.api.types.is_datetime64_any_dtype(where)
+
+
+def _line(ax: Any, where: NDArray, series: NDArray, smooth: int | None, colour: Any) -> None:
+    if smooth is None:
+        ax.plot(where, series, color=colour, linewidth=0.9)
+    else:
+        ax.plot(where, series, color=colour, linewidth=0.5, alpha=0.25)
+        mean = pd.Series(series).rolling(smooth, center=True, min_periods=1).mean()
+        ax.plot(where, mean, color=colour, linewidth=1.4, label=f"mean of {smooth} rows")
+    ax.margins(x=0.01)
 
 
 def _dots_and_bins(ax: Any, where: NDArray, series: NDArray, dots: Any, line: Any) -> None:

@@ -94,20 +94,16 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
             "plot_training draws a fitted DNNCGM or its training_ table with step, train_loss and "
             f"held_out_loss, got {type(training).__name__}."
         )
-    ax = new_axes(ax, 6.5, 3.8)
-    blue, orange = colours(2)
+    ax = new_axes(ax, 7.0, 3.8)
     marker = "o" if len(table) <= 60 else None
-    ax.plot(
-        table["step"], table["train_loss"], color=blue, marker=marker, markersize=3, label="training rows"
-    )
-    ax.plot(
-        table["step"],
-        table["held_out_loss"],
-        color=orange,
-        marker=marker,
-        markersize=3,
-        label="held-out rows",
-    )
+    lines = zip(("train_loss", "held_out_loss"), ("training rows", "held-out rows"), colours(2), strict=True)
+    phases = _phases(table)
+    for column, label, colour in lines:
+        for number, part in enumerate(phases):
+            name = label if number == 0 else None
+            ax.plot(part["step"], part[column], color=colour, marker=marker, markersize=3, label=name)
+    if len(phases) > 1:
+        _name_phases(ax, phases)
     best = getattr(training, "best_step_", None)
     if best is not None:
         ax.axvline(best, color=GREY, linewidth=0.9, linestyle="--", label=f"kept: step {best:,}")
@@ -115,3 +111,27 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
+
+
+def _phases(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Stretches of training with the same number of patterns; all of it where there are none."""
+    if "rank" not in table:
+        return [table]
+    return [part for _, part in table.groupby((table["rank"] != table["rank"].shift()).cumsum(), sort=False)]
+
+
+def _name_phases(ax: Any, phases: list[pd.DataFrame]) -> None:
+    for part in phases:
+        first = float(part["step"].iloc[0])
+        ax.axvline(first, color=GREY, linewidth=0.5, linestyle=":")
+        text = f"{int(part['rank'].iloc[0])} patterns"
+        ax.annotate(
+            text,
+            (first, 1.0),
+            xytext=(2, 2),
+            xycoords=("data", "axes fraction"),
+            fontsize=7,
+            textcoords="offset points",
+            rotation=20,
+            color="#333333",
+        )

@@ -66,11 +66,30 @@ def plot_graph(
     >>> axes = plot_graph(graph, title="age 60")
     """
     matrix, names = matrix_and_names(partial, names)
-    p = len(matrix)
     alone = ax is None
     if ax is None:
-        size = heatmap_size(p)
-        ax = pyplot().subplots(figsize=(size + 1.2, size), layout="constrained")[1]
+        size = heatmap_size(len(matrix))
+        width = size + (2.2 if groups is not None else 1.0)
+        ax = pyplot().subplots(figsize=(width, size), layout="compressed")[1]
+    image = _heatmap(ax, matrix, names, groups, limit)
+    ax.set_title(title, fontsize=10)
+    if alone:
+        colour_bar(ax, image, shrink=0.7)
+    return ax
+
+
+def _heatmap(
+    ax: Any,
+    matrix: NDArray,
+    names: Sequence[str] | None,
+    groups: Groups | None,
+    limit: float | None,
+    *,
+    left: bool = True,
+    right: bool = True,
+) -> Any:
+    """The image; names of nodes below and, if ``left``, at the left, those of groups at the right."""
+    p = len(matrix)
     limit = float(np.abs(matrix).max(initial=0.0)) if limit is None else limit
     blocks: list[tuple[str, int, int]] = []
     if groups is not None:
@@ -79,12 +98,11 @@ def plot_graph(
         matrix = matrix[np.ix_(order, order)]
         names = None if names is None else [names[i] for i in order]
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-(limit or 1.0), vmax=limit or 1.0, interpolation="none")
-    ax.set_title(title, fontsize=10)
     _label_nodes(ax, names, p)
-    _mark_blocks(ax, blocks, p)
-    if alone:
-        colour_bar(ax, image, shrink=0.7)
-    return ax
+    if not left:
+        ax.set_yticks([])
+    _mark_blocks(ax, blocks, p, named=right)
+    return image
 
 
 def plot_graphs(
@@ -190,18 +208,20 @@ def _row_of_heatmaps(
     n_columns = min(len(matrices), _COLUMNS if len(matrices) != 5 else 3)
     n_lines = -(-len(matrices) // n_columns)
     panel = float(np.clip(1.2 + 0.11 * p, _PANEL, 6.0))
-    aside = 0.9 if groups is not None else 0.0
+    aside = 2.4 if groups is not None else 1.2  # names of groups, colour bar
     figure, axes = plt.subplots(
         n_lines,
         n_columns,
-        figsize=((panel + aside) * n_columns + 1.0, (panel + 0.3) * n_lines),
+        figsize=(panel * n_columns + aside, (panel + 0.3) * n_lines),
         squeeze=False,
-        layout="constrained",
+        layout="compressed",
     )
     largest = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices)
     limit = largest if limit is None else limit
-    for axis, matrix, title in zip(axes.flat, matrices, titles, strict=False):
-        plot_graph(matrix, names, groups=groups, limit=limit, title=title, ax=axis)
+    for i, (axis, matrix, title) in enumerate(zip(axes.flat, matrices, titles, strict=False)):
+        last = (i + 1) % n_columns == 0 or i + 1 == len(matrices)
+        _heatmap(axis, matrix, names, groups, limit, left=i % n_columns == 0, right=last)
+        axis.set_title(title, fontsize=10)
     for axis in list(axes.flat)[len(matrices) :]:
         axis.set_axis_off()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.7, label="partial correlation")
@@ -221,15 +241,15 @@ def _label_nodes(ax: Axes, names: Sequence[str] | None, p: int) -> None:
     ax.tick_params(length=2 if p <= 40 else 0, pad=2)
 
 
-def _mark_blocks(ax: Any, blocks: Sequence[tuple[str, int, int]], p: int) -> None:
+def _mark_blocks(ax: Any, blocks: Sequence[tuple[str, int, int]], p: int, *, named: bool) -> None:
     """Lines between groups, and their names at the right, pushed apart where they would overlap."""
     if not blocks:
         return
     for _, _, end in blocks[:-1]:
-        ax.axhline(end - 0.5, color=GREY, linewidth=0.6)
-        ax.axvline(end - 0.5, color=GREY, linewidth=0.6)
+        ax.axhline(end - 0.5, color=GREY, linewidth=0.6 if p <= 100 else 0.4)
+        ax.axvline(end - 0.5, color=GREY, linewidth=0.6 if p <= 100 else 0.4)
     size = label_size(points(ax)[1] / len(blocks))
-    if size is None:
+    if size is None or not named:
         return
     middles = np.array([(first + end - 1) / 2 for _, first, end in blocks])
     gap = 1.25 * size * p / points(ax)[1]

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 
 from graphfield.exceptions import DataError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, group_order
@@ -42,7 +43,7 @@ def network_positions(
     """Where to draw each node, for :func:`plot_network`; pass the same positions to compare two graphs.
 
     ``circle`` puts the nodes on a circle, group by group. ``spring`` pulls nodes with strong edges together;
-    it starts from that circle, so that it gives the same positions every time.
+    it starts from that circle and uses no random numbers, so that it gives the same positions every time.
 
     Examples
     --------
@@ -65,14 +66,23 @@ def network_positions(
     circle = {names[i]: (float(np.cos(a)), float(np.sin(a))) for i, a in zip(order, angle, strict=True)}
     if layout == "circle" or len(names) < 3:
         return circle
-    graph = nx.Graph()
-    graph.add_nodes_from(names)
-    size = np.abs(matrix)
-    for j, k in zip(*np.nonzero(np.triu(size, 1)), strict=True):
-        graph.add_edge(names[j], names[k], weight=float(size[j, k]))
-    spacing = 2.2 / np.sqrt(len(names))
-    found = nx.spring_layout(graph, pos=circle, k=spacing, iterations=200, seed=0, method="force")
-    return {name: (float(x), float(y)) for name, (x, y) in found.items()}
+    graph = nx.complete_graph(len(names))
+    distance = _wanted_distances(matrix)
+    start = {i: np.array(circle[name]) for i, name in enumerate(names)}
+    wanted = {i: dict(enumerate(row)) for i, row in enumerate(distance)}
+    found = nx.kamada_kawai_layout(graph, dist=wanted, pos=start)
+    return {names[i]: (float(x), float(y)) for i, (x, y) in found.items()}
+
+
+def _wanted_distances(matrix: NDArray) -> NDArray[np.float64]:
+    """Steps along the edges, a strong one shorter than a weak one; unconnected nodes are a bit farther."""
+    size = np.abs(matrix) * (1 - np.eye(len(matrix)))
+    length = np.where(size > 0, 2 - size / (size.max(initial=0.0) or 1.0), np.inf)
+    steps = shortest_path(np.where(np.isfinite(length), length, 0), directed=False)
+    farthest = float(steps[np.isfinite(steps)].max(initial=2.0))
+    # Many small pieces would otherwise be as far apart as their number is large.
+    apart = min(1.2 * farthest, 1.5 * np.sqrt(len(matrix)))
+    return np.minimum(steps, apart)
 
 
 def plot_network(
@@ -121,10 +131,9 @@ def plot_network(
     on_circle = bool(np.allclose(np.hypot(*places.T), 1.0, atol=1e-6))
     if ax is None:
         side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
-        ax = pyplot().subplots(
-            figsize=(side + (1.6 if groups is not None else 0.6), side), layout="constrained"
-        )[1]
-    room = 1.45 if on_circle and names is not None else 1.12
+        width = side + (2.2 if groups is not None else 0.8)
+        ax = pyplot().subplots(figsize=(width, side), layout="compressed")[1]
+    room = _room_for_names(ax, names) if on_circle and names is not None else 1.12
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
@@ -180,7 +189,7 @@ def _draw_edges(
 
 
 def _draw_nodes(ax: Any, names: Sequence[str], places: NDArray, groups: Groups | None) -> None:
-    size = float(np.clip(2500 / len(names), 8, 110))
+    size = float(np.clip(2500 / len(names), 12, 110))
     if groups is None:
         ax.scatter(*places.T, s=size, color=GREY, edgecolors="white", linewidths=0.6, zorder=2)
         return
@@ -191,14 +200,21 @@ def _draw_nodes(ax: Any, names: Sequence[str], places: NDArray, groups: Groups |
             *own.T, s=size, color=colour, edgecolors="white", linewidths=0.6, zorder=2, label=short(group)
         )
     ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(-0.02, 1.0),
+        loc="upper right",
+        bbox_to_anchor=(0.0, 1.0),
         fontsize=7,
         frameon=False,
         borderaxespad=0,
         handletextpad=0.2,
         markerscale=min(1.0, np.sqrt(30 / size)),
     )
+
+
+def _room_for_names(ax: Axes, names: Sequence[str]) -> float:
+    """Half the width of the axes over the radius of a circle that leaves room for names around it."""
+    half = min(points(ax)) / 2
+    widest = max(text_width(short(name, 16), 8.0) for name in names)
+    return half / (half - min(1.1 * widest + 6, 0.4 * half))
 
 
 def _labels_around(ax: Any, names: Sequence[str], places: NDArray, strength: NDArray, reach: float) -> None:
@@ -209,7 +225,7 @@ def _labels_around(ax: Any, names: Sequence[str], places: NDArray, strength: NDA
     size = label_size(closest * radius * 1.05)
     if size is None:
         return
-    longest = int((0.42 * radius) / text_width("x", size))
+    longest = int((reach - 1.05) * radius / text_width("x", size))
     for name, (x, y) in zip(names, places, strict=True):
         degrees = np.degrees(np.arctan2(y, x))
         flipped = abs(degrees) > 90
