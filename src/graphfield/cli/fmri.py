@@ -39,13 +39,15 @@ def fmri(arguments: argparse.Namespace) -> None:
         missing=arguments.missing,
     )
     say(f"Read {arguments.folder}: {subjects.summary}")
-    estimator = default_estimator(arguments.seed).set_params(**settings(arguments.set, DNNCGM))
+    estimator = default_estimator(len(subjects.regions), arguments.seed).set_params(
+        **settings(arguments.set, DNNCGM)
+    )
     study = fmri_study(
         subjects,
         estimator=estimator,
         quantiles=arguments.quantiles,
         threshold=cut,
-        held_out=arguments.held_out,
+        n_folds=arguments.folds,
         evidence=not arguments.no_test,
         random_state=arguments.seed,
         tell=say,
@@ -53,9 +55,8 @@ def fmri(arguments: argparse.Namespace) -> None:
     study.write(arguments.out, overwrite=arguments.force)
     for line in study.sentences()[1:]:
         say(line)
-    say(
-        f"Wrote {arguments.out} in {time.perf_counter() - start:.0f} s: figures, tables, graphs and the model."
-    )
+    seconds = time.perf_counter() - start
+    say(f"Wrote figures, tables, graphs and the model to {arguments.out} in {seconds:.0f} s.")
 
 
 def fmri_parser(group: Any) -> None:
@@ -74,7 +75,7 @@ def fmri_parser(group: Any) -> None:
     p.add_argument("--quantiles", type=int, default=4, help="bands of the score (default 4)")
     p.add_argument("--threshold", default="gap", help="a number (the paper has 0.05) or 'gap' (default)")
     p.add_argument(
-        "--held-out", type=float, default=0.2, metavar="SHARE", help="subjects to judge by (default 0.2)"
+        "--folds", type=int, default=3, help="folds of subjects to judge by (default 3; 0: leave this out)"
     )
     p.add_argument("--no-test", action="store_true", help="without the permutation test")
     p.add_argument("--out", type=Path, required=True, metavar="DIR")

@@ -39,9 +39,7 @@ def study_figures(study: FmriStudy) -> dict[str, Figure]:
         "networks": _networks(study),
         "network_density": _network_density(study),
         "connectivity": _connectivity(study),
-        "edge_curves": plot_edge_curves(
-            study.score_curves(), title=f"Edges that move most with {study.score}"
-        ).get_figure(root=True),
+        "edge_curves": _edge_curves(study),
     }
     if len(study.bands.labels) > 1:
         first, last = 0, len(study.bands.labels) - 1
@@ -77,7 +75,8 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
         text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
     about = f"averages with |partial correlation| > {study.threshold:.3g}"
-    figure.suptitle(f"{title}: {about}" if title else f"All regions: {about}", fontsize=11)
+    figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
+    figure.set_figheight(figure.get_figheight() + 0.4)
     return figure
 
 
@@ -155,6 +154,13 @@ def _connectivity(study: FmriStudy) -> Figure:
     for axis, measure in zip(axes, _DRAWN, strict=True):
         plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
     figure.suptitle("Connectivity of the graph of every subject", fontsize=11)
+    return figure
+
+
+def _edge_curves(study: FmriStudy) -> Figure:
+    """The edges that move most with the score."""
+    figure, ax = pyplot().subplots(figsize=(7.5, 4.2), layout="constrained")
+    plot_edge_curves(study.score_curves(), title=f"Edges that move most with {study.score}", ax=ax)
     return figure
 
 

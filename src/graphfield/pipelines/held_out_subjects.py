@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.data.frames import Frame
+from graphfield.data.splits import folds
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.inputs import check_number
 from graphfield.pipelines.subjects import Subjects
 
 # Standard errors that a difference must exceed to be called one.
@@ -23,12 +27,13 @@ class SubjectGain:
     """By how much the squared error of each region given all others falls, on subjects left out.
 
     ``value`` is a share of the error of one graph for all, averaged over regions; ``standard_error`` treats
-    subjects, not time points, as independent. ``subjects`` were left out of training.
+    subjects, not time points, as independent. Every subject was left out of training in one of the folds.
     """
 
     value: float
     standard_error: float
-    subjects: list[str]
+    n_subjects: int
+    n_folds: int
 
     @property
     def verdict(self) -> str:
@@ -41,30 +46,33 @@ class SubjectGain:
     def sentence(self) -> str:
         """The answer in words."""
         size = f"{100 * self.value:+.2f} % ± {100 * self.standard_error:.2f} %"
-        who = f"{len(self.subjects)} subjects that were left out of training"
+        who = f"subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds)"
         endings = {
             "better": f"On {who}, the varying graph predicts better than one graph for all",
             "worse": f"On {who}, the varying graph predicts worse than one graph for all",
             "no clear difference": f"On {who}, the varying graph predicts no better than one graph for all",
         }
-        return f"{endings[self.verdict]} (error lower by {size})."
+        return f"{endings[self.verdict]} (its squared error is lower by {size})."
 
 
 def subject_gain(
-    estimator: GraphEstimator, subjects: Subjects, fraction: float, seed: int
-) -> tuple[SubjectGain, GraphEstimator]:
-    """The gain, and the model it was measured with: a copy of ``estimator`` that saw the other subjects only.
+    estimator: GraphEstimator, subjects: Subjects, n_folds: int, tell: Callable[[str], None]
+) -> SubjectGain:
+    """Every subject is predicted once, by models that saw the subjects of the other folds only.
 
     The static graph is a :class:`~graphfield.GraphicalLasso`, its penalty chosen by subject too.
     """
-    train, test = subjects.split(fraction, seed)
-    X, Z, groups = train.X, train.Z, train.groups
-    varying: Any = clone(estimator)
-    varying.fit(X, Z, groups=groups)
-    static = GraphicalLasso().fit(X, Z, groups=groups)
-    units = np.repeat(np.arange(len(test.ids)), test.n_times)
-    rows = HeldOut(test.X.to_numpy(), Frame(test.Z, named=True), units)
-    left = rows.residuals(static)
+    check_number("n_folds", n_folds, 2, len(subjects.ids), integer=True)
+    parts: list[tuple[NDArray, NDArray, NDArray]] = []
+    for fold, (train, test) in enumerate(folds(len(subjects.ids), None, n_folds, shuffle=True), start=1):
+        tell(f"Fold {fold} of {n_folds}: fitting {len(train)} subjects, predicting the other {len(test)} ...")
+        known, new = subjects.take(train), subjects.take(test)
+        X, Z, groups = known.X, known.Z, known.groups
+        rows = HeldOut(new.X.to_numpy(), Frame(new.Z, named=True), np.repeat(test, new.n_times))
+        varying: Any = clone(estimator)
+        static = GraphicalLasso().fit(X, Z, groups=groups)
+        parts.append((rows.residuals(static), rows.residuals(varying.fit(X, Z, groups=groups)), rows.units))
+    left, right, units = (np.concatenate(column) for column in zip(*parts, strict=True))
     yardstick = Yardstick.of(left, units)
-    lower = yardstick.errors(left) - yardstick.errors(rows.residuals(varying))
-    return SubjectGain(float(lower.mean()), yardstick.standard_error(lower), test.ids), varying
+    lower = yardstick.errors(left) - yardstick.errors(right)
+    return SubjectGain(float(lower.mean()), yardstick.standard_error(lower), len(subjects.ids), n_folds)

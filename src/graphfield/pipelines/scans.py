@@ -66,25 +66,29 @@ def transpose(scans: dict[str, Scan]) -> dict[str, Scan]:
 
 
 def check_shapes(scans: dict[str, Scan], n_regions: int | None) -> int:
-    """The number of regions that all subjects have; ``n_regions`` is it where names or groups say so."""
+    """The number of regions that all subjects have; ``n_regions`` is it where names or groups say so.
+
+    One length that all or nearly all share while the other differs is the number of regions.
+    """
     heights = Counter(scan.values.shape[0] for scan in scans.values())
     widths = Counter(scan.values.shape[1] for scan in scans.values())
-    expected = n_regions if n_regions is not None else widths.most_common(1)[0][0]
+    common, n_common = widths.most_common(1)[0]
+    turned_all = len(heights) == 1 and 2 * n_common <= len(scans)
+    if n_regions is not None:
+        turned_all = set(heights) == {n_regions} != set(widths)
+    if turned_all:
+        raise DataError(
+            f"The time series look like regions x time: the first length is {next(iter(heights))} for all. "
+            "Expected time x regions: pass transposed=True."
+        )
+    expected = common if n_regions is None else n_regions
     odd = [subject for subject, scan in scans.items() if scan.values.shape[1] != expected]
     if not odd:
         return expected
-    turned = [subject for subject in odd if scans[subject].values.shape[0] == expected]
-    if n_regions is None and len(heights) == 1 and len(widths) > 1:
-        turned, expected = odd, next(iter(heights))
-    if len(turned) == len(scans) or (turned and turned == odd and len(heights) == 1):
+    if all(scans[subject].values.shape[0] == expected for subject in odd):
         raise DataError(
-            f"The time series look like regions x time: {expected} is common to all as the first length. "
-            "Expected time x regions: pass transposed=True."
-        )
-    if turned == odd:
-        raise DataError(
-            f"{len(odd)} of {len(scans)} subjects look like regions x time ({_named(odd)}): they have "
-            f"{expected} rows, where the others have {expected} columns. Transpose these."
+            f"{len(odd)} of {len(scans)} subjects look like regions x time ({listing(odd, most=5)}): they "
+            f"have {expected} rows, where the others have {expected} columns. Transpose these."
         )
     shapes = [f"{subject!r} {scans[subject].values.shape[1]}" for subject in odd[:5]]
     more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
@@ -109,8 +113,8 @@ def region_names(scans: dict[str, Scan], given: Sequence[str] | None, n_regions:
         if other is not None:
             raise DataError(
                 f"Subjects {first_subject!r} and {other!r} name their regions differently: "
-                f"{listing(first, most=3)} and {listing(own[other] or [], most=3)}. Bring the columns into one "
-                "order."
+                f"{listing(first, most=3)} and {listing(own[other] or [], most=3)}. "
+                "Bring the columns into one order."
             )
         names = list(first or [])
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -170,10 +174,6 @@ def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
             f" {region!r} never changes in {count}; drop_regions leaves out a region instead of subjects."
         )
     return f"{'; '.join(parts)}. {advice}"
-
-
-def _named(subjects: Sequence[str]) -> str:
-    return listing(subjects, most=5)
 
 
 def _plain(details: Sequence[str], most: int = 3) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.splits import hold_out
 from graphfield.data.tables import read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
@@ -98,11 +97,6 @@ class Subjects:
             self.table.iloc[positions],
         )
 
-    def split(self, fraction: float, seed: int) -> tuple[Subjects, Subjects]:
-        """Subjects to learn from and subjects that are held out."""
-        train, held_out = hold_out(len(self.ids), fraction, None, seed)
-        return self.take(train), self.take(held_out)
-
     def correlations(self) -> NDArray[np.float64]:
         """Correlations of the regions within subjects, averaged over subjects, (p, p)."""
         total = np.zeros((len(self.regions),) * 2)
@@ -113,15 +107,13 @@ class Subjects:
     def clustered(self, n_clusters: int = _DEFAULT_CLUSTERS) -> list[str]:
         """Sub-networks found in these data: regions whose time series go together, the largest first.
 
-        Average linkage on one minus the mean within-subject correlation profile's correlation.
+        Ward's linkage of regions by how alike their correlations with all regions are.
         """
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.spatial.distance import squareform
 
         check_number("n_clusters", n_clusters, 1, len(self.regions), integer=True)
-        profiles = self.correlations()
-        np.fill_diagonal(profiles, 0.0)
-        distance = np.clip(1 - np.corrcoef(profiles), 0, None)
+        distance = np.clip(1 - np.corrcoef(self.correlations()), 0, None)
         np.fill_diagonal(distance, 0.0)
         tree = linkage(squareform(distance, checks=False), method="ward")
         codes = fcluster(tree, n_clusters, criterion="maxclust") - 1
@@ -258,7 +250,8 @@ def read_networks(path: str | Path) -> dict[str, str] | list[str]:
     if None in chosen:
         if table.shape[1] > 2:
             raise DataError(
-                f"{str(path)!r} must have the columns 'region' and 'network'; it has {listing(table.columns)}."
+                f"{str(path)!r} must have the columns 'region' and 'network', "
+                f"it has {listing(table.columns)}."
             )
         chosen = list(table.columns)
     region, network = (table[name].astype(str).str.strip() for name in chosen)
