@@ -14,11 +14,11 @@ from graphfield.graphs.groups import block_means
 from graphfield.report.plots import (
     plot_bands,
     plot_connectivity,
-    plot_difference,
     plot_edge_curves,
+    plot_graph,
     pyplot,
 )
-from graphfield.report.plots.style import SEQUENTIAL, colours, label_size, short
+from graphfield.report.plots.style import SEQUENTIAL, colours, heatmap_size, label_size, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,14 +42,7 @@ def study_figures(study: FmriStudy) -> dict[str, Figure]:
         "edge_curves": _edge_curves(study),
     }
     if len(study.bands.labels) > 1:
-        first, last = 0, len(study.bands.labels) - 1
-        found["difference"] = plot_difference(
-            study.bands.matrices[first],
-            study.bands.matrices[last],
-            study.bands.node_names,
-            labels=[_band_name(study, first), _band_name(study, last)],
-            groups=study.networks,
-        )
+        found["difference"] = _difference(study)
     for network, count in Counter(study.networks).items():
         if count >= _FEWEST_REGIONS and count < len(study.networks):
             part = subnetwork(study.bands, network, groups=study.networks)
@@ -77,6 +70,17 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
     about = f"averages with |partial correlation| > {study.threshold:.3g}"
     figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
     figure.set_figheight(figure.get_figheight() + 0.4)
+    return figure
+
+
+def _difference(study: FmriStudy) -> Figure:
+    """The last band minus the first, on a colour scale of its own: changes are small beside edges."""
+    side = heatmap_size(len(study.networks))
+    figure, ax = pyplot().subplots(figsize=(side + 1.6, side), layout="constrained")
+    change = study.bands.matrices[-1] - study.bands.matrices[0]
+    title = f"{_band_name(study, -1)} minus {study.bands.labels[0]}"
+    plot_graph(change, study.bands.node_names, groups=study.networks, title=title, ax=ax)
+    figure.colorbar(ax.images[0], ax=ax, shrink=0.7, label="change of the mean partial correlation")
     return figure
 
 
@@ -153,6 +157,10 @@ def _connectivity(study: FmriStudy) -> Figure:
     figure, axes = plt.subplots(1, len(_DRAWN), figsize=(4.2 * len(_DRAWN), 3.6), layout="constrained")
     for axis, measure in zip(axes, _DRAWN, strict=True):
         plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
+        legend = axis.get_legend()
+        if legend is not None:
+            for text in legend.get_texts():
+                text.set_text(text.get_text().replace("rows", "subjects"))
     figure.suptitle("Connectivity of the graph of every subject", fontsize=11)
     return figure
 

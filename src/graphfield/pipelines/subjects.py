@@ -105,7 +105,7 @@ class Subjects:
         return total / len(self.series)
 
     def clustered(self, n_clusters: int = _DEFAULT_CLUSTERS) -> list[str]:
-        """Sub-networks found in these data: regions whose time series go together, the largest first.
+        """Sub-networks found in these data: regions whose time series go together.
 
         Ward's linkage of regions by how alike their correlations with all regions are.
         """
@@ -116,9 +116,8 @@ class Subjects:
         distance = np.clip(1 - np.corrcoef(self.correlations()), 0, None)
         np.fill_diagonal(distance, 0.0)
         tree = linkage(squareform(distance, checks=False), method="ward")
-        codes = fcluster(tree, n_clusters, criterion="maxclust") - 1
-        rank = np.argsort(np.argsort(-np.bincount(codes), kind="stable"))
-        return [f"cluster {rank[code] + 1}" for code in codes]
+        codes = fcluster(tree, n_clusters, criterion="maxclust")
+        return [f"cluster {code + 1}" for code in pd.factorize(codes)[0]]
 
 
 def load_subjects(
