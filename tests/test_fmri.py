@@ -349,7 +349,7 @@ def test_the_gain_is_that_of_squared_errors_by_subject(study):
     X, Z = subjects.X.to_numpy(), subjects.Z
     unit = np.repeat(np.arange(n), times)
     errors = np.empty((2, *X.shape))
-    static = gf.DNNCGM(rank=1, center="constant", marginals="raw", random_state=0)
+    static = gf.DNNCGM(rank=1, max_steps=3, center="constant", marginals="raw", random_state=0)
     for train, test in KFold(3, shuffle=True, random_state=0).split(np.arange(n)):
         known, new = np.isin(unit, train), np.isin(unit, test)
         models = (
@@ -362,6 +362,17 @@ def test_the_gain_is_that_of_squared_errors_by_subject(study):
     by_subject = (relative[0] - relative[1]).reshape(n, -1).mean(axis=1)
     assert study.gain.value == pytest.approx(by_subject.mean(), rel=1e-6)
     assert study.gain.standard_error == pytest.approx(by_subject.std(ddof=1) / np.sqrt(n), rel=1e-6)
+
+
+def test_the_static_twin_is_static_and_otherwise_alike():
+    scans, people = simulated(12, 20)
+    found = loaded(scans, people)
+    asked = gf.DNNCGM(penalty=0.02, center="none", max_steps=40, random_state=0)
+    twin = held_out_subjects.static_twin(asked)
+    assert {k for k, v in asked.get_params().items() if twin.get_params()[k] != v} == {"rank", "max_steps"}
+    partial = twin.fit(found.X, found.Z, groups=found.groups).partial_correlations(found.table)
+    assert (partial == partial[0]).all()
+    assert (partial[0] != 0).any()
 
 
 def test_one_graph_per_subject(study):
