@@ -85,8 +85,8 @@ def static_twin(estimator: GraphEstimator) -> GraphEstimator:
     """
     from graphfield.estimators.dnncgm import DNNCGM
 
-    # With one pattern its share is 1 whatever the network says, so that one step of training is enough.
-    alone = {"rank": 1, "max_steps": 1}
+    like = DNNCGM(center="constant", marginals="raw", random_state=0)
     if isinstance(estimator, DNNCGM) and estimator.rank is not None:
-        return clone(estimator).set_params(**alone)
-    return DNNCGM(center="constant", marginals="raw", random_state=0, **alone)
+        like = clone(estimator)
+    # With one pattern its share is 1 whatever the network says, so that one step of training is enough.
+    return like.set_params(rank=1, max_steps=1)
