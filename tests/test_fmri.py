@@ -13,11 +13,10 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from graphfield.cli import main
-from graphfield.pipelines import held_out_subjects
-from graphfield.pipelines.fmri import fmri_study, load_subjects
-from graphfield.pipelines.phenotypes import match_subjects
-from graphfield.pipelines.scan_files import read_folder
-from graphfield.pipelines.subjects import read_networks
+from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
+from graphfield.pipelines.fmri.phenotypes import match_subjects
+from graphfield.pipelines.fmri.scan_files import read_folder
+from graphfield.pipelines.fmri.subjects import read_networks
 
 P = 9
 NETWORKS = ["growing"] * 4 + ["steady"] * 3 + ["alone"] * 2

@@ -45,7 +45,7 @@ _PUBLIC = {
     "TrainingError": "graphfield.exceptions",
     "TrainingWarning": "graphfield.exceptions",
 }
-_SUBPACKAGES = ("analysis", "data", "exceptions", "graphs", "metrics", "report", "simulate")
+_SUBPACKAGES = ("analysis", "data", "exceptions", "graphs", "metrics", "pipelines", "report", "simulate")
 
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 

@@ -1,1 +1,1 @@
-"""From the data of one field to its figures and tables, in one call."""
+"""From the raw data of one field to the figures and tables of a study."""

@@ -23,7 +23,7 @@ from graphfield.report.plots.style import SEQUENTIAL, colours, heatmap_size, lab
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphfield.pipelines.fmri import FmriStudy
+    from graphfield.pipelines.fmri.study import FmriStudy
 
 # A sub-network of fewer regions has no picture of its own.
 _FEWEST_REGIONS = 3

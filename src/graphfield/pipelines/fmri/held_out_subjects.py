@@ -15,7 +15,7 @@ from graphfield.data.splits import folds
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import check_number
-from graphfield.pipelines.subjects import Subjects
+from graphfield.pipelines.fmri.subjects import Subjects
 
 # Standard errors that a difference must exceed to be called one.
 _CLEAR = 2.0
@@ -44,14 +44,13 @@ class SubjectGain:
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        size = f"{100 * self.value:+.2f} % ± {100 * self.standard_error:.2f} %"
-        who = f"subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds)"
-        endings = {
-            "better": f"On {who}, the varying graph predicts better than one graph for all",
-            "worse": f"On {who}, the varying graph predicts worse than one graph for all",
-            "no clear difference": f"On {who}, the varying graph predicts no better than one graph for all",
-        }
-        return f"{endings[self.verdict]} (its squared error is lower by {size})."
+        how = {"better": "better than", "worse": "worse than", "no clear difference": "no better than"}
+        side = "lower" if self.value >= 0 else "higher"
+        return (
+            f"On subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds), the varying "
+            f"graph predicts {how[self.verdict]} one graph for all (squared error "
+            f"{100 * abs(self.value):.2f} % ± {100 * self.standard_error:.2f} % {side})."
+        )
 
 
 def subject_gain(

@@ -16,8 +16,8 @@ from graphfield.data.tables import read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
-from graphfield.pipelines.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
-from graphfield.pipelines.scans import check_shapes, collect, region_names, said, transpose, usable
+from graphfield.pipelines.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
+from graphfield.pipelines.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
 
 # Fewer subjects cannot be parted into some to learn from and some to judge by.
 FEWEST_SUBJECTS = 10

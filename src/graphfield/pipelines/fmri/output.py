@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from graphfield.estimators.persistence import save_model
-from graphfield.pipelines.fmri_figures import shown_density
+from graphfield.pipelines.fmri.figures import shown_density
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
-    from graphfield.pipelines.fmri import FmriStudy
+    from graphfield.pipelines.fmri.study import FmriStudy
 
 # Pairs of regions in the table of edges by score.
 _MOST_EDGES = 20_000

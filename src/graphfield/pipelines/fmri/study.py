@@ -1,4 +1,4 @@
-"""Brain networks by a score: from time series of many subjects to graphs, bands, tables and pictures."""
+"""A study of brain networks: fit, judge on subjects left out, average by bands of the score."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed
 from graphfield.exceptions import DataError, listing, suggestion
 from graphfield.graphs.groups import block_means
-from graphfield.pipelines.held_out_subjects import SubjectGain, subject_gain
-from graphfield.pipelines.subjects import Subjects, load_subjects
+from graphfield.pipelines.fmri.held_out_subjects import SubjectGain, subject_gain
+from graphfield.pipelines.fmri.subjects import Subjects
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FmriStudy", "SubjectGain", "Subjects", "default_estimator", "fmri_study", "load_subjects"]
 
 _MEASURES = ("density", "mean_strength", "clustering", "largest_part", "modularity", "within", "between")
 # Subjects over whose other covariates the effect of the score is averaged.
@@ -193,13 +192,13 @@ class FmriStudy:
 
     def figures(self) -> dict[str, Figure]:
         """Name to figure: bands, sub-networks, connectivity, edges that move with the score."""
-        from graphfield.pipelines.fmri_figures import study_figures
+        from graphfield.pipelines.fmri.figures import study_figures
 
         return study_figures(self)
 
     def write(self, out: Any, *, overwrite: bool = False) -> Any:
         """Model, figures (PNG), tables (CSV), graphs of all subjects (NPZ) and a summary, in one folder."""
-        from graphfield.pipelines.fmri_output import write_study
+        from graphfield.pipelines.fmri.output import write_study
 
         return write_study(self, out, overwrite=overwrite)
 
