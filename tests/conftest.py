@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -58,6 +59,14 @@ def _global_state_untouched() -> Iterator[None]:
     assert random.getstate() == before[0], "Python's random state was touched"
     assert np.random.get_state()[1].tolist() == before[1], "NumPy's global random state was touched"  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), torch_before), "torch's random state was touched"
+
+
+@pytest.fixture(autouse=True)
+def _figures_closed() -> Iterator[None]:
+    """Pictures of one test are not left open for the others: matplotlib warns at more than twenty."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def small_data(n: int = 120, p: int = 6, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:

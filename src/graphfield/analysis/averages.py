@@ -173,7 +173,7 @@ def _averages(
     p = model.n_features_in_
     matrices, presence = np.zeros((len(labels), p, p)), np.zeros((len(labels), p, p))
     for block in asked.blocks():
-        own = shares[:, block.positions]
+        own = shares[:, block.positions].astype(np.float32)
         matrices += np.tensordot(own, block.partial, axes=1)
         presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)
     return Bands(name, labels, matrices, presence, n_rows.astype(int).tolist(), list(model.node_names_))

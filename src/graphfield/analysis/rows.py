@@ -15,7 +15,7 @@ from graphfield.data.covariates import Categorical, Numeric, as_text
 from graphfield.data.frames import Frame
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_number, one_row
-from graphfield.estimators.streaming import cache_slices
+from graphfield.estimators.streaming import slices
 from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
 from graphfield.graphs.groups import node_positions
 from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
 
 TableLike = Any
+# Matrices that are worked on at a time: few enough to stay near the processor, enough to be worth a call.
+_BLOCK_ENTRIES = 500_000
+_FEWEST = 16
 # A pair of nodes by name.
 Edge = tuple[str, str]
 
@@ -168,7 +171,7 @@ class Asked:
         start = 0
         p = self.model.n_features_in_
         for coef, scale in self.model._chunks(self.encoded):
-            for part in cache_slices(len(coef), p):
+            for part in slices(len(coef), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
                 directed = directed_strengths(coef[part], scale[part])
                 graph = apply_rule(directed, self.cut, self.rule)
                 where = slice(start + part.start, start + part.stop)

@@ -120,8 +120,9 @@ def within_between(
     same = codes[:, None] == codes
     apart = ~same
     np.fill_diagonal(same, False)
+    flat = sizes.reshape(*sizes.shape[:-2], -1)
     within, between = (
-        sizes[..., pairs].mean(axis=-1) if pairs.any() else np.full(sizes.shape[:-2], np.nan)
+        flat @ (pairs.ravel() / pairs.sum()) if pairs.any() else np.full(sizes.shape[:-2], np.nan)
         for pairs in (same, apart)
     )
     return within, between

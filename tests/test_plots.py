@@ -1,0 +1,339 @@
+"""Pictures: they show the numbers they were given, under the right names, and text never covers text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+from graphfield import analysis as an
+
+pytest.importorskip("matplotlib").use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.dates import date2num  # noqa: E402
+
+from graphfield.report import plots  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[gf.RegGMM, pd.DataFrame]:
+    X, Z = small_data(n=300)
+    return gf.RegGMM().fit(X, Z), Z
+
+
+def random_graph(p: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.normal(0, 0.2, (p, p)) * (rng.random((p, p)) < min(0.5, 6 / p)), 1)
+    names = [f"region {i}" for i in range(p)]
+    return pd.DataFrame(upper + upper.T, index=names, columns=names)
+
+
+def groups_of(graph: pd.DataFrame, count: int = 4) -> dict[str, str]:
+    return {name: f"part {i % count}" for i, name in enumerate(graph.columns)}
+
+
+def drawn_texts(figure) -> list[tuple[str, np.ndarray]]:
+    """Everything that is written in a figure, with its corners in pixels."""
+    seen = {}
+    original = plt.Text.draw
+
+    def draw(self, renderer):
+        if self.get_visible() and self.get_text().strip():
+            seen[id(self)] = self
+        original(self, renderer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plt.Text, "draw", draw)
+        figure.canvas.draw()
+    return [(text.get_text(), corners(text)) for text in seen.values()]
+
+
+def corners(text) -> np.ndarray:
+    """Corners of the text as it is turned; the box of an annotation would have its arrow in it."""
+    angle = text.get_rotation()
+    box = plt.Text.get_window_extent(text)
+    centre = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
+    text.set_rotation(0)
+    flat = plt.Text.get_window_extent(text)
+    text.set_rotation(angle)
+    turn = np.deg2rad(angle)
+    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    half = np.array([flat.width, flat.height]) / 2
+    return np.array([centre + rotation @ (half * sign) for sign in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+
+
+def overlap(one: np.ndarray, other: np.ndarray) -> float:
+    """How many pixels two convex shapes are into each other: the smallest over the directions of sides."""
+    depth = np.inf
+    for shape in (one, other):
+        for side in np.roll(shape, -1, axis=0) - shape:
+            normal = np.array([-side[1], side[0]]) / max(1e-9, np.hypot(*side))
+            a, b = one @ normal, other @ normal
+            depth = min(depth, a.max() - b.min(), b.max() - a.min())
+    return float(depth)
+
+
+def check_readable(figure) -> None:
+    """No text covers another by more than a pixel and a half, and none leaves the figure."""
+    found = drawn_texts(figure)
+    shapes = np.array([corners for _, corners in found])  # (m, 4, 2)
+    low, high = shapes.min(axis=1), shapes.max(axis=1)
+    outside = (low < -2).any(axis=1) | (high > np.array(figure.canvas.get_width_height()) + 2).any(axis=1)
+    assert not outside.any(), f"{found[int(np.argmax(outside))][0]!r} leaves the figure"
+    near = ((low[:, None] < high) & (low < high[:, None])).all(axis=-1)
+    for i, j in zip(*np.nonzero(np.triu(near, 1)), strict=True):
+        assert overlap(shapes[i], shapes[j]) <= 1.5, f"{found[i][0]!r} covers {found[j][0]!r}"
+
+
+PICTURES = {
+    "graph": lambda graph, _: plots.plot_graph(graph, title="age 60").get_figure(),
+    "groups": lambda graph, groups: plots.plot_graph(graph, groups=groups, title="age 60").get_figure(),
+    "difference": lambda graph, groups: plots.plot_difference(graph, -graph, groups=groups),
+    "circle": lambda graph, groups: plots.plot_network(graph, groups=groups, title="age 60").get_figure(),
+    "spring": lambda graph, _: plots.plot_network(graph, layout="spring", title="age 60").get_figure(),
+}
+
+
+@pytest.mark.parametrize(
+    ("p", "picture"),
+    [
+        (5, "graph"),
+        (5, "circle"),
+        (22, "difference"),
+        (60, "spring"),
+        (100, "groups"),
+        (79, "circle"),
+        (200, "circle"),
+    ],
+)
+def test_text_is_readable_at_every_size(p, picture):
+    graph = random_graph(p)
+    check_readable(PICTURES[picture](graph, groups_of(graph)))
+
+
+def test_names_are_dropped_where_they_cannot_be_read():
+    assert len(plots.plot_graph(random_graph(22)).get_xticklabels()) == 22
+    assert len(plots.plot_graph(random_graph(200)).get_xticklabels()) == 0
+
+
+def test_small_groups_have_their_names_pushed_apart():
+    graph = random_graph(120)
+    groups = ["large"] * 114 + [f"small {i}" for i in range(6)]
+    axes = plots.plot_graph(graph, groups=groups)
+    assert [text.get_text() for text in axes.texts] == ["large", *(f"small {i}" for i in range(6))]
+    check_readable(axes.get_figure())
+
+
+def test_a_heatmap_sorts_nodes_by_group_and_draws_lines_between_them():
+    graph = random_graph(5)
+    groups = ["b", "a", "b", "a", "b"]
+    axes = plots.plot_graph(graph, groups=groups, limit=0.7)
+    order = [0, 2, 4, 1, 3]
+    np.testing.assert_array_equal(axes.images[0].get_array(), graph.to_numpy()[np.ix_(order, order)])
+    assert [label.get_text() for label in axes.get_yticklabels()] == [graph.columns[i] for i in order]
+    assert [text.get_text() for text in axes.texts] == ["b", "a"]
+    assert {line.get_ydata()[0] for line in axes.lines if line.get_ydata()[0] == line.get_ydata()[1]} == {2.5}
+    assert axes.images[0].get_clim() == (-0.7, 0.7)
+
+
+def test_a_difference_is_on_the_scale_of_both_graphs():
+    first, second = random_graph(6), random_graph(6, seed=1)
+    figure = plots.plot_difference(first, second, labels=["25", "75"])
+    panels = figure.axes[:3]
+    assert [axis.get_title() for axis in panels] == ["25", "75", "75 minus 25"]
+    shown = [axis.images[0].get_array() for axis in panels]
+    np.testing.assert_allclose(shown[2], second - first)
+    largest = max(np.abs(part).max() for part in shown)
+    assert {axis.images[0].get_clim() for axis in panels} == {(-largest, largest)}
+
+
+def test_bands_have_counts_and_density_in_their_titles(data):
+    model, Z = data
+    bands = an.bands(model, Z, "age", threshold=0.1)
+    figure = plots.plot_bands(bands, groups=["x", "y"] * 3)
+    titles = [axis.get_title() for axis in figure.axes[:4]]
+    for title, label, share in zip(titles, bands.labels, bands.density, strict=True):
+        assert title == f"age {label}\n75 rows, density {100 * share:.0f} %"
+    check_readable(figure)
+    cut = plots.plot_bands(bands, threshold=0.2)
+    shown = cut.axes[0].images[0].get_array()
+    np.testing.assert_array_equal(shown, bands.matrices[0] * (np.abs(bands.matrices[0]) > 0.2))
+    assert f"density {100 * (shown != 0).sum() / 30:.0f} %" in cut.axes[0].get_title()
+
+
+def test_a_network_draws_every_edge_between_its_nodes():
+    graph = random_graph(8)
+    positions = plots.network_positions(graph, groups=groups_of(graph))
+    axes = plots.plot_network(graph, positions=positions, threshold=0.05)
+    drawn = {
+        frozenset(tuple(np.round(end, 9)) for end in line) for line in axes.collections[0].get_segments()
+    }
+    j, k = np.nonzero(np.triu(np.abs(graph.to_numpy()) > 0.05, 1))
+    places = {name: tuple(np.round(place, 9)) for name, place in positions.items()}
+    ends = zip(graph.columns[j], graph.columns[k], strict=True)
+    assert drawn == {frozenset((places[a], places[b])) for a, b in ends}
+
+
+def test_positive_edges_are_red_and_negative_ones_blue():
+    graph = np.array([[0, 0.5, -0.5], [0.5, 0, 0], [-0.5, 0, 0]])
+    colours = plots.plot_network(graph, list("abc")).collections[0].get_colors()
+    by_red = sorted(colours, key=lambda colour: colour[0])
+    assert by_red[0][2] > by_red[0][0]
+    assert by_red[1][0] > by_red[1][2]
+
+
+def test_positions_are_the_same_every_time_and_hardly_move_with_the_graph():
+    graph = random_graph(20)
+    first = plots.network_positions(graph, layout="spring")
+    assert first == plots.network_positions(graph, layout="spring")
+    slightly = graph * (1 + 0.01 * random_graph(20, seed=5))
+    moved = plots.network_positions(slightly, layout="spring")
+    shifts = [np.hypot(*np.subtract(first[name], moved[name])) for name in first]
+    assert max(shifts) < 0.1
+    circle = plots.network_positions(graph, groups=groups_of(graph))
+    assert all(np.hypot(*place) == pytest.approx(1) for place in circle.values())
+
+
+def test_only_the_strongest_of_many_edges_are_drawn_and_the_title_says_so():
+    graph = random_graph(40)
+    axes = plots.plot_network(graph, max_edges=10)
+    assert len(axes.collections[0].get_segments()) == 10
+    n_edges = int((np.triu(graph.to_numpy(), 1) != 0).sum())
+    assert axes.get_title() == f"the strongest 10 of {n_edges} edges"
+
+
+def test_curves_show_the_table(data):
+    model, Z = data
+    curves = an.edge_curves(model, "age", Z, [("n0", "n1"), ("n2", "n3")], n_points=9)
+    axes = plots.plot_edge_curves(curves)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("age", "partial correlation")
+    lines = {line.get_label(): line for line in axes.lines}
+    part = curves[curves["source"] == "n0"]
+    np.testing.assert_allclose(lines["n0 - n1"].get_ydata(), part["partial_correlation"])
+    np.testing.assert_allclose(lines["n0 - n1"].get_xdata(), part["value"])
+    check_readable(axes.get_figure())
+    levels = plots.plot_edge_curves(an.edge_curves(model, "site", Z))
+    assert [label.get_text() for label in levels.get_xticklabels()] == ["A", "B", "C"]
+    check_readable(levels.get_figure())
+
+
+def test_varying_edges_and_drivers_show_their_tables(data):
+    model, Z = data
+    table = an.varying_edges(model, Z)
+    axes = plots.plot_varying_edges(table, most=4)
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        f"{a} - {b}" for a, b in zip(table["source"][:4], table["target"][:4], strict=True)
+    ]
+    means = next(line for line in axes.lines if line.get_label() == "mean")
+    np.testing.assert_allclose(means.get_xdata(), table["mean"][:4])
+    check_readable(axes.get_figure())
+    drivers = an.edge_drivers(model, Z, most=5)
+    axes = plots.plot_drivers(drivers, value="alone", most=3)
+    shown = axes.images[0].get_array()
+    np.testing.assert_allclose(shown, drivers["alone"].to_numpy().reshape(5, 2)[:3])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["age", "site"]
+    check_readable(axes.get_figure())
+
+
+def test_connectivity_against_numbers_text_and_time(data):
+    model, Z = data
+    table = an.connectivity(model, Z, ["density", "mean_strength"], threshold=0.1)
+    axes = plots.plot_connectivity(table, Z["age"], measure="mean_strength")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("age", "mean strength")
+    mean = next(line for line in axes.lines if line.get_label() == "mean")
+    lowest = np.argsort(Z["age"].to_numpy())[: 300 // 20]
+    assert mean.get_ydata()[0] == pytest.approx(table["mean_strength"].iloc[lowest].mean())
+    check_readable(axes.get_figure())
+    by_site = plots.plot_connectivity(table["density"], Z["site"])
+    assert [label.get_text() for label in by_site.get_xticklabels()] == ["A", "B", "C"]
+    days = pd.Series(pd.date_range("2020-01-01", periods=300), name="date")
+    events = {
+        "2020-03-01": "first",
+        "2020-03-03": "second",
+        ("2020-05-01", "2020-06-01"): "a long one",
+        "2020-01-01": "at the very beginning",
+        "2020-10-26": "at the very end of it all",
+    }
+    fear = pd.Series(Z["age"].to_numpy(), name="vix")
+    over_time = plots.plot_connectivity(
+        table, days, beside=fear, events=events, smooth=21, title="density and VIX"
+    )
+    assert [text.get_text() for text in over_time.texts] == [
+        "at the very beginning",
+        "first",
+        "second",
+        "a long one",
+        "at the very end of it all",
+    ]
+    np.testing.assert_allclose(over_time.lines[0].get_ydata(), table["density"])
+    marked = {line.get_xdata()[0] for line in over_time.lines[2:]}
+    assert date2num(np.datetime64("2020-03-01")) in marked
+    beside = over_time.get_figure().axes[1]
+    assert beside.get_ylabel() == "vix"
+    np.testing.assert_array_equal(beside.lines[0].get_ydata(), fear)
+    check_readable(over_time.get_figure())
+
+
+def test_the_training_curve_shows_both_losses_and_the_step_kept():
+    X, Z = small_data()
+    model = gf.DNNCGM(rank=2, max_steps=40, hidden_size=16, device="cpu", random_state=0).fit(X, Z)
+    axes = plots.plot_training(model)
+    shown = np.concatenate([line.get_ydata() for line in axes.lines])
+    for column in ("train_loss", "held_out_loss"):
+        assert set(model.training_[column]) <= set(shown)
+    kept = next(line for line in axes.lines if line.get_label().startswith("kept"))
+    assert kept.get_xdata()[0] == model.best_step_
+    phases = pd.DataFrame(
+        {"step": [0, 9, 9, 20], "rank": [8, 8, 16, 16], "train_loss": [4, 3, 2, 1.0], "held_out_loss": 5.0}
+    )
+    axes = plots.plot_training(phases)
+    assert [text.get_text() for text in axes.texts] == ["8 patterns", "16 patterns"]
+    check_readable(axes.get_figure())
+
+
+def test_pictures_draw_on_given_axes(data):
+    model, Z = data
+    graph = random_graph(5)
+    losses = pd.DataFrame({"step": [0], "train_loss": [1.0], "held_out_loss": [1.0]})
+    drawings = (
+        lambda ax: plots.plot_graph(graph, ax=ax),
+        lambda ax: plots.plot_network(graph, ax=ax),
+        lambda ax: plots.plot_edge_curves(an.edge_curves(model, "age", Z), ax=ax),
+        lambda ax: plots.plot_varying_edges(an.varying_edges(model, Z), ax=ax),
+        lambda ax: plots.plot_drivers(an.edge_drivers(model, Z), ax=ax),
+        lambda ax: plots.plot_connectivity(Z["age"], Z["age"], ax=ax),
+        lambda ax: plots.plot_training(losses, ax=ax),
+    )
+    for draw in drawings:
+        ax = plt.subplots()[1]
+        assert draw(ax) is ax
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda: plots.plot_graph(np.zeros((2, 3))), gf.DataError, "square matrix"),
+        (lambda: plots.plot_graph(np.zeros((2, 2)), ["a"]), gf.DataError, "2 nodes, 1 names"),
+        (lambda: plots.plot_graph(random_graph(5), groups=["a"]), gf.DataError, "each of the 5 nodes"),
+        (lambda: plots.plot_network(random_graph(3), layout="cirle"), gf.ParameterError, "'circle'"),
+        (lambda: plots.plot_network(random_graph(3), positions={}), gf.DataError, "lacks 'region 0'"),
+        (lambda: plots.plot_edge_curves(pd.DataFrame({"a": [1]})), gf.DataError, "analysis.edge_curves"),
+        (lambda: plots.plot_drivers(pd.DataFrame(), value="share"), gf.ParameterError, "'total'"),
+        (lambda: plots.plot_connectivity(np.ones(3), np.ones(4)), gf.DataError, "got 3 and 4"),
+        (lambda: plots.plot_connectivity(np.ones(2), [1, 2], beside=[1]), gf.DataError, "beside"),
+        (
+            lambda: plots.plot_connectivity(pd.DataFrame({"density": [1.0]}), [1.0], measure="degree"),
+            gf.ParameterError,
+            "'density'",
+        ),
+        (lambda: plots.plot_training(gf.RegGMM()), gf.ParameterError, "DNNCGM"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_why(draw, error, message):
+    with pytest.raises(error, match=message):
+        draw()
