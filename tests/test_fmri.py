@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 import graphfield as gf
 from graphfield.cli import main
 from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
+from graphfield.pipelines.fmri.figures import study_figures
 from graphfield.pipelines.fmri.phenotypes import match_subjects
 from graphfield.pipelines.fmri.scan_files import read_folder
 from graphfield.pipelines.fmri.subjects import read_networks
@@ -305,11 +306,14 @@ def test_held_out_subjects_gain_from_a_graph_that_varies(study):
 
 
 def test_a_score_without_effect_is_not_sold_as_one():
+    plt = pytest.importorskip("matplotlib.pyplot")
     scans, people = simulated(24, 20)
     rng = np.random.default_rng(5)
     shuffled = people.assign(score=rng.permutation(people["score"].to_numpy()))
     found = fmri_study(loaded(scans, shuffled), estimator=gf.RegGMM(), threshold=0.1, evidence=False)
     assert found.gain.verdict != "better"
+    assert "not supported" in study_figures(found)["connectivity"].get_suptitle()
+    plt.close("all")
     assert any("not established" in line for line in found.sentences())
 
 

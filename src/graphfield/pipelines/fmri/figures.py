@@ -69,7 +69,8 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
         axis.set_title(text, fontsize=10)
     about = f"averages with |partial correlation| > {study.threshold:.3g}"
     figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
-    figure.set_figheight(figure.get_figheight() + 0.4)
+    figure.set_figheight(figure.get_figheight() + 0.5)
+    figure.get_layout_engine().set(h_pad=0.1)
     return figure
 
 
@@ -144,7 +145,8 @@ def _network_density(study: FmriStudy) -> Figure:
         ax.plot(where, 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks")
     ax.set_xticks(where, study.bands.labels)
     ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
-    ax.set_title(f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}", fontsize=10)
+    title = f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}{_caution(study)}"
+    ax.set_title(title, fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
     return figure
@@ -161,15 +163,23 @@ def _connectivity(study: FmriStudy) -> Figure:
         if legend is not None:
             for text in legend.get_texts():
                 text.set_text(text.get_text().replace("rows", "subjects"))
-    figure.suptitle("Connectivity of the graph of every subject", fontsize=11)
+    figure.suptitle(f"Connectivity of the graph of every subject{_caution(study)}", fontsize=11)
     return figure
 
 
 def _edge_curves(study: FmriStudy) -> Figure:
     """The edges that move most with the score."""
     figure, ax = pyplot().subplots(figsize=(7.5, 4.2), layout="constrained")
-    plot_edge_curves(study.score_curves(), title=f"Edges that move most with {study.score}", ax=ax)
+    title = f"Edges that move most with {study.score}{_caution(study)}"
+    plot_edge_curves(study.score_curves(), title=title, ax=ax)
     return figure
+
+
+def _caution(study: FmriStudy) -> str:
+    """Below a title: a trend that subjects left out do not support must not look like a finding."""
+    if study.gain is None:
+        return "\n(not compared with a static graph)"
+    return "" if study.gain.verdict == "better" else "\n(not supported by subjects left out of training)"
 
 
 def _slug(name: str) -> str:

@@ -47,8 +47,8 @@ class SubjectGain:
         how = {"better": "better than", "worse": "worse than", "no clear difference": "no better than"}
         side = "lower" if self.value >= 0 else "higher"
         return (
-            f"On subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds), the varying "
-            f"graph predicts {how[self.verdict]} one graph for all (squared error "
+            f"On subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds), the "
+            f"varying graph predicts {how[self.verdict]} one graph for all (squared error "
             f"{100 * abs(self.value):.2f} % ± {100 * self.standard_error:.2f} % {side})."
         )
 
