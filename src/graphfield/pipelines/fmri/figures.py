@@ -70,7 +70,8 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
     about = f"averages with |partial correlation| > {study.threshold:.3g}"
     figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
     figure.set_figheight(figure.get_figheight() + 0.5)
-    figure.get_layout_engine().set(h_pad=0.1)
+    engine: Any = figure.get_layout_engine()
+    engine.set(h_pad=0.1)
     return figure
 
 
