@@ -294,7 +294,7 @@ def fmri_study(
 def default_estimator(n_regions: int, seed: int) -> GraphEstimator:
     """What :func:`fmri_study` fits: regions have mean zero within every subject, so no mean is learned.
 
-    Above 60 regions the graphs mix four patterns: trying 8, 16 and 32 takes hours there.
+    Above 60 regions the graphs mix four patterns: trying 8, 16 and 32 costs many times as much there.
     """
     from graphfield.estimators.dnncgm import DNNCGM
 
