@@ -12,6 +12,7 @@ from graphfield.cli import commands
 from graphfield.cli.bench import bench
 from graphfield.cli.check import check_parser, role_options
 from graphfield.cli.finance import finance_parser
+from graphfield.cli.fmri import fmri_parser
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
@@ -50,6 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     _graph_parser(group)
     report_parser(group)
     finance_parser(group)
+    fmri_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
     _bench_parser(group)

@@ -1,0 +1,91 @@
+"""Whether a graph that varies predicts subjects that it has not seen better than one graph for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from graphfield.data.frames import Frame
+from graphfield.data.splits import folds
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.inputs import check_number
+from graphfield.pipelines.fmri.subjects import Subjects
+
+# Standard errors that a difference must exceed to be called one.
+_CLEAR = 2.0
+
+
+@dataclass(frozen=True)
+class SubjectGain:
+    """By how much the squared error of each region given all others falls, on subjects left out.
+
+    ``value`` is a share of the error of one graph for all, averaged over regions; ``standard_error`` treats
+    subjects, not time points, as independent. Every subject was left out of training in one of the folds.
+    """
+
+    value: float
+    standard_error: float
+    n_subjects: int
+    n_folds: int
+
+    @property
+    def verdict(self) -> str:
+        """ "better", "worse" or "no clear difference"."""
+        if abs(self.value) <= _CLEAR * self.standard_error:
+            return "no clear difference"
+        return "better" if self.value > 0 else "worse"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        how = {"better": "better than", "worse": "worse than", "no clear difference": "no better than"}
+        side = "lower" if self.value >= 0 else "higher"
+        return (
+            f"On subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds), the "
+            f"varying graph predicts {how[self.verdict]} one graph for all (squared error "
+            f"{100 * abs(self.value):.2f} % ± {100 * self.standard_error:.2f} % {side})."
+        )
+
+
+def subject_gain(
+    estimator: GraphEstimator, subjects: Subjects, n_folds: int, tell: Callable[[str], None]
+) -> SubjectGain:
+    """Every subject is predicted once, by models that saw the subjects of the other folds only.
+
+    The static graph is that of :func:`static_twin`.
+    """
+    check_number("n_folds", n_folds, 2, len(subjects.ids), integer=True)
+    parts: list[tuple[NDArray, NDArray, NDArray]] = []
+    for fold, (train, test) in enumerate(folds(len(subjects.ids), None, n_folds, shuffle=True), start=1):
+        tell(f"Fold {fold} of {n_folds}: fitting {len(train)} subjects, predicting the other {len(test)} ...")
+        known, new = subjects.take(train), subjects.take(test)
+        X, Z, groups = known.X, known.Z, known.groups
+        rows = HeldOut(new.X.to_numpy(), Frame(new.Z, named=True), np.repeat(test, new.n_times))
+        models: tuple[Any, Any] = static_twin(estimator), clone(estimator)
+        static, varying = (rows.residuals(model.fit(X, Z, groups=groups)) for model in models)
+        parts.append((static, varying, rows.units))
+    left, right, units = (np.concatenate(column) for column in zip(*parts, strict=True))
+    yardstick = Yardstick.of(left, units)
+    lower = yardstick.errors(left) - yardstick.errors(right)
+    return SubjectGain(float(lower.mean()), yardstick.standard_error(lower), len(subjects.ids), n_folds)
+
+
+def static_twin(estimator: GraphEstimator) -> GraphEstimator:
+    """One graph for all, fitted like the varying one: a :class:`~graphfield.DNNCGM` with a single pattern.
+
+    Another static estimator would not do: on real scans a graphical lasso predicts so much worse than a
+    single pattern that any model of this kind would seem to gain from varying.
+    """
+    from graphfield.estimators.dnncgm import DNNCGM
+
+    like = DNNCGM(center="constant", marginals="raw", random_state=0)
+    if isinstance(estimator, DNNCGM) and estimator.rank is not None:
+        like = clone(estimator)
+    # With one pattern its share is 1 whatever the network says, so that one step of training is enough.
+    return like.set_params(rank=1, max_steps=1)

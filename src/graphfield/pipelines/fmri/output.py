@@ -1,0 +1,83 @@
+"""The files of a study of brain networks: one folder that is also the folder of its model."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from graphfield.estimators.persistence import save_model
+from graphfield.pipelines.fmri.figures import shown_density
+from graphfield.report.plots import pyplot
+
+if TYPE_CHECKING:
+    from graphfield.pipelines.fmri.study import FmriStudy
+
+# Pairs of regions in the table of edges by score.
+_MOST_EDGES = 20_000
+
+
+def write_study(study: FmriStudy, out: str | Path, *, overwrite: bool = False) -> Path:
+    """All files or none: an existing folder survives until the new one is whole."""
+    files = {**_tables(study), **_pictures(study), "graphs.npz": _graphs(study)}
+    files["summary.json"] = json.dumps(study.summary(), indent=1, default=float).encode()
+    files["fit.json"] = json.dumps(_fit(study), indent=1).encode()
+    if study.evidence is not None:
+        files["evidence.json"] = study.evidence.to_json().encode()
+    return save_model(study.model, Path(out), overwrite=overwrite, extra=files)
+
+
+def _tables(study: FmriStudy) -> dict[str, bytes]:
+    bands = study.bands.table.rename(columns={"n_rows": "n_subjects"})
+    bands["density_of_average"] = shown_density(study.bands, study.threshold)
+    regions = pd.DataFrame({"region": study.subjects.regions, "network": study.networks})
+    tables = {
+        "subjects.csv": study.connectivity().rename_axis("subject").reset_index(),
+        "bands.csv": bands,
+        "networks.csv": study.network_table(),
+        "edges_by_score.csv": study.score_edges().head(_MOST_EDGES),
+        "regions.csv": regions,
+        "covariates.csv": study.subjects.table.head(2_000),
+    }
+    return {name: table.to_csv(index=False).encode() for name, table in tables.items()}
+
+
+def _pictures(study: FmriStudy) -> dict[str, bytes]:
+    plt = pyplot()
+    found = {}
+    for name, figure in study.figures().items():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=130)
+        plt.close(figure)
+        found[f"{name}.png"] = buffer.getvalue()
+    return found
+
+
+def _graphs(study: FmriStudy) -> bytes:
+    """Partial correlations of all subjects with the names of subjects and regions."""
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        partial_correlations=study.graphs(),
+        subjects=np.array(study.subjects.ids),
+        regions=np.array(study.subjects.regions),
+        networks=np.array(study.networks),
+        threshold=np.array(study.threshold),
+    )
+    return buffer.getvalue()
+
+
+def _fit(study: FmriStudy) -> dict[str, Any]:
+    """What ``graphfield fit`` leaves beside a model."""
+    return {
+        "rows": sum(study.subjects.n_times),
+        "nodes": study.subjects.regions,
+        "covariates": list(study.subjects.table.columns),
+        "group": "subject",
+        "unused": [],
+        "seconds": round(study.seconds["fit"], 2),
+    }
