@@ -26,6 +26,8 @@ _PUBLIC = {
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
     "TreeCGM": "graphfield.estimators.tree",
+    "Evidence": "graphfield.analysis.evidence",
+    "dependence_test": "graphfield.analysis.dependence",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "read_table": "graphfield.data.tables",
@@ -50,6 +52,8 @@ _SUBPACKAGES = ("data", "exceptions", "graphs", "metrics", "report", "simulate")
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
+    from graphfield.analysis.dependence import dependence_test as dependence_test
+    from graphfield.analysis.evidence import Evidence as Evidence
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table

@@ -1,0 +1,1 @@
+"""Questions asked of a fitted model or of the data."""

@@ -1,0 +1,336 @@
+"""Does the graph depend on the covariates at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.cleaned_nodes import cleaned_nodes
+from graphfield.analysis.covariate_basis import Smooth, mean_columns, smooth_covariates
+from graphfield.analysis.evidence import (
+    CovariateEvidence,
+    Evidence,
+    covariate_sentence,
+    overall_sentence,
+    verdict,
+)
+from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
+from graphfield.analysis.model_gain import model_gains
+from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
+from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.splits import folds, group_labels
+from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
+from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.training.progress import progress_bar
+
+# More rows than this, or than so many values of nodes make, are thinned evenly (whole groups where there
+# are groups), but never to fewer than the last of these numbers.
+MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 20_000, 2_000_000, 2_000
+# With fewer rows, or fewer groups to exchange, the answer is "not known".
+MIN_ROWS, MIN_GROUPS = 50, 10
+# Columns of the spline that stands for a numeric covariate in means and scales, at most.
+_MEAN_DEGREES = 5
+# Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
+_TIME_BLOCKS = 50
+
+
+def dependence_test(
+    X: Any,
+    Z: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    covariates: Sequence[str] | None = None,
+    n_permutations: int = 199,
+    degrees: int = 3,
+    n_folds: int = 5,
+    model: Any = None,
+    missing: str = "error",
+    random_state: Any = 0,
+) -> Evidence:
+    """Test whether the graph depends on the covariates, and say by how much held-out rows gain from it.
+
+    Each node is freed of a mean and a scale that move smoothly with z, and brought to normal scores. If
+    no partial correlation depends on z, products of two nodes are then unrelated to z. Whether they are
+    is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with ``groups``
+    whole groups do, and for what varies within groups rows of one group; with ``time`` covariates are
+    shifted circularly. No model is fitted for that, so the test takes seconds. How much it matters is
+    measured by cross-validation: ridge regressions of every node on all others, static, with coefficients
+    linear in z, and with coefficients that are splines of z.
+
+    A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
+    splines of the others is subtracted before it is rearranged.
+
+    Parameters
+    ----------
+    X, Z : tables of shape (n, p), (n, q)
+        As for ``fit``.
+    groups : sequence of length n, optional
+        Rows with equal labels (one subject) are not independent.
+    time : sequence of length n, optional
+        Numbers or dates; rows that follow each other are not independent.
+    covariates : sequence of str, optional
+        Which to test one by one; default all. An empty one saves time.
+    n_permutations : int, default 199
+        The smallest possible p-value is one over this number plus one. With ``time`` there are no more
+        different shifts than rows. Where a covariate's p-value is small, it is found again from more
+        permutations, so that it can stay small when adjusted for the number of covariates.
+    degrees : int, default 3
+        Columns of the spline of a numeric covariate. More see finer movements, at the expense of power.
+    n_folds : int, default 5
+        Of the cross-validation: by group, by stretch of time, or by row.
+    model : estimator, optional
+        One more line of evidence: a copy of it is fitted without a quarter of the rows (the last ones, with
+        ``time``) and predicts these; see ``Evidence.model_gain_over_static``.
+    missing : {"error", "drop", "impute"}
+        As for ``fit``.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Evidence
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> sim = gf.make_setting("G1", n_samples=600, random_state=0)
+    >>> found = gf.dependence_test(sim.X, sim.Z, covariates=[], n_permutations=99)
+    >>> found.verdict, found.p_value
+    ('strong evidence', 0.01)
+    """
+    check_number("n_permutations", n_permutations, 19, integer=True)
+    check_number("degrees", degrees, 1, 10, integer=True)
+    check_number("n_folds", n_folds, 2, integer=True)
+    inputs = training_inputs(X, Z, missing)
+    labels = _labels(groups, X, inputs)
+    inputs, labels, timed, notes = _sorted_and_thinned(inputs, labels, _times(time, X, inputs))
+    encoder = CovariateEncoder().fit(inputs.Z)
+    wanted = _wanted(covariates, encoder)
+    question = _Question(inputs, encoder, labels, timed, degrees, n_folds, n_permutations)
+    lacking = question.lacking()
+    if lacking:
+        return _not_known(question, lacking, notes)
+    evidence = _answer(question, wanted, root_seed(random_state), notes)
+    if model is None:
+        return evidence
+    static, linear = model_gains(model, inputs, labels, timed)
+    return replace(evidence, model_gain_over_static=static, model_gain_over_linear=linear)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Checked data, sorted by group and time, and what to do with them."""
+
+    inputs: Inputs
+    encoder: CovariateEncoder
+    labels: NDArray[np.intp] | None
+    timed: bool
+    degrees: int
+    n_folds: int
+    n_permutations: int
+
+    @property
+    def rows(self) -> Rows:
+        n = len(self.inputs.X)
+        if self.labels is None:
+            return Rows(np.zeros(1, dtype=np.intp), n, False, self.timed)
+        starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
+        return Rows(starts, n, True, self.timed)
+
+    def smooths(self, degrees: int) -> list[Smooth]:
+        return smooth_covariates(self.encoder, self.encoder.transform(self.inputs.Z), degrees)
+
+    def nodes(self) -> NDArray[np.float64]:
+        n, q = len(self.inputs.X), len(self.encoder.columns)
+        smooths = self.smooths(int(np.clip(n // (20 * q), 1, _MEAN_DEGREES)))
+        return cleaned_nodes(self.inputs.X, mean_columns(smooths))
+
+    def lacking(self) -> str | None:
+        """Why there is no answer, if so."""
+        n = len(self.inputs.X)
+        if n < MIN_ROWS:
+            return f"There are {n} rows, and at least {MIN_ROWS} are needed"
+        if self.labels is not None and not any(self.schemes(smooth) for smooth in self.smooths(1)):
+            n_groups = len(self.rows.starts)
+            return (
+                f"The covariates differ between groups only, and there are {n_groups}; at least "
+                f"{MIN_GROUPS} are needed"
+            )
+        return None
+
+    def schemes(self, smooth: Smooth) -> list[Scheme]:
+        """How this covariate can be rearranged, as far as there are enough units."""
+        found = schemes_of(smooth.columns, self.rows)
+        return [scheme for scheme in found if not scheme.between or scheme.n_units >= MIN_GROUPS]
+
+    def units(self) -> NDArray[np.intp]:
+        """Rows that count as one in standard errors."""
+        if self.labels is not None:
+            return self.labels
+        rows = np.arange(len(self.inputs.X))
+        return rows * _TIME_BLOCKS // len(rows) if self.timed else rows
+
+    def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        n_units = len(np.unique(self.units()))
+        return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
+
+
+def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str]) -> Evidence:
+    nodes, smooths = question.nodes(), question.smooths(question.degrees)
+    tests = Tests(nodes, smooths, question.schemes, question.n_permutations, np.random.default_rng(seed))
+    total = tests.n_ticks(wanted) + len(wanted) + 2
+    with progress_bar("Rearranging covariates", total, "parts") as advance:
+        done = iter(range(1, total + 1))
+
+        def tick() -> None:
+            advance(next(done, total), "")
+
+        overall = tests.overall(tick)
+        single = len(smooths) == 1
+        given_others = {
+            name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
+        }
+        gains = _gains(question, nodes, smooths, wanted, notes, tick)
+    if overall.n_permutations < question.n_permutations:
+        notes.append(
+            f"There are {overall.n_permutations} different shifts only, so no p-value is below "
+            f"{1 / (overall.n_permutations + 1):.2g}."
+        )
+    names = [smooth.name for smooth in smooths]
+    return Evidence(
+        verdict=verdict(overall.p_value, gains.over_static),
+        sentence=overall_sentence(names, overall, gains.over_static),
+        p_value=overall.p_value,
+        gain_over_static=gains.over_static,
+        gain_over_linear=gains.over_linear,
+        per_covariate=_lines(given_others, gains, single),
+        n_permutations=overall.n_permutations,
+        scheme=tests.words,
+        n_rows=len(nodes),
+        n_folds=len(question.splits()),
+        notes=tuple(notes),
+    )
+
+
+def _gains(
+    question: _Question,
+    nodes: NDArray[np.float64],
+    smooths: list[Smooth],
+    wanted: list[str],
+    notes: list[str],
+    tick: Callable[[], None],
+) -> Gains:
+    """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
+    p = nodes.shape[1]
+    if p * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MAX_WIDTH:
+        smooths = [replace(smooth, columns=smooth.linear) for smooth in smooths]
+        notes.append("Held-out gains are those of edges linear in z: with splines there would be too many.")
+    most = max(2, MAX_WIDTH // (1 + sum(smooth.columns.shape[1] for smooth in smooths)))
+    if p > most:
+        nodes = nodes[:, np.linspace(0, p - 1, most).round().astype(np.intp)]
+        notes.append(f"Held-out gains are those of a part of the graph: {most} of {p} nodes, evenly chosen.")
+    return held_out_gains(nodes, smooths, question.splits(), question.units(), wanted, tick)
+
+
+def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple[CovariateEvidence, ...]:
+    adjusted = holm({name: None if test is None else test.p_value for name, test in tests.items()})
+    lines = []
+    for name, test in tests.items():
+        gain = gains.of_covariate[name]
+        lines.append(
+            CovariateEvidence(
+                name=name,
+                gain=gain.value,
+                standard_error=gain.standard_error,
+                p_value=None if test is None else test.p_value,
+                adjusted_p_value=adjusted[name],
+                n_permutations=0 if test is None else test.n_permutations,
+                verdict=verdict(adjusted[name], gain),
+                sentence=covariate_sentence(name, test, adjusted[name], gain, single),
+            )
+        )
+    return tuple(lines)
+
+
+def _not_known(question: _Question, lacking: str, notes: list[str]) -> Evidence:
+    return Evidence(
+        verdict="not known",
+        sentence=f"Whether the graph depends on the covariates cannot be told. {lacking}.",
+        p_value=None,
+        gain_over_static=None,
+        gain_over_linear=None,
+        per_covariate=(),
+        n_permutations=0,
+        scheme="no test was made",
+        n_rows=len(question.inputs.X),
+        n_folds=0,
+        notes=tuple(notes),
+    )
+
+
+def _wanted(covariates: Sequence[str] | None, encoder: CovariateEncoder) -> list[str]:
+    known = [column.name for column in encoder.columns]
+    if covariates is None:
+        return known
+    chosen = [covariates] if isinstance(covariates, str) else [str(name) for name in covariates]
+    for name in chosen:
+        if name not in known:
+            raise DataError(
+                f"covariates names {name!r}, which Z does not have or which is constant."
+                f"{suggestion(name, known)} It has {listing(known)}."
+            )
+    return chosen
+
+
+def _labels(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
+    labels = group_labels(groups, X)
+    return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+
+
+def _times(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
+    """When each row was taken, as something that can be sorted."""
+    if time is None:
+        return None
+    values = pd.Series(np.asarray(time))
+    if len(values) != len(X):
+        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
+    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
+        try:
+            values = pd.to_datetime(values)
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"time must hold numbers or dates, but it cannot be read as such: {error}."
+            ) from error
+    if values.isna().any():
+        raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
+    return values.to_numpy()[inputs.rows]
+
+
+def _sorted_and_thinned(
+    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
+) -> tuple[Inputs, NDArray[np.intp] | None, bool, list[str]]:
+    """Rows sorted by group and time, at most as many as can be computed with."""
+    n = len(inputs.X)
+    keys = [key for key in (times, labels) if key is not None]
+    rows = np.lexsort(keys) if keys else np.arange(n)
+    notes = []
+    most = min(MAX_ROWS, max(_LEAST_MOST, MAX_ENTRIES // inputs.X.shape[1]))
+    if n > most:
+        if labels is None:
+            rows = rows[np.linspace(0, n - 1, most).round().astype(np.intp)]
+        else:
+            n_groups = int(labels.max()) + 1
+            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
+            rows = rows[np.isin(labels[rows], kept)]
+        what = "rows" if labels is None else "rows (whole groups)"
+        notes.append(f"{len(rows):,} of {n:,} {what}, evenly chosen, were used.")
+    Z = replace(inputs.Z, values=inputs.Z.values.iloc[rows].reset_index(drop=True))
+    thinned = replace(inputs, X=inputs.X[rows], Z=Z, rows=inputs.rows[rows])
+    new_labels = None if labels is None else np.unique(labels[rows], return_inverse=True)[1]
+    return thinned, new_labels, times is not None, notes

@@ -1,0 +1,120 @@
+"""Permutation tests of all covariates at once, and of one given the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.analysis.covariate_basis import Smooth, whitened
+from graphfield.analysis.rearrange import Scheme
+from graphfield.analysis.score_test import n_ticks, operations, score_test
+
+# A p-value at most this large is found again with more permutations where several are adjusted for their
+# number: as many as it takes that the adjusted one can be this small, within so many operations.
+_PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.005, 2e12
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A p-value and the number of rearrangements it is based on."""
+
+    p_value: float
+    n_permutations: int
+
+
+class Tests:
+    """Tests of the same nodes and covariates.
+
+    A covariate that varies both between and within groups is tested twice, and so are all of them
+    together if some do one and some the other; the smaller p-value then counts twice.
+    """
+
+    def __init__(
+        self,
+        nodes: NDArray[np.float64],
+        smooths: list[Smooth],
+        schemes: Callable[[Smooth], list[Scheme]],
+        n_permutations: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.nodes, self.smooths, self.n_permutations, self.rng = nodes, smooths, n_permutations, rng
+        self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
+        self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
+
+    @property
+    def words(self) -> str:
+        return "; ".join(scheme.words for scheme in self.kinds.values())
+
+    def n_ticks(self, wanted: list[str]) -> int:
+        """How often ``tick`` is called, if no p-value is found again."""
+        n_tests = len(self.kinds) + sum(len(self.schemes[name]) for name in wanted)
+        return n_tests * n_ticks(*self.nodes.shape)
+
+    def overall(self, tick: Tick) -> Tested:
+        """No edge moves with any covariate."""
+        results = []
+        for between, scheme in self.kinds.items():
+            moved = [s.columns for s in self.smooths if between in {k.between for k in self.schemes[s.name]}]
+            columns = whitened(scheme.part(np.hstack(moved)))
+            results.append(
+                self._tested(scheme, columns, np.empty((len(columns), 0)), self.n_permutations, tick)
+            )
+        return _smallest(results)
+
+    def given_others(self, name: str, n_covariates: int, tick: Tick) -> Tested | None:
+        """No edge moves with this covariate beyond how it moves with the others.
+
+        None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how many
+        p-values will be adjusted together.
+        """
+        own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
+        rest = np.hstack([smooth.columns for smooth in self.smooths if smooth.name != name])
+        tests = []
+        for scheme in self.schemes[name]:
+            given = whitened(scheme.part(rest))
+            columns = whitened(scheme.part(own), given)
+            if columns.shape[1]:
+                tests.append((scheme, columns, given))
+        if not tests:
+            return None
+        first = _smallest([self._tested(*test, self.n_permutations, tick) for test in tests])
+        more = int(n_covariates * len(tests) / _ADJUSTED) - 1
+        work = sum(operations(self.nodes.shape[1], c.shape[1], scheme.n_units) for scheme, c, _ in tests)
+        more = min(more, int(_OPERATIONS / work))
+        if first.p_value > _PROMISING or more <= self.n_permutations:
+            return first
+        # Fresh rearrangements: the first p-value only decides whether to look closer, which keeps this valid.
+        return _smallest([self._tested(*test, more, tick) for test in tests])
+
+    def _tested(
+        self, scheme: Scheme, columns: NDArray, given: NDArray, n_permutations: int, tick: Tick
+    ) -> Tested:
+        arrangements = scheme.arrangements(n_permutations, self.rng)
+        p_value = score_test(self.nodes, columns, given, scheme, arrangements, tick)
+        return Tested(p_value, len(arrangements))
+
+
+def _smallest(results: list[Tested]) -> Tested:
+    """The smallest of several p-values, times their number."""
+    least = min(results, key=lambda result: result.p_value)
+    return Tested(min(1.0, len(results) * least.p_value), least.n_permutations)
+
+
+def holm(p_values: dict[str, float | None]) -> dict[str, float | None]:
+    """Adjusted for their number by Holm's method; None stays None.
+
+    >>> holm({"a": 0.01, "b": None, "c": 0.04})
+    {'a': 0.02, 'b': None, 'c': 0.04}
+    """
+    known = sorted((value, name) for name, value in p_values.items() if value is not None)
+    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
+    largest = 0.0
+    for position, (value, name) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - position) * value))
+        adjusted[name] = largest
+    return adjusted
