@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder, Encoded
 
-# Knots of a spline lie between these quantiles; beyond them it is a straight line, and from half their
-# distance on it is flat, so that one wild value of a covariate does not decide anything.
+# Knots of a spline lie between these quantiles; beyond them it is a straight line. Where a wild value of a
+# covariate must not decide anything, it is flat from half their distance on.
 _OUTER_KNOTS, _FLAT_BEYOND = 0.05, 0.5
 # A level with fewer rows than this, or than this share of all, is pooled with other such levels.
 _RARE_ROWS, _RARE_SHARE = 10, 0.02
@@ -38,8 +38,13 @@ class Smooth:
         return Smooth(self.name, self.columns[rows], self.n_linear)
 
 
-def smooth_covariates(encoder: CovariateEncoder, encoded: Encoded, degrees: int) -> list[Smooth]:
-    """One :class:`Smooth` per covariate, splines with at most ``degrees`` columns for numbers."""
+def smooth_covariates(
+    encoder: CovariateEncoder, encoded: Encoded, degrees: int, *, to_the_ends: bool = False
+) -> list[Smooth]:
+    """One :class:`Smooth` per covariate, splines with at most ``degrees`` columns for numbers.
+
+    ``to_the_ends`` has them follow the most extreme values too.
+    """
     numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
     result = []
     for column in encoder.columns:
@@ -47,11 +52,14 @@ def smooth_covariates(encoder: CovariateEncoder, encoded: Encoded, degrees: int)
             raw = level_columns(next(codes), len(column.levels))
             result.append(Smooth(column.name, _orthogonal(raw), raw.shape[1]))
         else:
-            result.append(Smooth(column.name, _orthogonal(spline_columns(next(numbers), degrees)), 1))
+            raw = spline_columns(next(numbers), degrees, to_the_ends=to_the_ends)
+            result.append(Smooth(column.name, _orthogonal(raw), 1))
     return result
 
 
-def spline_columns(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
+def spline_columns(
+    values: NDArray[np.float64], degrees: int, *, to_the_ends: bool = False
+) -> NDArray[np.float64]:
     """A natural cubic spline with quantile knots, (n, degrees), the first column linear.
 
     Fewer columns where there are few distinct values.
@@ -61,7 +69,8 @@ def spline_columns(values: NDArray[np.float64], degrees: int) -> NDArray[np.floa
     """
     distinct = np.unique(values)
     degrees = min(degrees, len(distinct) - 1)
-    knots = np.unique(np.quantile(values, np.linspace(_OUTER_KNOTS, 1 - _OUTER_KNOTS, degrees + 1)))
+    outer = 0.0 if to_the_ends else _OUTER_KNOTS
+    knots = np.unique(np.quantile(values, np.linspace(outer, 1 - outer, degrees + 1)))
     if len(knots) < 2:
         knots = distinct[[0, -1]]
     at = np.clip((values - knots[0]) / (knots[-1] - knots[0]), -_FLAT_BEYOND, 1 + _FLAT_BEYOND)
@@ -91,19 +100,23 @@ def level_columns(codes: NDArray[np.int64], n_levels: int) -> NDArray[np.float64
 
 
 def mean_columns(covariates: list[Smooth]) -> NDArray[np.float64]:
-    """What a mean or a scale may depend on: a one, all columns, and products of two covariates.
+    """What a mean or a scale may depend on: all columns, and products of two covariates.
 
-    Products are left out where they would be more than a tenth of the rows.
+    Of a numeric covariate, products have a straight line and a bend, or fewer where all would be more than
+    a tenth of the rows.
     """
-    n = len(covariates[0].columns)
     columns = [smooth.columns for smooth in covariates]
-    products = [
-        (one.linear[:, :, None] * other.linear[:, None, :]).reshape(n, -1)
-        for one, other in combinations(covariates, 2)
-    ]
-    if sum(part.shape[1] for part in columns + products) <= n / 10:
-        columns += products
-    return np.column_stack([np.ones(n), whitened(np.hstack(columns))])
+    for bends in (1, 0):
+        parts = [smooth.columns[:, : smooth.n_linear + bends] for smooth in covariates]
+        products = [
+            (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
+            for one, other in combinations(parts, 2)
+        ]
+        products = [part - part.mean(axis=0) for part in products]
+        if sum(part.shape[1] for part in columns + products) <= len(parts[0]) / 10:
+            columns += products
+            break
+    return whitened(np.hstack(columns))
 
 
 def whitened(columns: NDArray[np.float64], given: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

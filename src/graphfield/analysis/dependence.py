@@ -31,11 +31,11 @@ from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly (whole groups where there
 # are groups), but never to fewer than the last of these numbers.
-MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 20_000, 2_000_000, 2_000
+MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 20_000, 1_000_000, 2_000
 # With fewer rows, or fewer groups to exchange, the answer is "not known".
 MIN_ROWS, MIN_GROUPS = 50, 10
 # Columns of the spline that stands for a numeric covariate in means and scales, at most.
-_MEAN_DEGREES = 5
+_MEAN_DEGREES = 7
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 
@@ -143,13 +143,14 @@ class _Question:
         starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
         return Rows(starts, n, True, self.timed)
 
-    def smooths(self, degrees: int) -> list[Smooth]:
-        return smooth_covariates(self.encoder, self.encoder.transform(self.inputs.Z), degrees)
+    def smooths(self, degrees: int, *, to_the_ends: bool = False) -> list[Smooth]:
+        encoded = self.encoder.transform(self.inputs.Z)
+        return smooth_covariates(self.encoder, encoded, degrees, to_the_ends=to_the_ends)
 
-    def nodes(self) -> NDArray[np.float64]:
+    def alone(self) -> NDArray[np.float64]:
+        """What mean and scale of a node may depend on."""
         n, q = len(self.inputs.X), len(self.encoder.columns)
-        smooths = self.smooths(int(np.clip(n // (20 * q), 1, _MEAN_DEGREES)))
-        return cleaned_nodes(self.inputs.X, mean_columns(smooths))
+        return mean_columns(self.smooths(int(np.clip(n // (20 * q), 1, _MEAN_DEGREES)), to_the_ends=True))
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
@@ -182,8 +183,11 @@ class _Question:
 
 
 def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str]) -> Evidence:
-    nodes, smooths = question.nodes(), question.smooths(question.degrees)
-    tests = Tests(nodes, smooths, question.schemes, question.n_permutations, np.random.default_rng(seed))
+    alone, smooths = question.alone(), question.smooths(question.degrees)
+    nodes = cleaned_nodes(question.inputs.X, alone)
+    tests = Tests(
+        nodes, alone, smooths, question.schemes, question.n_permutations, np.random.default_rng(seed)
+    )
     total = tests.n_ticks(wanted) + len(wanted) + 2
     with progress_bar("Rearranging covariates", total, "parts") as advance:
         done = iter(range(1, total + 1))
@@ -196,7 +200,7 @@ def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str])
         given_others = {
             name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
         }
-        gains = _gains(question, nodes, smooths, wanted, notes, tick)
+        gains = _gains(question, nodes.values, smooths, wanted, notes, tick)
     if overall.n_permutations < question.n_permutations:
         notes.append(
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
@@ -212,7 +216,7 @@ def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str])
         per_covariate=_lines(given_others, gains, single),
         n_permutations=overall.n_permutations,
         scheme=tests.words,
-        n_rows=len(nodes),
+        n_rows=len(nodes.values),
         n_folds=len(question.splits()),
         notes=tuple(notes),
     )

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.rearrange import Scheme
+from graphfield.analysis.cleaned_nodes import CleanedNodes
 
 # Keeps the regressions of each node on all others steady, on standardised nodes.
 _RIDGE = 0.05
-# Numbers held at a time, of products of nodes and of rearranged covariates.
-_ENTRIES = 8_000_000
+# Products of nodes and functions of z that are held at a time.
+_ENTRIES = 20_000_000
 
 
 def score_test(
-    nodes: NDArray[np.float64],
+    nodes: CleanedNodes,
     columns: NDArray[np.float64],
     given: NDArray[np.float64],
-    scheme: Scheme,
+    alone: NDArray[np.float64],
     arrangements: NDArray[np.intp],
     tick: Callable[[], None],
 ) -> float:
@@ -32,45 +32,41 @@ def score_test(
     with those of rearranged covariates: four statistics, of which the one that stands out most counts, in
     observed and rearranged data alike, so that the p-value is valid whichever it is.
 
+    A mean and a scale that are fitted to z leave less of rows where z is extreme, which looks as if
+    correlations moved with z. So they are fitted to rearranged covariates as well, and as much is taken away.
+
     Parameters
     ----------
-    nodes : ndarray of shape (n, p)
-        From :func:`~graphfield.analysis.cleaned_nodes.cleaned_nodes`.
+    nodes : CleanedNodes
     columns, given : ndarray of shape (n, m), (n, m')
-        Uncorrelated functions of z, with mean square one, as ``scheme.part`` gives them; what products
-        of nodes owe to ``given`` is subtracted first.
-    arrangements : ndarray of shape (n_permutations, n_units)
+        Functions of z with mean zero, uncorrelated, with mean square one, those to test and those that
+        correlations may move with; the latter keep their places.
+    alone : ndarray of shape (n, c)
+        What mean and scale of a node may depend on, uncorrelated, with mean square one.
+    arrangements : ndarray of shape (n_permutations, n)
+        For every row, the row that its covariates come from.
     tick : callable
-        Called after each block of pairs.
+        Called after each arrangement.
     """
-    arrangements = np.vstack([np.arange(scheme.n_units), arrangements])
-    features = scheme.per_unit(columns).T.astype(np.float32)
-    totals, largest = np.zeros((2, len(arrangements))), np.zeros((2, len(arrangements)))
-    for kind, values in enumerate((nodes, _left_by_others(nodes))):
-        for products in _products(values):
-            products -= products.mean(axis=0)
-            products -= given @ (given.T @ products / len(products))
-            units = scheme.products(products)
-            size = np.sqrt(np.square(units).sum(axis=0))
-            units = (units / np.where(size > 0, size, 1.0)).astype(np.float32)
-            for some in _batches(len(arrangements), features.size):
-                moved = features[:, arrangements[some]]  # (m, b, units)
-                scores = moved.reshape(-1, len(units)) @ units
-                strength = np.square(scores).reshape(*moved.shape[:2], -1).sum(axis=0)  # (b, pairs)
-                totals[kind, some] += strength.sum(axis=1)
-                largest[kind, some] = np.maximum(largest[kind, some], strength.max(axis=1))
-            tick()
-    return combined_p_value(np.vstack([totals, largest]))
+    values, given32 = nodes.values.astype(np.float32), given.astype(np.float32)
+    moving = np.hstack([columns, alone]).astype(np.float32)
+    to_residuals = _to_residuals(nodes.values).astype(np.float32)
+    statistics = []
+    for rows in [np.arange(len(values)), *arrangements]:
+        moved = moving[rows]
+        f, own = moved[:, : columns.shape[1]], moved[:, columns.shape[1] :]
+        f = f - f.mean(axis=0)
+        f -= given32 @ (given32.T @ f / np.float32(len(f)))
+        clean = nodes.again(values, own)
+        kinds = [_strengths(v, f) for v in (clean, clean @ to_residuals)]
+        statistics.append([*(kind.sum() for kind in kinds), *(kind.max() for kind in kinds)])
+        tick()
+    return combined_p_value(np.array(statistics).T)
 
 
-def n_ticks(n_rows: int, n_nodes: int) -> int:
-    """How often :func:`score_test` calls ``tick``."""
-    return 2 * len(list(_batches(n_nodes * (n_nodes - 1) // 2, n_rows)))
-
-
-def operations(n_nodes: int, n_columns: int, n_units: int) -> float:
-    """Of one rearrangement, about."""
-    return 2.0 * n_nodes * (n_nodes - 1) * n_columns * n_units
+def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:
+    """Of one arrangement, about."""
+    return 2.0 * n_rows * n_nodes * (2 * n_nodes * n_columns + n_nodes + 4 * n_alone)
 
 
 def combined_p_value(statistics: NDArray[np.float64]) -> float:
@@ -84,23 +80,26 @@ def combined_p_value(statistics: NDArray[np.float64]) -> float:
     standard = (logs - logs.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     most = standard.max(axis=0)
     # Single precision makes equal arrangements differ in the last digits.
-    return float(np.mean(most >= most[0] - 1e-5))
+    return float(np.mean(most >= most[0] - 1e-4))
 
 
-def _left_by_others(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Residuals of every node's static ridge regression on all others, up to scale."""
+def _strengths(values: NDArray[np.float32], f: NDArray[np.float32]) -> NDArray[np.float64]:
+    """For each pair of nodes the sum over functions of squared scores, standardised, (pairs,)."""
+    n, p = values.shape
+    step = max(1, _ENTRIES // (n * p))
+    pairs = np.triu_indices(p, k=1)
+    squares = values**2
+    spread = (squares.T @ squares)[pairs] / n - np.square((values.T @ values)[pairs] / n)
+    total = np.zeros(len(pairs[0]))
+    for start in range(0, f.shape[1], step):
+        some = f[:, start : start + step]
+        scores = (some[:, :, None] * values[:, None, :]).reshape(n, -1).T @ values
+        total += np.square(scores.reshape(-1, p, p)[:, *pairs].astype(np.float64)).sum(axis=0)
+    return total / (n * np.maximum(spread, 1e-6))
+
+
+def _to_residuals(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turns nodes into residuals of the static ridge regression of each on all others, up to scale."""
     correlation = nodes.T @ nodes / len(nodes)
     precision = np.linalg.inv(correlation + _RIDGE * np.eye(len(correlation)))
-    return nodes @ (precision / np.sqrt(np.diag(precision)))
-
-
-def _products(values: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Products of two nodes, some pairs at a time, (n, pairs)."""
-    first, second = np.triu_indices(values.shape[1], k=1)
-    for pairs in _batches(len(first), len(values)):
-        yield values[:, first[pairs]] * values[:, second[pairs]]
-
-
-def _batches(count: int, entries_each: int) -> Iterator[slice]:
-    step = max(1, _ENTRIES // entries_each)
-    return (slice(start, start + step) for start in range(0, count, step))
+    return precision / np.sqrt(np.diag(precision))

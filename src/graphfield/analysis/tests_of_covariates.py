@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.analysis.covariate_basis import Smooth, whitened
 from graphfield.analysis.rearrange import Scheme
-from graphfield.analysis.score_test import n_ticks, operations, score_test
+from graphfield.analysis.score_test import operations, score_test
 
 # A p-value at most this large is found again with more permutations where several are adjusted for their
 # number: as many as it takes that the adjusted one can be this small, within so many operations.
-_PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.005, 2e12
+_PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.01, 1e12
 
 Tick = Callable[[], None]
 
@@ -31,18 +32,20 @@ class Tests:
     """Tests of the same nodes and covariates.
 
     A covariate that varies both between and within groups is tested twice, and so are all of them
-    together if some do one and some the other; the smaller p-value then counts twice.
+    together if some do one and some the other; the smaller p-value then counts about twice.
     """
 
     def __init__(
         self,
-        nodes: NDArray[np.float64],
+        nodes: CleanedNodes,
+        alone: NDArray[np.float64],
         smooths: list[Smooth],
         schemes: Callable[[Smooth], list[Scheme]],
         n_permutations: int,
         rng: np.random.Generator,
     ) -> None:
-        self.nodes, self.smooths, self.n_permutations, self.rng = nodes, smooths, n_permutations, rng
+        self.nodes, self.alone, self.smooths = nodes, alone, smooths
+        self.n_permutations, self.rng = n_permutations, rng
         self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
         self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
 
@@ -53,7 +56,7 @@ class Tests:
     def n_ticks(self, wanted: list[str]) -> int:
         """How often ``tick`` is called, if no p-value is found again."""
         n_tests = len(self.kinds) + sum(len(self.schemes[name]) for name in wanted)
-        return n_tests * n_ticks(*self.nodes.shape)
+        return n_tests * (1 + self.n_permutations)
 
     def overall(self, tick: Tick) -> Tested:
         """No edge moves with any covariate."""
@@ -84,7 +87,7 @@ class Tests:
             return None
         first = _smallest([self._tested(*test, self.n_permutations, tick) for test in tests])
         more = int(n_covariates * len(tests) / _ADJUSTED) - 1
-        work = sum(operations(self.nodes.shape[1], c.shape[1], scheme.n_units) for scheme, c, _ in tests)
+        work = sum(operations(*self.nodes.values.shape, c.shape[1], self.alone.shape[1]) for _, c, _ in tests)
         more = min(more, int(_OPERATIONS / work))
         if first.p_value > _PROMISING or more <= self.n_permutations:
             return first
@@ -95,14 +98,15 @@ class Tests:
         self, scheme: Scheme, columns: NDArray, given: NDArray, n_permutations: int, tick: Tick
     ) -> Tested:
         arrangements = scheme.arrangements(n_permutations, self.rng)
-        p_value = score_test(self.nodes, columns, given, scheme, arrangements, tick)
+        alone = whitened(scheme.part(self.alone))
+        p_value = score_test(self.nodes, columns, given, alone, arrangements, tick)
         return Tested(p_value, len(arrangements))
 
 
 def _smallest(results: list[Tested]) -> Tested:
-    """The smallest of several p-values, times their number."""
+    """The p-value of the smallest of several independent ones, as those between and within groups are."""
     least = min(results, key=lambda result: result.p_value)
-    return Tested(min(1.0, len(results) * least.p_value), least.n_permutations)
+    return Tested(1 - (1 - least.p_value) ** len(results), least.n_permutations)
 
 
 def holm(p_values: dict[str, float | None]) -> dict[str, float | None]:
