@@ -6,8 +6,8 @@
 
 ``null`` makes small data sets in which the tested covariate does not matter and compares the p-values with a
 uniform distribution (Kolmogorov-Smirnov). ``power`` runs the test on setting G1. ``data`` runs it on files
-with arrays ``x``, ``x_names``, ``z_num``, ``z_num_names``, ``z_cat`` (codes), ``z_cat_levels__NAME``, ``unit``
-and ``time``; rows count as a time series where the file has ``time``, unless ``--no-time``.
+with arrays ``x``, ``x_names``, ``z_num``, ``z_num_names``, ``z_cat`` (codes), ``z_cat_levels__NAME``,
+``unit`` and ``time``; rows count as a time series where the file has ``time``, unless ``--no-time``.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def power(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         for seed in range(arguments.seeds):
             sim = gf.make_setting("G1", n, seed)
             start = time.perf_counter()
-            found = gf.dependence_test(sim.X, sim.Z, random_state=seed)
+            found = gf.dependence_test(sim.X, sim.Z, covariates=[], random_state=seed)
             lines.append({"n": n, "seed": seed, "seconds": time.perf_counter() - start, **summary(found)})
         these = pd.DataFrame([line for line in lines if line["n"] == n])
         print(n, dict(these.verdict.value_counts()), f"mean gain {these.gain_over_static.mean():.4f}")

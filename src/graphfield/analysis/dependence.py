@@ -31,7 +31,7 @@ from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly (whole groups where there
 # are groups), but never to fewer than the last of these numbers.
-MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 20_000, 1_000_000, 2_000
+MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 10_000, 1_000_000, 2_000
 # With fewer rows, or fewer groups to exchange, the answer is "not known".
 MIN_ROWS, MIN_GROUPS = 50, 10
 # Columns of the spline that stands for a numeric covariate in means and scales, at most.
@@ -79,7 +79,7 @@ def dependence_test(
         Which to test one by one; default all. An empty one saves time.
     n_permutations : int, default 199
         The smallest possible p-value is one over this number plus one. With ``time`` there are no more
-        different shifts than rows. Where a covariate's p-value is small, it is found again from more
+        different shifts than rows. Where a covariate's p-value is small, it is made finer with more
         permutations, so that it can stay small when adjusted for the number of covariates.
     degrees : int, default 3
         Columns of the spline of a numeric covariate. More see finer movements, at the expense of power.

@@ -11,26 +11,23 @@ from graphfield.analysis.cleaned_nodes import CleanedNodes
 
 # Keeps the regressions of each node on all others steady, on standardised nodes.
 _RIDGE = 0.05
-# Products of nodes and functions of z that are held at a time.
-_ENTRIES = 20_000_000
 
 
-def score_test(
+def score_statistics(
     nodes: CleanedNodes,
     columns: NDArray[np.float64],
     given: NDArray[np.float64],
     alone: NDArray[np.float64],
     arrangements: NDArray[np.intp],
     tick: Callable[[], None],
-) -> float:
-    """The p-value of "no correlation of two nodes moves with ``columns``".
+) -> NDArray[np.float64]:
+    """Four statistics against "no correlation of two nodes moves with ``columns``", for each arrangement.
 
     The score of a pair (j, k) and a column f is the sum over rows of ``f(z) v_j v_k``, where ``v`` are
     the nodes, or what their regression on all other nodes leaves of them. All correlations are constant
     just if all partial correlations are; the first kind sees best what many nodes share, the second what
     happens to single edges. Of both kinds, the sum over pairs of squared scores and the largest are compared
-    with those of rearranged covariates: four statistics, of which the one that stands out most counts, in
-    observed and rearranged data alike, so that the p-value is valid whichever it is.
+    with those of rearranged covariates (:func:`combined_p_value`).
 
     A mean and a scale that are fitted to z leave less of rows where z is extreme, which looks as if
     correlations moved with z. So they are fitted to rearranged covariates as well, and as much is taken away.
@@ -47,12 +44,16 @@ def score_test(
         For every row, the row that its covariates come from.
     tick : callable
         Called after each arrangement.
+
+    Returns
+    -------
+    ndarray of shape (4, n_permutations)
     """
     values, given32 = nodes.values.astype(np.float32), given.astype(np.float32)
     moving = np.hstack([columns, alone]).astype(np.float32)
     to_residuals = _to_residuals(nodes.values).astype(np.float32)
     statistics = []
-    for rows in [np.arange(len(values)), *arrangements]:
+    for rows in arrangements:
         moved = moving[rows]
         f, own = moved[:, : columns.shape[1]], moved[:, columns.shape[1] :]
         f = f - f.mean(axis=0)
@@ -61,7 +62,7 @@ def score_test(
         kinds = [_strengths(v, f) for v in (clean, clean @ to_residuals)]
         statistics.append([*(kind.sum() for kind in kinds), *(kind.max() for kind in kinds)])
         tick()
-    return combined_p_value(np.array(statistics).T)
+    return np.array(statistics).T
 
 
 def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:
@@ -71,6 +72,9 @@ def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float
 
 def combined_p_value(statistics: NDArray[np.float64]) -> float:
     """From several statistics, (k, 1 + n_permutations), the observed ones first.
+
+    The one that stands out most counts, in observed and rearranged data alike, so that the p-value is
+    valid whichever it is.
 
     >>> combined_p_value(np.array([[9.0, 1, 2, 1], [5.0, 4, 6, 5]]))
     0.25
@@ -86,15 +90,12 @@ def combined_p_value(statistics: NDArray[np.float64]) -> float:
 def _strengths(values: NDArray[np.float32], f: NDArray[np.float32]) -> NDArray[np.float64]:
     """For each pair of nodes the sum over functions of squared scores, standardised, (pairs,)."""
     n, p = values.shape
-    step = max(1, _ENTRIES // (n * p))
     pairs = np.triu_indices(p, k=1)
     squares = values**2
     spread = (squares.T @ squares)[pairs] / n - np.square((values.T @ values)[pairs] / n)
     total = np.zeros(len(pairs[0]))
-    for start in range(0, f.shape[1], step):
-        some = f[:, start : start + step]
-        scores = (some[:, :, None] * values[:, None, :]).reshape(n, -1).T @ values
-        total += np.square(scores.reshape(-1, p, p)[:, *pairs].astype(np.float64)).sum(axis=0)
+    for column in f.T:
+        total += np.square(((values * column[:, None]).T @ values)[pairs].astype(np.float64))
     return total / (n * np.maximum(spread, 1e-6))
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.analysis.covariate_basis import Smooth, whitened
 from graphfield.analysis.rearrange import Scheme
-from graphfield.analysis.score_test import operations, score_test
+from graphfield.analysis.score_test import combined_p_value, operations, score_statistics
 
-# A p-value at most this large is found again with more permutations where several are adjusted for their
+# A p-value at most this large is made finer with more permutations where several are adjusted for their
 # number: as many as it takes that the adjusted one can be this small, within so many operations.
 _PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.01, 1e12
 
@@ -54,7 +54,7 @@ class Tests:
         return "; ".join(scheme.words for scheme in self.kinds.values())
 
     def n_ticks(self, wanted: list[str]) -> int:
-        """How often ``tick`` is called, if no p-value is found again."""
+        """How often ``tick`` is called at least."""
         n_tests = len(self.kinds) + sum(len(self.schemes[name]) for name in wanted)
         return n_tests * (1 + self.n_permutations)
 
@@ -64,48 +64,52 @@ class Tests:
         for between, scheme in self.kinds.items():
             moved = [s.columns for s in self.smooths if between in {k.between for k in self.schemes[s.name]}]
             columns = whitened(scheme.part(np.hstack(moved)))
-            results.append(
-                self._tested(scheme, columns, np.empty((len(columns), 0)), self.n_permutations, tick)
-            )
+            given = np.empty((len(columns), 0))
+            results.append(self._tested(scheme, columns, given, self.n_permutations, tick))
         return _smallest(results)
 
     def given_others(self, name: str, n_covariates: int, tick: Tick) -> Tested | None:
         """No edge moves with this covariate beyond how it moves with the others.
 
-        None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how many
-        p-values will be adjusted together.
+        None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how
+        many p-values will be adjusted together.
         """
         own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
         rest = np.hstack([smooth.columns for smooth in self.smooths if smooth.name != name])
-        tests = []
+        results = []
         for scheme in self.schemes[name]:
             given = whitened(scheme.part(rest))
             columns = whitened(scheme.part(own), given)
             if columns.shape[1]:
-                tests.append((scheme, columns, given))
-        if not tests:
-            return None
-        first = _smallest([self._tested(*test, self.n_permutations, tick) for test in tests])
-        more = int(n_covariates * len(tests) / _ADJUSTED) - 1
-        work = sum(operations(*self.nodes.values.shape, c.shape[1], self.alone.shape[1]) for _, c, _ in tests)
-        more = min(more, int(_OPERATIONS / work))
-        if first.p_value > _PROMISING or more <= self.n_permutations:
-            return first
-        # Fresh rearrangements: the first p-value only decides whether to look closer, which keeps this valid.
-        return _smallest([self._tested(*test, more, tick) for test in tests])
+                most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
+                results.append(self._tested(scheme, columns, given, most, tick))
+        return _smallest(results) if results else None
 
-    def _tested(
-        self, scheme: Scheme, columns: NDArray, given: NDArray, n_permutations: int, tick: Tick
-    ) -> Tested:
-        arrangements = scheme.arrangements(n_permutations, self.rng)
+    def _tested(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+        """With ``n_permutations``, and if that is promising with up to ``most`` in all.
+
+        The first p-value only decides whether to go on, which keeps the second one valid.
+        """
         alone = whitened(scheme.part(self.alone))
-        p_value = score_test(self.nodes, columns, given, alone, arrangements, tick)
-        return Tested(p_value, len(arrangements))
+        work = operations(*self.nodes.values.shape, columns.shape[1], alone.shape[1])
+        most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
+        arrangements = scheme.arrangements(most, self.rng)
+        first, more = np.split(arrangements, [self.n_permutations])
+
+        def statistics(some: NDArray[np.intp]) -> NDArray[np.float64]:
+            return score_statistics(self.nodes, columns, given, alone, some, tick)
+
+        found = statistics(np.vstack([np.arange(len(alone)), first]))
+        if len(more) and combined_p_value(found) <= _PROMISING:
+            found = np.hstack([found, statistics(more)])
+        return Tested(combined_p_value(found), found.shape[1] - 1)
 
 
 def _smallest(results: list[Tested]) -> Tested:
     """The p-value of the smallest of several independent ones, as those between and within groups are."""
     least = min(results, key=lambda result: result.p_value)
+    if len(results) == 1:
+        return least
     return Tested(1 - (1 - least.p_value) ** len(results), least.n_permutations)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
+from graphfield.cli.evidence import evidence
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
 
@@ -43,6 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     group = parser.add_subparsers(metavar="COMMAND", required=True)
     _demo_parser(group)
     _fit_parser(group)
+    _evidence_parser(group)
     _graph_parser(group)
     _simulate_parser(group)
     _reproduce_parser(group)
@@ -60,8 +62,8 @@ def _demo_parser(group: Any) -> None:
     p.set_defaults(run=commands.demo)
 
 
-def _fit_parser(group: Any) -> None:
-    p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
+def _data_options(p: argparse.ArgumentParser) -> None:
+    """The table and what its columns are, for every command that reads one."""
     p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
     p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
     p.add_argument(
@@ -70,13 +72,18 @@ def _fit_parser(group: Any) -> None:
         help="columns or patterns ('roi_*'); default: all other numeric columns",
     )
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values stay together in splits")
+    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
+
+
+def _fit_parser(group: Any) -> None:
+    p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
+    _data_options(p)
     p.add_argument(
         "--model",
         choices=("dnncgm", "auto"),
         default="dnncgm",
         help="dnncgm (default), or auto: compare several kinds on held-out rows and keep the best",
     )
-    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
     p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
     p.add_argument("--force", action="store_true", help="replace an existing folder")
     p.add_argument("--seed", type=int, default=0)
@@ -90,6 +97,17 @@ def _fit_parser(group: Any) -> None:
     p.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep the state of training here")
     p.add_argument("--resume", action="store_true", help="continue the fit that --checkpoint holds")
     p.set_defaults(run=commands.fit)
+
+
+def _evidence_parser(group: Any) -> None:
+    p = group.add_parser("evidence", help="test whether the graph depends on the covariates at all")
+    _data_options(p)
+    p.add_argument("--time", metavar="COLUMN", help="numbers or dates: rows in time, not independent")
+    p.add_argument("--permutations", type=int, default=199, help="rearrangements (default 199)")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--out", type=Path, metavar="FILE.json", help="also write the numbers to a file")
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+    p.set_defaults(run=evidence)
 
 
 def _graph_parser(group: Any) -> None:
