@@ -71,11 +71,16 @@ def within(rng: np.random.Generator) -> Case:
     return X, Z.assign(b=Z["a"] + rng.normal(size=len(Z))), keys, None
 
 
-def series(rng: np.random.Generator) -> Case:
-    """Graph and covariate both drift slowly, independently of each other."""
+def series(rng: np.random.Generator, memory: float = 0.8) -> Case:
+    """Graph and covariate both drift, independently of each other."""
     n = 400
-    X = chain(rng, n, 0.4 + 0.4 * slow(rng, n, 0.95))
-    return X, pd.DataFrame({"a": slow(rng, n, 0.95)}), {"time": np.arange(n)}, None
+    X = chain(rng, n, 0.4 + 0.4 * slow(rng, n, memory))
+    return X, pd.DataFrame({"a": slow(rng, n, memory)}), {"time": np.arange(n)}, None
+
+
+def slow_series(rng: np.random.Generator) -> Case:
+    """As ``series``, but so slowly that 400 rows hold only about ten independent stretches."""
+    return series(rng, memory=0.95)
 
 
 def conditional(rng: np.random.Generator) -> Case:
@@ -106,6 +111,7 @@ CASES: dict[str, Callable[[np.random.Generator], Case]] = {
     "groups": groups,
     "within": within,
     "series": series,
+    "slow-series": slow_series,
     "conditional": conditional,
     "mean": mean,
     "scale": scale,

@@ -180,7 +180,9 @@ def test_covariates_by_name():
 
 
 def test_a_given_model_is_judged_on_rows_it_has_not_seen():
-    X, Z = small_data(400, p=3)
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, size=(400, 1))
+    X = chain(rng, 400, Z[:, 0])
     result = gf.dependence_test(X, Z, covariates=[], model=gf.RegGMM(), **FEW)
     assert result.model_gain_over_static.value > 3 * result.model_gain_over_static.standard_error
     assert result.model_gain_over_linear == Gain(0.0, 0.0)
@@ -269,7 +271,7 @@ def test_command_line(tmp_path, capsys):
     assert str(found) in printed
     assert main([*command, "--out", str(out)]) == 2
     assert "already exists" in capsys.readouterr().err
-    assert main([*command[:5], "dya"]) == 2
+    assert main([*command[:5], "days"]) == 2
     assert "Did you mean 'day'" in capsys.readouterr().err
 
 
