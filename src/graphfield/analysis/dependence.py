@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import cleaned_nodes
+from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes
 from graphfield.analysis.covariate_basis import Smooth, mean_columns, smooth_covariates
 from graphfield.analysis.evidence import (
     CovariateEvidence,
@@ -149,8 +149,14 @@ class _Question:
 
     def alone(self) -> NDArray[np.float64]:
         """What mean and scale of a node may depend on."""
-        n, q = len(self.inputs.X), len(self.encoder.columns)
-        return mean_columns(self.smooths(int(np.clip(n // (20 * q), 1, _MEAN_DEGREES)), to_the_ends=True))
+        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
+        least = min(scheme.n_units for scheme in schemes)
+        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MEAN_DEGREES))
+        return mean_columns(self.smooths(degrees, to_the_ends=True))
+
+    def nodes(self) -> CleanedNodes:
+        starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
+        return cleaned_nodes(self.inputs.X, self.alone(), starts)
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
@@ -184,7 +190,7 @@ class _Question:
 
 def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str]) -> Evidence:
     alone, smooths = question.alone(), question.smooths(question.degrees)
-    nodes = cleaned_nodes(question.inputs.X, alone)
+    nodes = question.nodes()
     tests = Tests(
         nodes, alone, smooths, question.schemes, question.n_permutations, np.random.default_rng(seed)
     )
