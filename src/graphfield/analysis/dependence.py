@@ -29,13 +29,14 @@ from graphfield.estimators.inputs import Inputs, check_number, root_seed, traini
 from graphfield.exceptions import DataError, listing, suggestion
 from graphfield.training.progress import progress_bar
 
-# More rows than this, or than so many values of nodes make, are thinned evenly (whole groups where there
-# are groups), but never to fewer than the last of these numbers.
-MAX_ROWS, MAX_ENTRIES, _LEAST_MOST = 10_000, 1_000_000, 2_000
+# More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
+# held-out gains. Never to fewer than the last of these numbers.
+_TEST_ROWS, _TEST_ENTRIES = 10_000, 1_000_000
+_GAIN_ROWS, _GAIN_ENTRIES, _LEAST_MOST = 50_000, 2_000_000, 2_000
 # With fewer rows, or fewer groups to exchange, the answer is "not known".
 MIN_ROWS, MIN_GROUPS = 50, 10
-# Columns of the spline that stands for a numeric covariate in means and scales, at most.
-_MEAN_DEGREES = 7
+# Columns of the spline that stands for a numeric covariate where its effect is taken away, at most.
+_MOST_DEGREES = 7
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 
@@ -109,17 +110,17 @@ def dependence_test(
     check_number("n_folds", n_folds, 2, integer=True)
     inputs = training_inputs(X, Z, missing)
     labels = _labels(groups, X, inputs)
-    inputs, labels, timed, notes = _sorted_and_thinned(inputs, labels, _times(time, X, inputs))
+    inputs, labels = _sorted(inputs, labels, _times(time, X, inputs))
     encoder = CovariateEncoder().fit(inputs.Z)
     wanted = _wanted(covariates, encoder)
-    question = _Question(inputs, encoder, labels, timed, degrees, n_folds, n_permutations)
+    question = _Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
     lacking = question.lacking()
     if lacking:
-        return _not_known(question, lacking, notes)
-    evidence = _answer(question, wanted, root_seed(random_state), notes)
+        return _not_known(question, lacking)
+    evidence = _answer(question, wanted, root_seed(random_state))
     if model is None:
         return evidence
-    static, linear = model_gains(model, inputs, labels, timed)
+    static, linear = model_gains(model, inputs, labels, question.timed)
     return replace(evidence, model_gain_over_static=static, model_gain_over_linear=linear)
 
 
@@ -147,16 +148,31 @@ class _Question:
         encoded = self.encoder.transform(self.inputs.Z)
         return smooth_covariates(self.encoder, encoded, degrees, to_the_ends=to_the_ends)
 
-    def alone(self) -> NDArray[np.float64]:
-        """What mean and scale of a node may depend on."""
+    def thinned(self, most_rows: int, most_entries: int) -> _Question:
+        """With fewer rows, evenly chosen (whole groups where there are groups), if there are too many."""
+        n, p = self.inputs.X.shape
+        most = min(most_rows, max(_LEAST_MOST, most_entries // p))
+        if n <= most:
+            return self
+        if self.labels is None:
+            rows = np.linspace(0, n - 1, most).round().astype(np.intp)
+        else:
+            n_groups = len(self.rows.starts)
+            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
+            rows = np.flatnonzero(np.isin(self.labels, kept))
+        inputs, labels = _taken(self.inputs, self.labels, rows)
+        return replace(self, inputs=inputs, labels=labels)
+
+    def finer(self) -> list[Smooth]:
+        """As fine splines as there are rows or groups for."""
         schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
         least = min(scheme.n_units for scheme in schemes)
-        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MEAN_DEGREES))
-        return mean_columns(self.smooths(degrees, to_the_ends=True))
+        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MOST_DEGREES))
+        return self.smooths(degrees, to_the_ends=True)
 
-    def nodes(self) -> CleanedNodes:
+    def nodes(self, alone: NDArray[np.float64]) -> CleanedNodes:
         starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
-        return cleaned_nodes(self.inputs.X, self.alone(), starts)
+        return cleaned_nodes(self.inputs.X, alone, starts)
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
@@ -188,12 +204,16 @@ class _Question:
         return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
 
 
-def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str]) -> Evidence:
-    alone, smooths = question.alone(), question.smooths(question.degrees)
-    nodes = question.nodes()
-    tests = Tests(
-        nodes, alone, smooths, question.schemes, question.n_permutations, np.random.default_rng(seed)
-    )
+def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
+    notes: list[str] = []
+    tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
+    smooths, finer = tested.smooths(question.degrees), tested.finer()
+    alone = mean_columns(finer)
+    nodes, rng = tested.nodes(alone), np.random.default_rng(seed)
+    tests = Tests(nodes, alone, smooths, finer, tested.schemes, question.n_permutations, rng)
+    n, n_tested = len(question.inputs.X), len(tested.inputs.X)
+    if n_tested < n:
+        notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
     total = tests.n_ticks(wanted) + len(wanted) + 2
     with progress_bar("Rearranging covariates", total, "parts") as advance:
         done = iter(range(1, total + 1))
@@ -206,7 +226,7 @@ def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str])
         given_others = {
             name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
         }
-        gains = _gains(question, nodes.values, smooths, wanted, notes, tick)
+        gains = _gains(question, wanted, notes, tick)
     if overall.n_permutations < question.n_permutations:
         notes.append(
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
@@ -222,21 +242,17 @@ def _answer(question: _Question, wanted: list[str], seed: int, notes: list[str])
         per_covariate=_lines(given_others, gains, single),
         n_permutations=overall.n_permutations,
         scheme=tests.words,
-        n_rows=len(nodes.values),
+        n_rows=n,
         n_folds=len(question.splits()),
         notes=tuple(notes),
     )
 
 
-def _gains(
-    question: _Question,
-    nodes: NDArray[np.float64],
-    smooths: list[Smooth],
-    wanted: list[str],
-    notes: list[str],
-    tick: Callable[[], None],
-) -> Gains:
+def _gains(question: _Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
     """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
+    question = question.thinned(_GAIN_ROWS, _GAIN_ENTRIES)
+    smooths = question.smooths(question.degrees)
+    nodes = question.nodes(mean_columns(question.finer())).values
     p = nodes.shape[1]
     if p * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MAX_WIDTH:
         smooths = [replace(smooth, columns=smooth.linear) for smooth in smooths]
@@ -268,7 +284,7 @@ def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple
     return tuple(lines)
 
 
-def _not_known(question: _Question, lacking: str, notes: list[str]) -> Evidence:
+def _not_known(question: _Question, lacking: str) -> Evidence:
     return Evidence(
         verdict="not known",
         sentence=f"Whether the graph depends on the covariates cannot be told. {lacking}.",
@@ -280,7 +296,6 @@ def _not_known(question: _Question, lacking: str, notes: list[str]) -> Evidence:
         scheme="no test was made",
         n_rows=len(question.inputs.X),
         n_folds=0,
-        notes=tuple(notes),
     )
 
 
@@ -322,25 +337,17 @@ def _times(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
     return values.to_numpy()[inputs.rows]
 
 
-def _sorted_and_thinned(
+def _sorted(
     inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
-) -> tuple[Inputs, NDArray[np.intp] | None, bool, list[str]]:
-    """Rows sorted by group and time, at most as many as can be computed with."""
-    n = len(inputs.X)
+) -> tuple[Inputs, NDArray[np.intp] | None]:
+    """Rows sorted by group and time."""
     keys = [key for key in (times, labels) if key is not None]
-    rows = np.lexsort(keys) if keys else np.arange(n)
-    notes = []
-    most = min(MAX_ROWS, max(_LEAST_MOST, MAX_ENTRIES // inputs.X.shape[1]))
-    if n > most:
-        if labels is None:
-            rows = rows[np.linspace(0, n - 1, most).round().astype(np.intp)]
-        else:
-            n_groups = int(labels.max()) + 1
-            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
-            rows = rows[np.isin(labels[rows], kept)]
-        what = "rows" if labels is None else "rows (whole groups)"
-        notes.append(f"{len(rows):,} of {n:,} {what}, evenly chosen, were used.")
+    return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
+
+
+def _taken(
+    inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> tuple[Inputs, NDArray[np.intp] | None]:
     Z = replace(inputs.Z, values=inputs.Z.values.iloc[rows].reset_index(drop=True))
-    thinned = replace(inputs, X=inputs.X[rows], Z=Z, rows=inputs.rows[rows])
-    new_labels = None if labels is None else np.unique(labels[rows], return_inverse=True)[1]
-    return thinned, new_labels, times is not None, notes
+    taken = replace(inputs, X=inputs.X[rows], Z=Z, rows=inputs.rows[rows])
+    return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]

@@ -27,6 +27,7 @@ def verdict(p_value: float | None, gain: Gain | None) -> str:
     """
     if p_value is None or gain is None or math.isnan(p_value):
         return "not known"
+    p_value -= 1e-9  # 6 / 600 is not quite 0.01 in binary
     if p_value > PLAIN[0]:
         return "no evidence"
     if p_value <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
@@ -132,28 +133,20 @@ class Evidence:
             values = json.loads(text)
             if values["format"] != FORMAT or values["format_version"] > FORMAT_VERSION:
                 raise ValueError(f"format {values['format']!r}, version {values['format_version']!r}")
-            gains = (
-                "gain_over_static",
-                "gain_over_linear",
-                "model_gain_over_static",
-                "model_gain_over_linear",
-            )
             return cls(
+                verdict=values["verdict"],
+                sentence=values["sentence"],
+                p_value=values["p_value"],
+                gain_over_static=Gain.from_json(values["gain_over_static"]),
+                gain_over_linear=Gain.from_json(values["gain_over_linear"]),
                 per_covariate=tuple(CovariateEvidence(**line) for line in values["covariates"]),
+                n_permutations=values["n_permutations"],
+                scheme=values["scheme"],
+                n_rows=values["n_rows"],
+                n_folds=values["n_folds"],
                 notes=tuple(values["notes"]),
-                **{name: Gain.from_json(values[name]) for name in gains},
-                **{
-                    name: values[name]
-                    for name in (
-                        "verdict",
-                        "sentence",
-                        "p_value",
-                        "n_permutations",
-                        "scheme",
-                        "n_rows",
-                        "n_folds",
-                    )
-                },
+                model_gain_over_static=Gain.from_json(values["model_gain_over_static"]),
+                model_gain_over_linear=Gain.from_json(values["model_gain_over_linear"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(

@@ -31,8 +31,10 @@ class Tested:
 class Tests:
     """Tests of the same nodes and covariates.
 
-    A covariate that varies both between and within groups is tested twice, and so are all of them
-    together if some do one and some the other; the smaller p-value then counts about twice.
+    What correlations owe to the other covariates is taken away with ``finer`` splines than those that are
+    tested, so that nothing of it is left to be found. A covariate that varies both between and within
+    groups is tested twice, and so are all of them together if some do one and some the other; the
+    smaller p-value then counts about twice.
     """
 
     def __init__(
@@ -40,11 +42,12 @@ class Tests:
         nodes: CleanedNodes,
         alone: NDArray[np.float64],
         smooths: list[Smooth],
+        finer: list[Smooth],
         schemes: Callable[[Smooth], list[Scheme]],
         n_permutations: int,
         rng: np.random.Generator,
     ) -> None:
-        self.nodes, self.alone, self.smooths = nodes, alone, smooths
+        self.nodes, self.alone, self.smooths, self.finer = nodes, alone, smooths, finer
         self.n_permutations, self.rng = n_permutations, rng
         self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
         self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
@@ -75,7 +78,8 @@ class Tests:
         many p-values will be adjusted together.
         """
         own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
-        rest = np.hstack([smooth.columns for smooth in self.smooths if smooth.name != name])
+        others = [smooth for smooth in (*self.smooths, *self.finer) if smooth.name != name]
+        rest = np.hstack([smooth.columns for smooth in others])
         results = []
         for scheme in self.schemes[name]:
             given = whitened(scheme.part(rest))
@@ -91,7 +95,8 @@ class Tests:
         The first p-value only decides whether to go on, which keeps the second one valid.
         """
         alone = whitened(scheme.part(self.alone))
-        work = operations(*self.nodes.values.shape, columns.shape[1], alone.shape[1])
+        n, p = self.nodes.values.shape
+        work = operations(n, p, columns.shape[1], alone.shape[1])
         most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
         arrangements = scheme.arrangements(most, self.rng)
         first, more = np.split(arrangements, [self.n_permutations])
