@@ -53,6 +53,11 @@ class Scheme:
         return len(self.rows.starts) if self.between else self.rows.n_rows
 
     @property
+    def shifts(self) -> bool:
+        """Whether covariates are shifted in time."""
+        return self.rows.timed and not self.between
+
+    @property
     def words(self) -> str:
         if self.between:
             return "covariates exchanged between whole groups"

@@ -11,6 +11,8 @@ from graphfield.analysis.cleaned_nodes import CleanedNodes
 
 # Keeps the regressions of each node on all others steady, on standardised nodes.
 _RIDGE = 0.05
+# Products of nodes that are held at a time.
+_ENTRIES = 4_000_000
 
 
 def score_statistics(
@@ -63,6 +65,49 @@ def score_statistics(
         statistics.append([*(kind.sum() for kind in kinds), *(kind.max() for kind in kinds)])
         tick()
     return np.array(statistics).T
+
+
+def flipped_statistics(
+    nodes: CleanedNodes,
+    columns: NDArray[np.float64],
+    given: NDArray[np.float64],
+    starts: NDArray[np.intp],
+    signs: NDArray[np.float32],
+) -> NDArray[np.float64]:
+    """The statistics of :func:`score_statistics` when what units add to the scores gets random signs.
+
+    Where correlations do move with ``given``, products of nodes vary more at some values of z than at
+    others. Exchanged rows would lose this, rows with signs keep it.
+
+    Parameters
+    ----------
+    nodes, columns, given
+        As for :func:`score_statistics`.
+    starts : ndarray of int
+        Where each unit begins: a group, or one row.
+    signs : ndarray of shape (n_permutations, n_units)
+
+    Returns
+    -------
+    ndarray of shape (4, n_permutations)
+    """
+    sums, largest = np.zeros((2, len(signs))), np.zeros((2, len(signs)))
+    first, second = np.triu_indices(nodes.values.shape[1], k=1)
+    step = max(1, _ENTRIES // len(columns))
+    for kind, values in enumerate((nodes.values, nodes.values @ _to_residuals(nodes.values))):
+        for start in range(0, len(first), step):
+            pairs = slice(start, start + step)
+            products = values[:, first[pairs]] * values[:, second[pairs]]
+            products -= products.mean(axis=0)
+            products -= given @ (given.T @ products / len(products))
+            strength = np.zeros((len(signs), products.shape[1]))
+            for column in columns.T:
+                added = np.add.reduceat(column[:, None] * products, starts, axis=0)
+                added /= np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
+                strength += np.square(signs @ added.astype(np.float32), dtype=np.float64)
+            sums[kind] += strength.sum(axis=1)
+            largest[kind] = np.maximum(largest[kind], strength.max(axis=1))
+    return np.vstack([sums, largest])
 
 
 def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:

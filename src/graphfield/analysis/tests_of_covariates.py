@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.analysis.covariate_basis import Smooth, whitened
 from graphfield.analysis.rearrange import Scheme
-from graphfield.analysis.score_test import combined_p_value, operations, score_statistics
+from graphfield.analysis.score_test import combined_p_value, flipped_statistics, operations, score_statistics
 
 # A p-value at most this large is made finer with more permutations where several are adjusted for their
 # number: as many as it takes that the adjusted one can be this small, within so many operations.
@@ -54,7 +54,11 @@ class Tests:
 
     @property
     def words(self) -> str:
-        return "; ".join(scheme.words for scheme in self.kinds.values())
+        found = "; ".join(scheme.words for scheme in self.kinds.values())
+        if len(self.smooths) == 1 or all(scheme.shifts for scheme in self.kinds.values()):
+            return found
+        what = "groups" if True in self.kinds else "rows"
+        return f"{found}; one covariate given the others: random signs of {what}"
 
     def n_ticks(self, wanted: list[str]) -> int:
         """How often ``tick`` is called at least."""
@@ -86,8 +90,18 @@ class Tests:
             columns = whitened(scheme.part(own), given)
             if columns.shape[1]:
                 most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
-                results.append(self._tested(scheme, columns, given, most, tick))
+                test = self._tested if scheme.shifts else self._flipped
+                results.append(test(scheme, columns, given, most, tick))
         return _smallest(results) if results else None
+
+    def _flipped(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+        """With random signs of groups or rows."""
+        signs = self.rng.choice(np.float32([-1, 1]), size=(max(most, self.n_permutations), scheme.n_units))
+        signs = np.vstack([np.ones(scheme.n_units, dtype=np.float32), signs])
+        starts = scheme.rows.starts if scheme.between else np.arange(scheme.rows.n_rows)
+        found = flipped_statistics(self.nodes, columns, given, starts, signs)
+        tick()
+        return Tested(combined_p_value(found), len(signs) - 1)
 
     def _tested(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
         """With ``n_permutations``, and if that is promising with up to ``most`` in all.
