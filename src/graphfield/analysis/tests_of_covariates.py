@@ -96,7 +96,7 @@ class Tests:
 
     def _flipped(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
         """With random signs of groups or rows."""
-        signs = self.rng.choice(np.float32([-1, 1]), size=(max(most, self.n_permutations), scheme.n_units))
+        signs = self.rng.choice(np.array([-1, 1], dtype=np.float32), size=(max(most, self.n_permutations), scheme.n_units))
         signs = np.vstack([np.ones(scheme.n_units, dtype=np.float32), signs])
         starts = scheme.rows.starts if scheme.between else np.arange(scheme.rows.n_rows)
         found = flipped_statistics(self.nodes, columns, given, starts, signs)
