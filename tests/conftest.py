@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,9 @@ import graphfield as gf
 assert gf.DNNCGM
 assert gf.GraphicalLasso
 assert gf.NodewiseLasso
+
+# Public data that are not part of the repository; tests that need them are skipped where there is no such folder.
+REAL_DATA = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
 FULL = {**SMALL, "rank": None}  # every edge with weights of its own, as published

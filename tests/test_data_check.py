@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import graphfield as gf
+from conftest import REAL_DATA
 from graphfield.data.findings import DataCheck
 
 N = 400
-REAL = Path(os.environ.get("GRAPHFIELD_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def clean(n: int = N) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -295,9 +293,9 @@ def test_arrays_nothing_missing_nothing_at_all():
 
 @pytest.fixture(scope="module")
 def real():
-    if not (REAL / "load.py").is_file():
+    if not (REAL_DATA / "load.py").is_file():
         pytest.skip("the real tables are not here")
-    sys.path.insert(0, str(REAL))
+    sys.path.insert(0, str(REAL_DATA))
     try:
         from load import load
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from conftest import REAL_DATA
 from graphfield.cli import main
 from graphfield.pipelines.finance import (
     compare_with_static,
@@ -480,7 +480,7 @@ def test_a_study_of_real_prices_and_vix():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning", "ignore::graphfield.ExtrapolationWarning")
 def test_the_stocks_of_the_paper_are_denser_at_high_vix_but_later_days_do_not_confirm_it():
-    folder = Path(os.environ.get("GRAPHFIELD_DATA", ROOT.parent / "shared" / "data"))
+    folder = REAL_DATA
     path = folder / "sp100_2001_2023.npz"
     if not path.is_file():
         pytest.skip("needs the data of the paper's study of stocks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import graphfield as gf
+from conftest import REAL_DATA
 from graphfield.cli import main
 from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
 from graphfield.pipelines.fmri.figures import study_figures
@@ -477,7 +477,7 @@ def test_one_command_from_a_folder_to_figures_and_tables(tmp_path, capsys):
 
 # -- real data ---------------------------------------------------------------------------------
 
-ABIDE = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ABIDE = REAL_DATA
 ABIDE = ABIDE / "abide_nyu_cc200.npz"
 
 

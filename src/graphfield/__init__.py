@@ -26,6 +26,8 @@ _PUBLIC = {
     "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
     "RegGMM": "graphfield.estimators.reggmm",
     "TreeCGM": "graphfield.estimators.tree",
+    "Evidence": "graphfield.analysis.evidence",
+    "dependence_test": "graphfield.analysis.dependence",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "check_data": "graphfield.data.check",
@@ -52,6 +54,8 @@ _SUBPACKAGES = ("analysis", "data", "exceptions", "graphs", "metrics", "pipeline
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
+    from graphfield.analysis.dependence import dependence_test as dependence_test
+    from graphfield.analysis.evidence import Evidence as Evidence
     from graphfield.data.check import check_data as check_data
     from graphfield.data.findings import DataCheck as DataCheck
     from graphfield.data.roles import TableData as TableData

@@ -25,18 +25,22 @@ STRICT_FAILURE = 1
 
 def check_parser(group: Any) -> None:
     p = group.add_parser("check", help="look at a table before a fit: what is what, what looks wrong")
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
-    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
-    p.add_argument("--nodes", metavar="X1,X2", help="columns or patterns; default: all other numeric columns")
-    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together")
-    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
-    role_options(p)
+    table_options(p)
     p.add_argument("--strict", action="store_true", help="exit code 1 if anything looks wrong")
     p.set_defaults(run=check)
 
 
-def role_options(p: argparse.ArgumentParser) -> None:
-    """Options about columns that ``fit`` and ``check`` share."""
+def table_options(p: argparse.ArgumentParser) -> None:
+    """The table and what its columns are, for every command that reads one."""
+    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
+    p.add_argument(
+        "--nodes",
+        metavar="X1,X2",
+        help="columns or patterns ('roi_*'); default: all other numeric columns",
+    )
+    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
+    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
     p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
     p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
     p.add_argument(

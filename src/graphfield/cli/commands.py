@@ -21,6 +21,7 @@ from graphfield.cli.check import (
     say_check,
 )
 from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
+from graphfield.cli.evidence import EVIDENCE_FILE, run_test
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.values import covariate_values, settings, threshold
 from graphfield.exceptions import OutputError, ParameterError
@@ -70,6 +71,10 @@ def fit(arguments: argparse.Namespace) -> None:
     data = read_roles(arguments)
     found = run_check(arguments, data)
     say_check(arguments.table, found)
+    extra: dict[str, bytes] = {}
+    if arguments.evidence:
+        with said_already():
+            extra[EVIDENCE_FILE] = run_test(arguments, data).to_json().encode()
     auto = arguments.model == "auto"
     kind = _estimator(arguments.model)
     model = kind(
@@ -89,12 +94,14 @@ def fit(arguments: argparse.Namespace) -> None:
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
-    extra = {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
+    extra |= {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
+    if not arguments.evidence:
+        say("Whether the graph depends on the covariates at all was not tested: add --evidence.")
 
 
 def graph(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
-from graphfield.cli.check import check_parser, role_options
+from graphfield.cli.check import check_parser, table_options
+from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
 from graphfield.cli.report import report_parser
@@ -48,6 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     _demo_parser(group)
     check_parser(group)
     _fit_parser(group)
+    evidence_parser(group)
     _graph_parser(group)
     report_parser(group)
     finance_parser(group)
@@ -70,22 +72,18 @@ def _demo_parser(group: Any) -> None:
 
 def _fit_parser(group: Any) -> None:
     p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
-    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
-    p.add_argument(
-        "--nodes",
-        metavar="X1,X2",
-        help="columns or patterns ('roi_*'); default: all other numeric columns",
-    )
-    p.add_argument("--group", metavar="COLUMN", help="rows with equal values stay together in splits")
+    table_options(p)
     p.add_argument(
         "--model",
         choices=("dnncgm", "archetype", "auto"),
         default="dnncgm",
         help="dnncgm (default), archetype, or auto: compare several kinds on held-out rows and keep the best",
     )
-    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
-    role_options(p)
+    p.add_argument(
+        "--evidence",
+        action="store_true",
+        help="also test whether the graph depends on the covariates, for the report (takes longer)",
+    )
     p.add_argument("--no-rows", action="store_true", help="keep no covariates of training rows in DIR")
     p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
     p.add_argument("--force", action="store_true", help="replace an existing folder")

@@ -71,8 +71,13 @@ def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
     nodes = list(map(str, fit.get("nodes", [])))
     if fit.get("unused"):  # otherwise the nodes are all other columns
         words += ["--nodes", ",".join(nodes) if len(nodes) <= _NAMED_NODES else "..."]
-    if fit.get("group"):
-        words += ["--group", str(fit["group"])]
+    for name in ("group", "time", "rare"):
+        if fit.get(name) is not None:
+            words += [f"--{name}", str(fit[name])]
+    if fit.get("missing", "error") != "error":
+        words += ["--missing", str(fit["missing"])]
+    if fit.get("categories"):
+        words += ["--categories", ",".join(map(str, fit["categories"]))]
     return shlex.join([*words, "--out", str(folder / "evidence.json")])
 
 

@@ -31,9 +31,15 @@ def interaction_coefficients(
     ndarray of shape (m, p, p)
         ``[w, j, k]``, zero where j = k.
     """
-    p, m = X.shape[1], W.shape[1]
-    gram = interaction_gram(X, W)
-    inverse = np.linalg.inv(gram + ridge * np.eye(m * p))
+    return coefficients_from_gram(interaction_gram(X, W), X.shape[1], np.full(W.shape[1], ridge))
+
+
+def coefficients_from_gram(
+    gram: NDArray[np.float64], n_nodes: int, ridge: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """:func:`interaction_coefficients` from :func:`interaction_gram`, with a ridge per feature, (m,)."""
+    p, m = n_nodes, len(ridge)
+    inverse = np.linalg.inv(gram + np.diag(np.repeat(ridge, p)))
     B = np.zeros((m, p, p))
     for j in range(p):
         own = np.arange(m) * p + j

@@ -1,0 +1,354 @@
+"""Does the graph depend on the covariates at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes
+from graphfield.analysis.covariate_basis import Smooth, mean_columns, smooth_covariates
+from graphfield.analysis.evidence import (
+    CovariateEvidence,
+    Evidence,
+    covariate_sentence,
+    overall_sentence,
+    verdict,
+)
+from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
+from graphfield.analysis.model_gain import model_gains
+from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
+from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.splits import folds, group_labels
+from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
+from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.training.progress import progress_bar
+
+# More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
+# held-out gains. Never to fewer than the last of these numbers.
+_TEST_ROWS, _TEST_ENTRIES = 10_000, 1_000_000
+_GAIN_ROWS, _GAIN_ENTRIES, _LEAST_MOST = 50_000, 2_000_000, 2_000
+# With fewer rows, or fewer groups to exchange, the answer is "not known".
+MIN_ROWS, MIN_GROUPS = 50, 10
+# Columns of the spline that stands for a numeric covariate where its effect is taken away, at most.
+_MOST_DEGREES = 7
+# Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
+_TIME_BLOCKS = 50
+
+
+def dependence_test(
+    X: Any,
+    Z: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    covariates: Sequence[str] | None = None,
+    n_permutations: int = 199,
+    degrees: int = 3,
+    n_folds: int = 5,
+    model: Any = None,
+    missing: str = "error",
+    random_state: Any = 0,
+) -> Evidence:
+    """Test whether the graph depends on the covariates, and say by how much held-out rows gain from it.
+
+    Each node is freed of a mean and a scale that move smoothly with z, and brought to normal scores. If
+    no partial correlation depends on z, products of two nodes are then unrelated to z. Whether they are
+    is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with ``groups``
+    whole groups do, and for what varies within groups rows of one group; with ``time`` covariates are
+    shifted circularly. No model is fitted for that, so the test takes seconds. How much it matters is
+    measured by cross-validation: ridge regressions of every node on all others, static, with coefficients
+    linear in z, and with coefficients that are splines of z.
+
+    A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
+    splines of the others is subtracted. What each row (or group) then adds to the scores gets random
+    signs; with ``time``, the covariate is shifted.
+
+    Parameters
+    ----------
+    X, Z : tables of shape (n, p), (n, q)
+        As for ``fit``.
+    groups : sequence of length n, optional
+        Rows with equal labels (one subject) are not independent.
+    time : sequence of length n, optional
+        Numbers or dates; rows that follow each other are not independent.
+    covariates : sequence of str, optional
+        Which to test one by one; default all. An empty one saves time.
+    n_permutations : int, default 199
+        The smallest possible p-value is one over this number plus one. With ``time`` there are no more
+        different shifts than rows. Where a covariate's p-value is small, it is made finer with more
+        permutations, so that it can stay small when adjusted for the number of covariates.
+    degrees : int, default 3
+        Columns of the spline of a numeric covariate. More see finer movements, at the expense of power.
+    n_folds : int, default 5
+        Of the cross-validation: by group, by stretch of time, or by row.
+    model : estimator, optional
+        One more line of evidence: a copy of it is fitted without a quarter of the rows (the last ones, with
+        ``time``) and predicts these; see ``Evidence.model_gain_over_static``.
+    missing : {"error", "drop", "impute"}
+        As for ``fit``.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Evidence
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> sim = gf.make_setting("G1", n_samples=600, random_state=0)
+    >>> found = gf.dependence_test(sim.X, sim.Z, covariates=[], n_permutations=99)
+    >>> found.verdict, found.p_value
+    ('strong evidence', 0.01)
+    """
+    check_number("n_permutations", n_permutations, 19, integer=True)
+    check_number("degrees", degrees, 1, 10, integer=True)
+    check_number("n_folds", n_folds, 2, integer=True)
+    inputs = training_inputs(X, Z, missing)
+    labels = _labels(groups, X, inputs)
+    inputs, labels = _sorted(inputs, labels, _times(time, X, inputs))
+    encoder = CovariateEncoder().fit(inputs.Z)
+    wanted = _wanted(covariates, encoder)
+    question = _Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
+    lacking = question.lacking()
+    if lacking:
+        return _not_known(question, lacking)
+    evidence = _answer(question, wanted, root_seed(random_state))
+    if model is None:
+        return evidence
+    static, linear = model_gains(model, inputs, labels, question.timed)
+    return replace(evidence, model_gain_over_static=static, model_gain_over_linear=linear)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Checked data, sorted by group and time, and what to do with them."""
+
+    inputs: Inputs
+    encoder: CovariateEncoder
+    labels: NDArray[np.intp] | None
+    timed: bool
+    degrees: int
+    n_folds: int
+    n_permutations: int
+
+    @property
+    def rows(self) -> Rows:
+        n = len(self.inputs.X)
+        if self.labels is None:
+            return Rows(np.zeros(1, dtype=np.intp), n, False, self.timed)
+        starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
+        return Rows(starts, n, True, self.timed)
+
+    def smooths(self, degrees: int, *, to_the_ends: bool = False) -> list[Smooth]:
+        encoded = self.encoder.transform(self.inputs.Z)
+        return smooth_covariates(self.encoder, encoded, degrees, to_the_ends=to_the_ends)
+
+    def thinned(self, most_rows: int, most_entries: int) -> _Question:
+        """With fewer rows, evenly chosen (whole groups where there are groups), if there are too many."""
+        n, p = self.inputs.X.shape
+        most = min(most_rows, max(_LEAST_MOST, most_entries // p))
+        if n <= most:
+            return self
+        if self.labels is None:
+            rows = np.linspace(0, n - 1, most).round().astype(np.intp)
+        else:
+            n_groups = len(self.rows.starts)
+            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
+            rows = np.flatnonzero(np.isin(self.labels, kept))
+        inputs, labels = _taken(self.inputs, self.labels, rows)
+        return replace(self, inputs=inputs, labels=labels)
+
+    def finer(self) -> list[Smooth]:
+        """As fine splines as there are rows or groups for."""
+        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
+        least = min(scheme.n_units for scheme in schemes)
+        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MOST_DEGREES))
+        return self.smooths(degrees, to_the_ends=True)
+
+    def nodes(self, alone: NDArray[np.float64]) -> CleanedNodes:
+        starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
+        return cleaned_nodes(self.inputs.X, alone, starts)
+
+    def lacking(self) -> str | None:
+        """Why there is no answer, if so."""
+        n = len(self.inputs.X)
+        if n < MIN_ROWS:
+            return f"There are {n} rows, and at least {MIN_ROWS} are needed"
+        if self.labels is not None and not any(self.schemes(smooth) for smooth in self.smooths(1)):
+            n_groups = len(self.rows.starts)
+            return (
+                f"The covariates differ between groups only, and there are {n_groups}; at least "
+                f"{MIN_GROUPS} are needed"
+            )
+        return None
+
+    def schemes(self, smooth: Smooth) -> list[Scheme]:
+        """How this covariate can be rearranged, as far as there are enough units."""
+        found = schemes_of(smooth.columns, self.rows)
+        return [scheme for scheme in found if not scheme.between or scheme.n_units >= MIN_GROUPS]
+
+    def units(self) -> NDArray[np.intp]:
+        """Rows that count as one in standard errors."""
+        if self.labels is not None:
+            return self.labels
+        rows = np.arange(len(self.inputs.X))
+        return rows * _TIME_BLOCKS // len(rows) if self.timed else rows
+
+    def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        n_units = len(np.unique(self.units()))
+        return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
+
+
+def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
+    notes: list[str] = []
+    tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
+    smooths, finer = tested.smooths(question.degrees), tested.finer()
+    alone = mean_columns(finer)
+    nodes, rng = tested.nodes(alone), np.random.default_rng(seed)
+    tests = Tests(nodes, alone, smooths, finer, tested.schemes, question.n_permutations, rng)
+    n, n_tested = len(question.inputs.X), len(tested.inputs.X)
+    if n_tested < n:
+        notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
+    total = tests.n_ticks(wanted) + len(wanted) + 2
+    with progress_bar("Rearranging covariates", total, "parts") as advance:
+        done = iter(range(1, total + 1))
+
+        def tick() -> None:
+            advance(next(done, total), "")
+
+        overall = tests.overall(tick)
+        single = len(smooths) == 1
+        given_others = {
+            name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
+        }
+        gains = _gains(question, wanted, notes, tick)
+    if overall.n_permutations < question.n_permutations:
+        notes.append(
+            f"There are {overall.n_permutations} different shifts only, so no p-value is below "
+            f"{1 / (overall.n_permutations + 1):.2g}."
+        )
+    names = [smooth.name for smooth in smooths]
+    return Evidence(
+        verdict=verdict(overall.p_value, gains.over_static),
+        sentence=overall_sentence(names, overall, gains.over_static),
+        p_value=overall.p_value,
+        gain_over_static=gains.over_static,
+        gain_over_linear=gains.over_linear,
+        per_covariate=_lines(given_others, gains, single),
+        n_permutations=overall.n_permutations,
+        scheme=tests.words,
+        n_rows=n,
+        n_folds=len(question.splits()),
+        notes=tuple(notes),
+    )
+
+
+def _gains(question: _Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
+    """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
+    question = question.thinned(_GAIN_ROWS, _GAIN_ENTRIES)
+    smooths = question.smooths(question.degrees)
+    nodes = question.nodes(mean_columns(question.finer())).values
+    p = nodes.shape[1]
+    if p * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MAX_WIDTH:
+        smooths = [replace(smooth, columns=smooth.linear) for smooth in smooths]
+        notes.append("Held-out gains are those of edges linear in z: with splines there would be too many.")
+    most = max(2, MAX_WIDTH // (1 + sum(smooth.columns.shape[1] for smooth in smooths)))
+    if p > most:
+        nodes = nodes[:, np.linspace(0, p - 1, most).round().astype(np.intp)]
+        notes.append(f"Held-out gains are those of a part of the graph: {most} of {p} nodes, evenly chosen.")
+    return held_out_gains(nodes, smooths, question.splits(), question.units(), wanted, tick)
+
+
+def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple[CovariateEvidence, ...]:
+    adjusted = holm({name: None if test is None else test.p_value for name, test in tests.items()})
+    lines = []
+    for name, test in tests.items():
+        gain = gains.of_covariate[name]
+        lines.append(
+            CovariateEvidence(
+                name=name,
+                gain=gain.value,
+                standard_error=gain.standard_error,
+                p_value=None if test is None else test.p_value,
+                adjusted_p_value=adjusted[name],
+                n_permutations=0 if test is None else test.n_permutations,
+                verdict=verdict(adjusted[name], gain),
+                sentence=covariate_sentence(name, test, adjusted[name], gain, single),
+            )
+        )
+    return tuple(lines)
+
+
+def _not_known(question: _Question, lacking: str) -> Evidence:
+    return Evidence(
+        verdict="not known",
+        sentence=f"Whether the graph depends on the covariates cannot be told. {lacking}.",
+        p_value=None,
+        gain_over_static=None,
+        gain_over_linear=None,
+        per_covariate=(),
+        n_permutations=0,
+        scheme="no test was made",
+        n_rows=len(question.inputs.X),
+        n_folds=0,
+    )
+
+
+def _wanted(covariates: Sequence[str] | None, encoder: CovariateEncoder) -> list[str]:
+    known = [column.name for column in encoder.columns]
+    if covariates is None:
+        return known
+    chosen = [covariates] if isinstance(covariates, str) else [str(name) for name in covariates]
+    for name in chosen:
+        if name not in known:
+            raise DataError(
+                f"covariates names {name!r}, which Z does not have or which is constant."
+                f"{suggestion(name, known)} It has {listing(known)}."
+            )
+    return chosen
+
+
+def _labels(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
+    labels = group_labels(groups, X)
+    return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+
+
+def _times(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
+    """When each row was taken, as something that can be sorted."""
+    if time is None:
+        return None
+    values = pd.Series(np.asarray(time))
+    if len(values) != len(X):
+        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
+    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
+        try:
+            values = pd.to_datetime(values)
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"time must hold numbers or dates, but it cannot be read as such: {error}."
+            ) from error
+    if values.isna().any():
+        raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
+    return values.to_numpy()[inputs.rows]
+
+
+def _sorted(
+    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
+) -> tuple[Inputs, NDArray[np.intp] | None]:
+    """Rows sorted by group and time."""
+    keys = [key for key in (times, labels) if key is not None]
+    return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
+
+
+def _taken(
+    inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> tuple[Inputs, NDArray[np.intp] | None]:
+    Z = replace(inputs.Z, values=inputs.Z.values.iloc[rows].reset_index(drop=True))
+    taken = replace(inputs, X=inputs.X[rows], Z=Z, rows=inputs.rows[rows])
+    return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]

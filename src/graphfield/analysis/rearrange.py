@@ -1,0 +1,101 @@
+"""Which rows may change places if the covariates do not matter, given groups and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A part of a covariate (between groups, within groups) with less of its variance is not looked at.
+_LEAST_PART = 0.05
+# A covariate that also varies within groups is compared between them if there are so many.
+_ENOUGH_GROUPS = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows sorted by group and time; ``starts`` is where each group begins (all rows are one without)."""
+
+    starts: NDArray[np.intp]
+    n_rows: int
+    grouped: bool
+    timed: bool
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        return np.diff(np.append(self.starts, self.n_rows))
+
+    def group_sums(self, values: NDArray) -> NDArray:
+        return np.add.reduceat(values, self.starts, axis=0)
+
+    def group_means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean of its group for every row."""
+        return np.repeat(self.group_sums(values) / self.sizes[:, None], self.sizes, axis=0)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way to rearrange: whole groups (``between``), or rows within them or altogether."""
+
+    rows: Rows
+    between: bool
+
+    def part(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of covariate columns with mean zero, the part that this scheme rearranges."""
+        if not self.rows.grouped:
+            return columns
+        means = self.rows.group_means(columns)
+        return means if self.between else columns - means
+
+    @property
+    def n_units(self) -> int:
+        return len(self.rows.starts) if self.between else self.rows.n_rows
+
+    @property
+    def shifts(self) -> bool:
+        """Whether covariates are shifted in time."""
+        return self.rows.timed and not self.between
+
+    @property
+    def words(self) -> str:
+        if self.between:
+            return "covariates exchanged between whole groups"
+        if self.rows.timed:
+            return f"covariates shifted circularly {'within each group' if self.rows.grouped else 'in time'}"
+        return "covariates exchanged between rows" + (" of one group" if self.rows.grouped else "")
+
+    def arrangements(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """``count`` random arrangements (fewer where there are not so many shifts), (count, n).
+
+        Each says for every row which row its covariates come from. Shifts may be short: their statistics
+        are much like that of no shift, but to leave them out would make small p-values too frequent. Only
+        all shifts together treat every start alike.
+        """
+        sizes, starts = self.rows.sizes, self.rows.starts
+        if self.between:
+            return np.stack([np.repeat(rng.permutation(starts), sizes) for _ in range(count)])
+        if not (self.rows.grouped or self.rows.timed):
+            return np.stack([rng.permutation(self.rows.n_rows) for _ in range(count)])
+        if not self.rows.timed:
+            group = np.repeat(np.arange(len(starts)), sizes)
+            keys = rng.random((count, self.rows.n_rows))
+            return np.stack([np.lexsort((key, group)) for key in keys])
+        if self.rows.grouped:
+            shifts = rng.integers(0, sizes, size=(count, len(sizes)))
+        else:
+            shifts = 1 + rng.permutation(self.rows.n_rows - 1)[:count, None]
+        place = np.arange(self.rows.n_rows) - np.repeat(starts, sizes)
+        moved = (place + np.repeat(shifts, sizes, axis=1)) % np.repeat(sizes, sizes)
+        return np.repeat(starts, sizes) + moved
+
+
+def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:
+    """The schemes for one covariate: its part between groups, its part within them, or both."""
+    if not rows.grouped:
+        return [Scheme(rows, between=False)]
+    share = np.square(columns - rows.group_means(columns)).sum() / np.square(columns).sum()
+    n_groups = len(rows.starts)
+    between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS)
+    kept = [Scheme(rows, between=True)] if between else []
+    return [*kept, Scheme(rows, between=False)] if share > _LEAST_PART else kept

@@ -1,0 +1,149 @@
+"""Permutation tests of all covariates at once, and of one given the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.analysis.cleaned_nodes import CleanedNodes
+from graphfield.analysis.covariate_basis import Smooth, whitened
+from graphfield.analysis.rearrange import Scheme
+from graphfield.analysis.score_test import combined_p_value, flipped_statistics, operations, score_statistics
+
+# A p-value at most this large is made finer with more permutations where several are adjusted for their
+# number: as many as it takes that the adjusted one can be this small, within so many operations.
+_PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.01, 1e12
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A p-value and the number of rearrangements it is based on."""
+
+    p_value: float
+    n_permutations: int
+
+
+class Tests:
+    """Tests of the same nodes and covariates.
+
+    What correlations owe to the other covariates is taken away with ``finer`` splines than those that are
+    tested, so that nothing of it is left to be found. A covariate that varies both between and within
+    groups is tested twice, and so are all of them together if some do one and some the other; the
+    smaller p-value then counts about twice.
+    """
+
+    def __init__(
+        self,
+        nodes: CleanedNodes,
+        alone: NDArray[np.float64],
+        smooths: list[Smooth],
+        finer: list[Smooth],
+        schemes: Callable[[Smooth], list[Scheme]],
+        n_permutations: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.nodes, self.alone, self.smooths, self.finer = nodes, alone, smooths, finer
+        self.n_permutations, self.rng = n_permutations, rng
+        self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
+        self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
+
+    @property
+    def words(self) -> str:
+        found = "; ".join(scheme.words for scheme in self.kinds.values())
+        if len(self.smooths) == 1 or all(scheme.shifts for scheme in self.kinds.values()):
+            return found
+        what = "groups" if True in self.kinds else "rows"
+        return f"{found}; one covariate given the others: random signs of {what}"
+
+    def n_ticks(self, wanted: list[str]) -> int:
+        """How often ``tick`` is called at least."""
+        n_tests = len(self.kinds) + sum(len(self.schemes[name]) for name in wanted)
+        return n_tests * (1 + self.n_permutations)
+
+    def overall(self, tick: Tick) -> Tested:
+        """No edge moves with any covariate."""
+        results = []
+        for between, scheme in self.kinds.items():
+            moved = [s.columns for s in self.smooths if between in {k.between for k in self.schemes[s.name]}]
+            columns = whitened(scheme.part(np.hstack(moved)))
+            given = np.empty((len(columns), 0))
+            results.append(self._tested(scheme, columns, given, self.n_permutations, tick))
+        return _smallest(results)
+
+    def given_others(self, name: str, n_covariates: int, tick: Tick) -> Tested | None:
+        """No edge moves with this covariate beyond how it moves with the others.
+
+        None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how
+        many p-values will be adjusted together.
+        """
+        own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
+        others = [smooth for smooth in (*self.smooths, *self.finer) if smooth.name != name]
+        rest = np.hstack([smooth.columns for smooth in others])
+        results = []
+        for scheme in self.schemes[name]:
+            given = whitened(scheme.part(rest))
+            columns = whitened(scheme.part(own), given)
+            if columns.shape[1]:
+                most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
+                test = self._tested if scheme.shifts else self._flipped
+                results.append(test(scheme, columns, given, most, tick))
+        return _smallest(results) if results else None
+
+    def _flipped(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+        """With random signs of groups or rows."""
+        signs = self.rng.choice(
+            np.array([-1, 1], dtype=np.float32), size=(max(most, self.n_permutations), scheme.n_units)
+        )
+        signs = np.vstack([np.ones(scheme.n_units, dtype=np.float32), signs])
+        starts = scheme.rows.starts if scheme.between else np.arange(scheme.rows.n_rows)
+        found = flipped_statistics(self.nodes, columns, given, starts, signs)
+        tick()
+        return Tested(combined_p_value(found), len(signs) - 1)
+
+    def _tested(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+        """With ``n_permutations``, and if that is promising with up to ``most`` in all.
+
+        The first p-value only decides whether to go on, which keeps the second one valid.
+        """
+        alone = whitened(scheme.part(self.alone))
+        n, p = self.nodes.values.shape
+        work = operations(n, p, columns.shape[1], alone.shape[1])
+        most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
+        arrangements = scheme.arrangements(most, self.rng)
+        first, more = np.split(arrangements, [self.n_permutations])
+
+        def statistics(some: NDArray[np.intp]) -> NDArray[np.float64]:
+            return score_statistics(self.nodes, columns, given, alone, some, tick)
+
+        found = statistics(np.vstack([np.arange(len(alone)), first]))
+        if len(more) and combined_p_value(found) <= _PROMISING:
+            found = np.hstack([found, statistics(more)])
+        return Tested(combined_p_value(found), found.shape[1] - 1)
+
+
+def _smallest(results: list[Tested]) -> Tested:
+    """The p-value of the smallest of several independent ones, as those between and within groups are."""
+    least = min(results, key=lambda result: result.p_value)
+    if len(results) == 1:
+        return least
+    return Tested(1 - (1 - least.p_value) ** len(results), least.n_permutations)
+
+
+def holm(p_values: dict[str, float | None]) -> dict[str, float | None]:
+    """Adjusted for their number by Holm's method; None stays None.
+
+    >>> holm({"a": 0.01, "b": None, "c": 0.04})
+    {'a': 0.02, 'b': None, 'c': 0.04}
+    """
+    known = sorted((value, name) for name, value in p_values.items() if value is not None)
+    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
+    largest = 0.0
+    for position, (value, name) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - position) * value))
+        adjusted[name] = largest
+    return adjusted

@@ -1,0 +1,316 @@
+"""Does the graph depend on z: p-values that are uniform when it does not, power when it does, plain words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+from sklearn.linear_model import Ridge
+
+import graphfield as gf
+from conftest import REAL_DATA, small_data
+from graphfield.analysis.covariate_basis import smooth_covariates, spline_columns, whitened
+from graphfield.analysis.evidence import verdict
+from graphfield.analysis.held_out_gain import Gain, _Comparison, held_out_gains
+from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
+from graphfield.analysis.score_test import combined_p_value
+from graphfield.cli import main
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
+from graphfield.data.splits import folds
+from graphfield.solvers.interaction import coefficients_from_gram, interaction_gram
+
+FEW = {"n_permutations": 39, "random_state": 0}
+
+
+def chain(rng, n, strength, p=4):
+    """Each node follows the one before it."""
+    X = rng.normal(size=(n, p))
+    for j in range(1, p):
+        X[:, j] += strength * X[:, j - 1]
+    return X
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, Z = small_data(400, p=4)
+    return gf.dependence_test(X, Z.assign(noise=np.random.default_rng(1).normal(size=400)), n_permutations=99)
+
+
+def test_what_is_there_is_found_and_what_is_not_is_not(found):
+    assert found.verdict == "strong evidence"
+    assert found.p_value == 0.01
+    assert found.gain_over_static.value > 5 * found.gain_over_static.standard_error
+    verdicts = found.covariates.verdict
+    assert list(verdicts.index) == ["age", "site", "noise"]
+    assert verdicts["age"] == "strong evidence"
+    assert verdicts["site"] in ("strong evidence", "evidence")
+    assert verdicts["noise"] == "no evidence"
+    assert (found.covariates.p_value <= found.covariates.adjusted_p_value).all()
+
+
+def test_words(found):
+    text = str(found)
+    assert text.startswith(
+        "Strong evidence. The graph depends on age, site and noise: letting edges vary lowers"
+    )
+    assert "No evidence that edges move with noise" in text
+    assert "covariates exchanged between rows" in text
+
+
+def test_json_round_trip(found, tmp_path):
+    path = found.save(tmp_path / "evidence.json")
+    assert gf.Evidence.from_json(path.read_text()) == found
+    values = json.loads(path.read_text())
+    assert values["format"] == "graphfield-evidence"
+    assert {"name", "gain", "standard_error", "p_value", "verdict", "sentence"} <= set(
+        values["covariates"][0]
+    )
+    with pytest.raises(gf.OutputError, match="already exists"):
+        found.save(path)
+    with pytest.raises(gf.DataError, match=r"not the text of an evidence\.json"):
+        gf.Evidence.from_json(json.dumps({**values, "format_version": 99}))
+
+
+def test_an_inverted_u_is_seen_and_no_line_follows_it():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, 600)
+    result = gf.dependence_test(chain(rng, 600, 0.9 - 1.8 * z**2), z[:, None], **FEW)
+    assert result.p_value == 1 / 40
+    assert result.gain_over_linear.value > 3 * result.gain_over_linear.standard_error
+    assert result.gain_over_linear.value > 0.5 * result.gain_over_static.value
+
+
+def test_units_of_nodes_do_not_matter():
+    X, Z = small_data(150, p=4)
+    first = gf.dependence_test(X, Z[["age"]], **FEW)
+    other = gf.dependence_test(X * [1, 1e3, 1e-3, 7] + 5, Z[["age"]], **FEW)
+    assert other.p_value == first.p_value
+    assert other.gain_over_static.value == pytest.approx(first.gain_over_static.value, rel=1e-6)
+
+
+def test_means_and_scales_that_move_are_no_evidence():
+    rng = np.random.default_rng(3)
+    z = rng.uniform(-1, 1, 400)
+    X = chain(rng, 400, 0.6) * np.exp(z)[:, None] + 4 * np.sin(2 * z)[:, None]
+    assert gf.dependence_test(X, z[:, None], **FEW).verdict == "no evidence"
+
+
+def test_subjects_are_exchanged_as_a_whole():
+    """Every subject has a graph of its own; that it differs between the halves of z is chance."""
+    rng = np.random.default_rng(5)
+    label = np.repeat(np.arange(14), 30)
+    X = chain(rng, len(label), rng.normal(0, 0.6, 14)[label])
+    Z = rng.normal(size=14)[label][:, None]
+    by_row, by_group = (gf.dependence_test(X, Z, groups=g, **FEW) for g in (None, label))
+    assert by_row.p_value == 1 / 40
+    assert by_group.p_value > 0.1
+    assert by_group.scheme == "covariates exchanged between whole groups"
+
+
+def test_arrangements_keep_to_their_scheme():
+    rng = np.random.default_rng(0)
+    label = np.repeat([0, 1, 2], [3, 4, 5])
+    starts = np.array([0, 3, 7])
+    for timed in (False, True):
+        for rows in Scheme(Rows(starts, 12, True, timed), between=False).arrangements(20, rng):
+            assert (label[rows] == label).all()
+            assert sorted(rows) == list(range(12))
+    for rows in Scheme(Rows(starts, 12, True, False), between=True).arrangements(20, rng):
+        whole = pd.DataFrame({"to": label, "from": label[rows]}).drop_duplicates()
+        assert sorted(whole["to"]) == sorted(whole["from"]) == [0, 1, 2]
+    shifts = Scheme(Rows(np.zeros(1, dtype=int), 12, False, True), between=False).arrangements(99, rng)
+    assert len(shifts) == 11
+    assert {tuple(rows) for rows in shifts} == {tuple(np.roll(np.arange(12), k)) for k in range(1, 12)}
+
+
+def test_parts_between_and_within_groups():
+    rows = Rows(np.arange(0, 200, 4), 200, True, False)
+    rng = np.random.default_rng(0)
+    fixed, free = np.repeat(rng.normal(size=50), 4)[:, None], rng.normal(size=(200, 1))
+    assert [scheme.between for scheme in schemes_of(fixed, rows)] == [True]
+    assert [scheme.between for scheme in schemes_of(free - rows.group_means(free), rows)] == [False]
+    both = schemes_of(fixed + free, rows)
+    assert [scheme.between for scheme in both] == [True, False]
+    np.testing.assert_allclose(sum(scheme.part(fixed + free) for scheme in both), fixed + free)
+
+
+def test_a_series_says_how_few_shifts_there_are():
+    rng = np.random.default_rng(0)
+    time = pd.date_range("2020-01-01", periods=60).strftime("%Y-%m-%d")
+    result = gf.dependence_test(
+        rng.normal(size=(60, 3)), rng.normal(size=(60, 1)), time=time, n_permutations=199
+    )
+    assert result.n_permutations == 59
+    assert "59 different shifts" in " ".join(result.notes)
+    with pytest.raises(gf.DataError, match="time must hold numbers or dates"):
+        gf.dependence_test(rng.normal(size=(60, 3)), rng.normal(size=(60, 1)), time=["soon"] * 60)
+
+
+def test_too_little_to_tell():
+    rng = np.random.default_rng(0)
+    few = gf.dependence_test(rng.normal(size=(30, 3)), rng.normal(size=(30, 1)))
+    assert few.verdict == "not known"
+    assert "30 rows" in few.sentence
+    assert gf.Evidence.from_json(few.to_json()) == few
+    label = np.repeat(np.arange(6), 20)
+    groups = gf.dependence_test(rng.normal(size=(120, 3)), (label % 3)[:, None] * 1.0, groups=label)
+    assert groups.verdict == "not known"
+    assert "at least 10" in groups.sentence
+
+
+def test_a_copy_of_another_covariate_cannot_be_told_apart():
+    X, Z = small_data(120, p=3)
+    result = gf.dependence_test(X, Z[["age"]].assign(years=Z["age"] * 2 + 1), **FEW)
+    assert set(result.covariates.verdict) == {"not known"}
+    assert result.verdict != "not known"
+
+
+def test_covariates_by_name():
+    X, Z = small_data(120, p=3)
+    assert list(gf.dependence_test(X, Z, covariates=["site"], **FEW).covariates.index) == ["site"]
+    with pytest.raises(gf.DataError, match="Did you mean 'age'"):
+        gf.dependence_test(X, Z, covariates=["agee"])
+
+
+def test_a_given_model_is_judged_on_rows_it_has_not_seen():
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, size=(400, 1))
+    X = chain(rng, 400, Z[:, 0])
+    result = gf.dependence_test(X, Z, covariates=[], model=gf.RegGMM(), **FEW)
+    assert result.model_gain_over_static.value > 3 * result.model_gain_over_static.standard_error
+    assert result.model_gain_over_linear == Gain(0.0, 0.0)
+    with pytest.raises(gf.ParameterError, match="graphfield estimator"):
+        gf.dependence_test(X, Z, covariates=[], model=Ridge(), **FEW)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "gain", "word"),
+    [
+        (0.01, Gain(0.031, 0.01), "strong evidence"),
+        (0.01, Gain(0.025, 0.01), "evidence"),
+        (0.05, Gain(0.031, 0.01), "evidence"),
+        (0.01, Gain(0.01, 0.01), "weak evidence"),
+        (0.051, Gain(0.5, 0.01), "no evidence"),
+        (None, Gain(0.5, 0.01), "not known"),
+    ],
+)
+def test_thresholds_of_the_verdict(p_value, gain, word):
+    assert verdict(p_value, gain) == word
+
+
+def test_combined_p_value_is_uniform_whichever_statistic_stands_out():
+    rng = np.random.default_rng(0)
+    draws = np.exp(rng.normal(size=(500, 2, 20)))
+    p_values = [combined_p_value(statistics) for statistics in draws]
+    assert kstest(p_values, "uniform").pvalue > 0.01 or abs(np.mean(p_values) - 0.525) < 0.03
+    draws[:, 1, 0] = 1e3
+    assert {combined_p_value(statistics) for statistics in draws} == {1 / 20}
+
+
+def test_splines_and_whitening():
+    rng = np.random.default_rng(0)
+    z = rng.exponential(size=500)
+    columns = spline_columns(z, 3)
+    assert columns.shape == (500, 3)
+    centred = columns - columns.mean(axis=0)
+    white = whitened(centred)
+    np.testing.assert_allclose(white.T @ white / 500, np.eye(3), atol=1e-8)
+    assert whitened(centred, centred).shape == (500, 0)
+    apart = whitened(centred[:, 1:], centred[:, :1])
+    np.testing.assert_allclose(apart.T @ centred[:, 0], 0, atol=1e-6)
+
+
+def test_ridge_per_feature_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(80, 3)), rng.normal(size=80)
+    W = np.column_stack([np.ones(80), z])
+    coef = coefficients_from_gram(interaction_gram(X, W), 3, np.array([0.1, 0.5]))
+    # A penalty that differs by column is a common one on columns that are scaled.
+    scale = np.sqrt([0.1, 0.5])
+    design = np.column_stack([W[:, w] / scale[w] * X[:, k] for w in (0, 1) for k in (1, 2)])
+    direct = Ridge(alpha=80.0, fit_intercept=False).fit(design, X[:, 0]).coef_ / np.repeat(scale, 2)
+    np.testing.assert_allclose(coef[:, 0, 1:].reshape(-1), direct, rtol=1e-8)
+
+
+def test_errors_from_gram_matrices_are_those_of_the_residuals():
+    rng = np.random.default_rng(0)
+    Z = as_frame(rng.normal(size=(120, 2)), "Z")
+    encoder = CovariateEncoder().fit(Z)
+    smooths = smooth_covariates(encoder, encoder.transform(Z), 2)
+    X = rng.normal(size=(120, 3))
+    comparison = _Comparison(X, smooths, folds(120, None, 4, shuffle=True), np.arange(120))
+    blocks = list(comparison.blocks().values())
+    left = comparison._residuals(blocks, [(0.3, 1.0)] * 4)
+    direct = [
+        np.square(left[rows] / np.sqrt(comparison.mean_squares)).sum() / 3 for _, rows in comparison.splits
+    ]
+    np.testing.assert_allclose(
+        comparison._fold_errors(blocks, (0.3, 1.0), comparison.common), direct, rtol=1e-8
+    )
+    only = held_out_gains(X, smooths[:1], comparison.splits, np.arange(120), ["z1"], lambda: None)
+    assert only.of_covariate["z1"] == only.over_static
+
+
+def test_command_line(tmp_path, capsys):
+    X, Z = small_data(150, p=3)
+    table, out = tmp_path / "table.csv", tmp_path / "evidence.json"
+    pd.concat([X, Z], axis=1).assign(day=np.arange(150)).to_csv(table, index=False)
+    command = ["evidence", str(table), "--covariates", "age,site", "--time", "day", "--permutations", "39"]
+    assert main([*command, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "covariates shifted circularly in time" in printed
+    found = gf.Evidence.from_json(out.read_text())
+    assert found.n_permutations == 39
+    assert str(found) in printed
+    assert main([*command, "--out", str(out)]) == 2
+    assert "already exists" in capsys.readouterr().err
+    assert main([*command[:5], "days"]) == 2
+    assert "Did you mean 'day'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["rows", "groups", "series"])
+def test_p_values_are_uniform_under_a_shuffled_covariate(case):
+    p_values = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n = 160
+        label = np.repeat(np.arange(20), 8)
+        X = chain(rng, n, rng.normal(0.3, 0.3, 20)[label] if case == "groups" else 0.5)
+        z = rng.normal(size=20)[label] if case == "groups" else rng.normal(size=n)
+        keys = {"rows": {}, "groups": {"groups": label}, "series": {"time": np.arange(n)}}[case]
+        p_values.append(gf.dependence_test(X, z[:, None], covariates=[], n_permutations=99, **keys).p_value)
+    assert kstest(p_values, "uniform").pvalue > 0.01
+
+
+def real_data(name):
+    """Real data are found by an environment variable that names their folder; absent, the test is skipped."""
+    folder = REAL_DATA
+    path = Path(folder) / f"{name}.npz"
+    if not path.is_file():
+        pytest.skip(f"set GRAPHFIELD_DATA to the folder of {name}.npz")
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+@pytest.mark.slow
+def test_no_evidence_for_vix():
+    d = real_data("sp100_2001_2023")
+    vix = d["z_num"][:, [list(d["z_num_names"]).index("vix")]]
+    result = gf.dependence_test(d["x"].astype(float), vix.astype(float), time=d["time"])
+    assert result.verdict == "no evidence"
+
+
+@pytest.mark.slow
+def test_strong_evidence_for_age():
+    d = real_data("nhanes_biomarkers")
+    Z = pd.DataFrame(d["z_num"].astype(float), columns=[str(name) for name in d["z_num_names"]])
+    result = gf.dependence_test(d["x"].astype(float), Z[["age", "bmi"]], missing="error")
+    assert result.covariates.verdict["age"] == "strong evidence"
+    assert replace(result, notes=()).gain_over_static.value > 0.015
