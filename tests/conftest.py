@@ -20,7 +20,7 @@ assert gf.DNNCGM
 assert gf.GraphicalLasso
 assert gf.NodewiseLasso
 
-# Public data that are not part of the repository; tests that need them are skipped where there is no such folder.
+# Public data, not part of the repository; tests that need them are skipped where there is no such folder.
 REAL_DATA = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
