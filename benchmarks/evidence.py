@@ -1,6 +1,7 @@
 """Is the test of "the graph depends on z" valid, does it see what is there, what does it say of real data?
 
-    .venv/bin/python benchmarks/evidence.py null [--tests 200] [--cases rows groups ...] [--out FILE.json]
+    .venv/bin/python benchmarks/evidence.py null [--tests 200] [--cases rows groups ...] [--first-seed 5000]
+        [--out FILE.json]
     .venv/bin/python benchmarks/evidence.py power [--n 500 1000] [--seeds 20] [--out FILE.json]
     .venv/bin/python benchmarks/evidence.py data TABLE.npz:covariate,... [--out FILE.json]
 
@@ -123,7 +124,7 @@ def null(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     for name in arguments.cases or CASES:
         start, p_values = time.perf_counter(), []
         for seed in range(arguments.tests):
-            X, Z, keys, covariate = CASES[name](np.random.default_rng(1_000 + seed))
+            X, Z, keys, covariate = CASES[name](np.random.default_rng(arguments.first_seed + seed))
             wanted = [] if covariate is None else [covariate]
             found = gf.dependence_test(X, Z, covariates=wanted, random_state=seed, **keys)
             p_values.append(found.p_value if covariate is None else found.covariates.p_value[covariate])
@@ -209,6 +210,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     p = commands.add_parser("null")
     p.add_argument("--tests", type=int, default=200)
+    p.add_argument("--first-seed", type=int, default=5_000)
     p.add_argument("--cases", nargs="+", choices=tuple(CASES))
     p.set_defaults(run=null)
     p = commands.add_parser("power")
