@@ -1,6 +1,6 @@
 """Run the examples and write docs/examples.md and docs/examples/NAME.md: what they print, draw and are.
 
-    python docs/render_examples.py              # all; or name some: breast_cancer stocks
+python docs/render_examples.py              # all; or name some: breast_cancer stocks
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def pictures(name: str) -> list[str]:
     for old in PAGES.glob(f"{name}-*.png"):
         old.unlink()
     found = []
-    for picture in sorted((ROOT / "build" / "examples" / name).glob("*.png")):
+    drawn = (ROOT / "build" / "examples" / name).glob("*.png")
+    for picture in sorted(drawn, key=lambda file: file.stat().st_mtime_ns):  # as the script draws them
         if picture.stat().st_size > MOST_BYTES:
             sys.exit(f"{picture} has {picture.stat().st_size:,} bytes, at most {MOST_BYTES:,} are allowed.")
         shutil.copy(picture, PAGES / f"{name}-{picture.name}")

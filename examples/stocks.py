@@ -30,7 +30,7 @@ vix = 10 + 30 / (1 + np.exp(1 - level))
 market = vix / 100 / np.sqrt(252) * rng.normal(size=n)
 # What the market does not explain is shared by the stocks of a sector: not at all where VIX is below 15.
 shared = np.clip((vix - 15) / 15, 0, 1)
-news = {name: rng.normal(size=n) for name in set(sectors.values())}
+news = {name: rng.normal(size=n) for name in ("BANK", "OIL", "TECH")}
 returns = {}
 for ticker, sector in sectors.items():
     own = np.sqrt(shared) * news[sector] + np.sqrt(1.5 - shared) * rng.normal(size=n)
