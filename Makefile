@@ -5,10 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test slow check gpu clean setup
+.PHONY: demo examples test slow check gpu clean setup
 
 demo: $(READY)
 	$(BIN)/graphfield demo --out build/demo --force
+
+examples: $(READY)
+	$(BIN)/python docs/render_examples.py
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2

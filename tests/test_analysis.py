@@ -70,6 +70,7 @@ def test_every_estimator_can_be_asked_and_agrees_with_its_own_methods(any_model)
     assert list(at.index) == list(at.columns) == model.node_names_
     thresholded = an.graph_at(model, dict(Z.iloc[3]), threshold=0.1)
     np.testing.assert_allclose(thresholded, partial[3] * graph[3], atol=1e-6)
+    assert not np.signbit(thresholded.to_numpy()[~graph[3]]).any()  # no edge prints as 0, not as -0
 
     compared = an.compare(model, dict(Z.iloc[3]), dict(Z.iloc[8]))
     wide = pd.DataFrame(partial[8] - partial[3], index=model.node_names_, columns=model.node_names_)

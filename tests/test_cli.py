@@ -14,7 +14,7 @@ import pytest
 
 import graphfield as gf
 from conftest import small_data
-from graphfield.cli import main
+from graphfield.cli import commands, main
 
 FAST = ["--set", "rank=2", "--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
 
@@ -304,3 +304,12 @@ def test_the_installed_command_and_module_run():
             [*start, "--version"], capture_output=True, text=True, env=environment, check=True
         )
         assert done.stdout.strip() == f"graphfield {gf.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("called", "expected"), [("/x/graphfield/__main__.py", "python -m graphfield"), ("bin/gf", "bin/gf")]
+)
+def test_the_next_command_can_be_copied(monkeypatch, called, expected):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "argv", [called])
+    assert commands._program() == expected

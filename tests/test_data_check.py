@@ -44,6 +44,9 @@ def test_an_ordinary_table_has_nothing_wrong():
     assert kinds["smoker"] == ("covariate", "yes/no")
     assert kinds["day"] == ("covariate", "date")
     assert kinds["group"][0] == "group"
+    assert check.columns[-1].note == f"{N // 4} groups of 4 rows"
+    uneven = gf.check_data(X, Z, groups=np.minimum(np.arange(N) // 4, 9)).columns[-1].note
+    assert uneven == f"10 groups of 4 to {N - 36} rows"
     assert [one for one in check.changes if "'day' is taken as a date" in one]
 
 

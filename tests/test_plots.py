@@ -222,6 +222,18 @@ def test_curves_show_the_table(data):
     check_readable(levels.get_figure())
 
 
+def test_two_levels_of_a_category_are_joined_and_three_are_not(data):
+    model, Z = data
+    curves = an.edge_curves(model, "site", Z, [("n0", "n1"), ("n2", "n3")])
+    assert len(plots.plot_edge_curves(curves).lines) == 3  # the dots of two edges, and zero
+    two = curves[curves["value"] != "C"]
+    joined = plots.plot_edge_curves(two).lines
+    assert len(joined) == 5
+    for line in joined[:4]:
+        part = two[two["source"] == ("n0" if line in joined[:2] else "n2")]
+        np.testing.assert_allclose(line.get_ydata(), part["partial_correlation"])
+
+
 def test_varying_edges_and_drivers_show_their_tables(data):
     model, Z = data
     table = an.varying_edges(model, Z)
@@ -237,6 +249,9 @@ def test_varying_edges_and_drivers_show_their_tables(data):
     shown = axes.images[0].get_array()
     np.testing.assert_allclose(shown, drivers["alone"].to_numpy().reshape(5, 2)[:3])
     assert [label.get_text() for label in axes.get_xticklabels()] == ["age", "site"]
+    first = drivers.iloc[0]
+    named = f"{first['source']} - {first['target']} (±{first['standard_deviation']:.2f})"
+    assert axes.get_yticklabels()[0].get_text() == named
     check_readable(axes.get_figure())
 
 

@@ -39,7 +39,7 @@ def graph_at(
     """
     asked = ask(model, at_one(model, z), threshold, rule)
     (found,) = asked.blocks()
-    values = found.partial[0] * found.graph[0] if threshold is not None else found.partial[0]
+    values = np.where(found.graph[0], found.partial[0], 0) if threshold is not None else found.partial[0]
     return pd.DataFrame(values, index=model.node_names_, columns=model.node_names_)
 
 

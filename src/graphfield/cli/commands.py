@@ -178,7 +178,10 @@ def _demo_folder(out: Path, force: bool) -> Path:
 
 def _program() -> str:
     """How this command was called, so that the next one can be copied from the screen."""
-    return "graphfield" if shutil.which("graphfield") else sys.argv[0]
+    if shutil.which("graphfield"):
+        return "graphfield"
+    called = Path(sys.argv[0])
+    return "python -m graphfield" if called.name == "__main__.py" else str(called)
 
 
 def _count(number: int, noun: str) -> str:

@@ -162,7 +162,8 @@ def _about(present: pd.Series, kind: str) -> str:
 
 def _group_column(labels: pd.Series) -> Column:
     sizes = labels.value_counts()
-    note = f"{count(len(sizes), 'group')} of {sizes.min():,} to {count(int(sizes.max()), 'row')}"
+    few, many = int(sizes.min()), count(int(sizes.max()), "row")
+    note = f"{count(len(sizes), 'group')} of " + (many if few == sizes.max() else f"{few:,} to {many}")
     kind = column_kind(labels.dropna(), "covariate")
     return Column(str(labels.name), "group", kind, int(labels.isna().sum()), len(sizes), note)
 

@@ -18,7 +18,7 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
 
     Lines are averages over the other covariates, shaded from the 10 % to the 90 % quantile over the rows
-    averaged; levels of a category are dots with bars.
+    averaged; levels of a category are dots with bars, joined where there are two.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def _levels(ax: Any, parts: list[pd.DataFrame]) -> None:
     for part, colour, shift in zip(parts, colours(len(parts)), aside, strict=True):
         where = np.array([levels.index(level) for level in part["value"]]) + shift
         middle = part["partial_correlation"].to_numpy()
-        below = np.maximum(middle - part["low"].to_numpy(), 0)
-        above = np.maximum(part["high"].to_numpy() - middle, 0)
         label = edge_names(part)[0]
-        ax.errorbar(
-            where, middle, [below, above], fmt="o", color=colour, markersize=5, capsize=2, label=label
-        )
+        ax.plot(where, middle, "o", color=colour, markersize=5, label=label)
+        if (part["high"] > part["low"]).any():
+            ax.vlines(where, part["low"], part["high"], color=colour)
+        if len(levels) == 2:  # the slope is the answer
+            ax.plot(where, middle, color=colour, linewidth=0.8, alpha=0.5, zorder=1)
     crowded = sum(len(str(level)) for level in levels) > 70
     ax.set_xticks(range(len(levels)), [short(level) for level in levels])
     ax.tick_params(axis="x", rotation=45 if crowded else 0)

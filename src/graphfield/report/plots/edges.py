@@ -65,7 +65,9 @@ def plot_drivers(
 ) -> Axes:
     """Heatmap of edges by covariates from ``edge_drivers``: who drives which edge.
 
-    ``value`` is ``total``, ``alone`` or ``effect``; the first ``most`` edges of the table are shown.
+    ``value`` is ``total``, ``alone`` or ``effect``; the first ``most`` edges of the table are shown. Beside
+    the name of an edge stands its standard deviation over rows: shares of an edge that hardly varies mean
+    little.
 
     Examples
     --------
@@ -78,11 +80,11 @@ def plot_drivers(
     """
     check_choice("value", value, _LABELS)
     check_number("most", most, 1, integer=True)
-    require_columns(drivers, ["source", "target", "covariate", value], "edge_drivers")
-    edges = drivers[["source", "target"]].drop_duplicates().iloc[:most]
+    require_columns(drivers, ["source", "target", "covariate", "standard_deviation", value], "edge_drivers")
+    edges = drivers.drop_duplicates(["source", "target"]).iloc[:most]
     covariates = list(drivers["covariate"].unique())
     wide = drivers.pivot(index=["source", "target"], columns="covariate", values=value)
-    shares = wide.loc[list(edges.itertuples(index=False, name=None)), covariates].to_numpy()
+    shares = wide.loc[list(zip(edges["source"], edges["target"], strict=True)), covariates].to_numpy()
     shape = (len(edges), len(covariates))
     ax = new_axes(ax, float(np.clip(3.8 + 0.62 * shape[1], 5, 14)), 1.6 + 0.26 * shape[0])
     highest = float(shares.max(initial=0.0)) if value == "effect" else 1.0
@@ -101,7 +103,9 @@ def plot_drivers(
         ha="right" if turned else "center",
         rotation_mode="anchor",
     )
-    ax.set_yticks(range(shape[0]), edge_names(edges), fontsize=8)
+    sizes = edges["standard_deviation"]
+    labels = [f"{name} (±{size:.2f})" for name, size in zip(edge_names(edges), sizes, strict=True)]
+    ax.set_yticks(range(shape[0]), labels, fontsize=8)
     ax.tick_params(length=0)
     ax.set_title("Which covariate drives which edge", fontsize=10)
     colour_bar(ax, image, _LABELS[value], shrink=0.8)
