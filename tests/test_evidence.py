@@ -57,7 +57,7 @@ def test_what_is_there_is_found_and_what_is_not_is_not(found):
 def test_words(found):
     text = str(found)
     assert text.startswith(
-        "Strong evidence. The graph depends on age, site and noise: letting edges vary lowers"
+        "Strong evidence. The graph depends on the covariates (age, site, noise): letting edges vary lowers"
     )
     assert "No evidence that edges move with noise" in text
     assert "covariates exchanged between rows" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -412,22 +413,18 @@ def test_clusters_where_no_sub_networks_are_given():
 
 def test_the_permutation_test_is_asked_by_subject(monkeypatch):
     """Where there is one; what it says comes before everything else."""
-    import sys
-    import types
-
     asked = {}
+    lines = [SimpleNamespace(name=name, sentence=f"About {name}.") for name in ("motion", "score")]
 
     def dependence_test(X, Z, *, groups, random_state):
         asked.update(rows=len(X), groups=set(groups))
-        return types.SimpleNamespace(sentence="No evidence.", to_json=lambda: "{}")
+        return SimpleNamespace(sentence="No evidence.", per_covariate=lines, to_json=lambda: "{}")
 
-    module = types.ModuleType("graphfield.analysis.dependence")
-    module.dependence_test = dependence_test
-    monkeypatch.setitem(sys.modules, "graphfield.analysis.dependence", module)
+    monkeypatch.setattr("graphfield.pipelines.fmri.study.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
     found = fmri_study(loaded(scans, people), estimator=gf.RegGMM(), threshold=0.1, n_folds=0)
     assert asked == {"rows": 144, "groups": set(scans)}
-    assert found.sentences()[1] == "No evidence."
+    assert found.sentences()[1:3] == ["No evidence.", "About score."]
 
 
 # -- one command -------------------------------------------------------------------------------

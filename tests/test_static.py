@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
+from conftest import SMALL
 from graphfield.data.frames import as_frame
 from graphfield.data.splits import folds
 from graphfield.estimators import auto as auto_module
@@ -358,6 +359,9 @@ def test_auto_compares_with_the_average_of_its_own_graph():
     left = rows.residuals_of_average(model, as_frame(Z[:1_000], "Z"))
     average, mean = model.predict_coef(Z[:1_000]).mean(axis=0), model._mean_at(model._encode(Z[1_000:]))
     np.testing.assert_allclose(left, (X[1_000:] - mean) @ (np.eye(4) - average).T, atol=1e-5)
+    scores = gf.DNNCGM(marginals="normal", **SMALL).fit(X[:1_000], Z[:1_000])
+    none = rows.residuals_of_average(scores, as_frame(Z[:1_000], "Z"))
+    assert np.square(none[:, 0]).mean() < 1.05 * X[1_000:, 0].var()
     assert np.square(left[:, 1]).mean() > 1.2 * np.square(rows.residuals(model)[:, 1]).mean()
     auto = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
     table = auto.held_out_.set_index("model")

@@ -75,7 +75,8 @@ class Evidence:
     notes : tuple of str
         What else there is to know: rows or functions left out, limits of the p-value.
     model_gain_over_static, model_gain_over_linear : Gain or None
-        The same for the estimator that was given, if any, on one part of the rows held out.
+        The same for the estimator that was given, if any, on one part of the rows held out: over its own
+        graph averaged over the other rows, and over :class:`~graphfield.RegGMM`.
     """
 
     verdict: str
@@ -171,13 +172,10 @@ def _gain_json(gain: Gain | None) -> dict[str, float] | None:
     return None if gain is None else gain.to_json()
 
 
-def listed(names: list[str]) -> str:
-    """``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def overall_sentence(names: list[str], test: Tested, gain: Gain) -> str:
-    who = listed(names) if len(names) <= 6 else f"the {len(names)} covariates"
+    who = names[0] if len(names) == 1 else f"the {len(names)} covariates"
+    if 1 < len(names) <= 6:  # together: which of them, is what the other lines say
+        who = f"the covariates ({', '.join(names)})"
     words = {
         "no evidence": f"There is no evidence that the graph depends on {who}",
         "weak evidence": f"The graph seems to depend on {who}, but too little to predict from it",

@@ -41,9 +41,10 @@ def write_page(
     folder: Path, out: Path, *, title: str | None = None, groups: Path | None = None, force: bool = False
 ) -> Path:
     """The page about the model in ``folder``, with what else the folder holds."""
+    from graphfield.data.covariate_rows import read_covariates
     from graphfield.estimators.persistence import load
     from graphfield.report import write_report
-    from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record, read_rows
+    from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
 
     if out.exists() and not force:
         raise OutputError(f"{out} already exists. Choose another name or add --force.")
@@ -52,7 +53,7 @@ def write_page(
     return write_report(
         model,
         out,
-        Z=read_rows(folder, model.encoder_),
+        Z=read_covariates(folder, model.encoder_),
         evidence=read_record(folder, EVIDENCE),
         check=read_record(folder, CHECK),
         fit=fit,

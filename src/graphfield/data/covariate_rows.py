@@ -11,6 +11,7 @@ import pandas as pd
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import Frame
 from graphfield.data.missing import bad_entries
+from graphfield.exceptions import ModelFileError
 
 FILE_NAME = "covariates.csv"
 MAX_ROWS = 2_000
@@ -35,6 +36,9 @@ def read_covariates(folder: str | Path, encoder: CovariateEncoder) -> pd.DataFra
     path = Path(folder) / FILE_NAME
     if not path.is_file():
         return None
-    text = pd.read_csv(StringIO(path.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
     numbers = [column.name for column in encoder.numeric if not column.date]
-    return text.assign(**{name: text[name].astype(np.float64) for name in numbers})[encoder.names]
+    try:
+        text = pd.read_csv(StringIO(path.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
+        return text.assign(**{name: text[name].astype(np.float64) for name in numbers})[encoder.names]
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.") from error

@@ -38,8 +38,7 @@ class HeldOut:
     def residuals_of_average(self, model: GraphEstimator, Z: Frame) -> NDArray[np.float64]:
         """What is left where the graph of ``model`` is its average over the rows of Z, with the same means.
 
-        The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else. The
-        model must be one of the nodes themselves.
+        The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else.
         """
         encoded = _encoded(model, Z)
         rows = np.unique(np.linspace(0, len(encoded) - 1, _AVERAGED_ROWS).round().astype(np.intp))
@@ -49,8 +48,10 @@ class HeldOut:
         for coef, _ in model._chunks(distinct):
             average += np.tensordot(shares[done : done + len(coef)], coef, axes=1)
             done += len(coef)
-        centred = self.values - model._mean_at(_encoded(model, self.Z))
-        return centred - centred @ average.T
+        mean, scores = model._mean_at(_encoded(model, self.Z)), model._scores
+        values = self.values if scores is None else scores.transform(self.values)
+        fitted = mean + (values - mean) @ average.T
+        return self.values - (fitted if scores is None else scores.restore(fitted))
 
 
 def _encoded(model: GraphEstimator, Z: Frame) -> Encoded:

@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from graphfield.data.covariates import CovariateEncoder
 from graphfield.exceptions import ModelFileError
 
-CHECK, EVIDENCE, FIT, ROWS = "data_check.json", "evidence.json", "fit.json", "covariates.csv"
+CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
 FORMATS = {CHECK: "graphfield-data-check", EVIDENCE: "graphfield-evidence"}
 
 
@@ -30,16 +27,3 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
             f"{path} is not what it should be ({expected or 'a JSON object'}). Write it again."
         )
     return record
-
-
-def read_rows(folder: Path, encoder: CovariateEncoder) -> pd.DataFrame | None:
-    """Training rows of the covariates, or None; levels stay the text that they are."""
-    path = folder / ROWS
-    if not path.is_file():
-        return None
-    numbers = {column.name for column in encoder.numeric if not getattr(column, "date", False)}
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        return table.assign(**{name: pd.to_numeric(table[name]) for name in table if name in numbers})
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.") from error

@@ -28,7 +28,7 @@ _KINDS = {
 _GAINS = {
     "gain_over_static": "over one graph for everybody",
     "gain_over_linear": "over a linear model",
-    "model_gain_over_static": "by this kind of model over one graph for everybody",
+    "model_gain_over_static": "by this kind of model over its own average graph",
     "model_gain_over_linear": "by this kind of model over a linear one",
 }
 _YES = ("strong evidence", "evidence")

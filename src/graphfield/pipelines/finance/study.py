@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-import graphfield
 from graphfield.analysis import Bands, average_graphs, connectivity
+from graphfield.analysis.dependence import dependence_test
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import ParameterError
@@ -314,7 +314,4 @@ def _graphs_of(
 def _evidence(X: pd.DataFrame, Z: pd.DataFrame, n_permutations: int) -> Any:
     """The permutation test of dependence, which respects that days follow each other."""
     check_number("n_permutations", n_permutations, 0, integer=True)
-    test = getattr(graphfield, "dependence_test", None)
-    if test is None or n_permutations == 0:
-        return None
-    return test(X, Z, time=X.index, n_permutations=n_permutations)
+    return None if n_permutations == 0 else dependence_test(X, Z, time=X.index, n_permutations=n_permutations)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from graphfield.analysis import (
     edge_curves,
     graph_at,
 )
+from graphfield.analysis.dependence import dependence_test
 from graphfield.analysis.rows import covariate_rows, grid, pair_positions, places
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed
@@ -157,6 +157,8 @@ class FmriStudy:
         lines = [self.subjects.summary]
         if self.evidence is not None:
             lines.append(str(self.evidence.sentence))
+            own = [line for line in self.evidence.per_covariate if line.name == self.score]
+            lines += [line.sentence for line in own if len(self.evidence.per_covariate) > 1]
         if self.gain is not None:
             lines.append(self.gain.sentence)
         if self.gain is None or self.gain.verdict != "better":
@@ -276,6 +278,11 @@ def fmri_study(
         seconds["permutation test"] = time.perf_counter() - start
     start = time.perf_counter()
     notes = list(subjects.notes)
+    if getattr(model, "rank", None) == _FEW_PATTERNS and len(subjects.regions) > _MANY_REGIONS:
+        notes.append(
+            f"With more than {_MANY_REGIONS} regions the graphs mix {_FEW_PATTERNS} patterns; trying more "
+            "(rank='auto') takes many times as long."
+        )
     networks = subjects.networks
     if networks is None:
         networks = subjects.clustered(min(n_networks, len(subjects.regions)))
@@ -303,13 +310,9 @@ def default_estimator(n_regions: int, seed: int) -> GraphEstimator:
 
 
 def _evidence(subjects: Subjects, seed: int, say: Callable[[str], None]) -> Any:
-    """The permutation test, where this version has it."""
-    try:
-        test = import_module("graphfield.analysis.dependence").dependence_test
-    except ImportError:
-        return None
+    """The permutation test."""
     say("Testing by permutation of subjects ...")
-    return test(subjects.X, subjects.Z, groups=subjects.groups, random_state=seed)
+    return dependence_test(subjects.X, subjects.Z, groups=subjects.groups, random_state=seed)
 
 
 def _silent(text: str) -> None:
