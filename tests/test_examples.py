@@ -27,7 +27,7 @@ EXPECTED = {
         [r"age: (strong )?evidence", r"sex: (no|weak) evidence", "urea,creatinine"],
     ),
     "stocks": (["connectivity.png", "days.png", "averages.png"], ["predicts better", r"[Ss]trong evidence"]),
-    "subjects": (["bands.png", "edge_curves.png"], ["The graph depends on score", r"visual \d memory \d"]),
+    "subjects": (["bands.png", "edge_curves.png"], ["Edges move with score", r"visual \d memory \d"]),
 }
 CPU_SECONDS = 60
 
