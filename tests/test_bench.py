@@ -217,6 +217,7 @@ def test_a_busy_machine_is_mentioned(share, warned):
     assert ("Other programs" in markdown(results)) is warned
 
 
+@pytest.mark.slow
 def test_bench_command(tmp_path, capsys):
     out = tmp_path / "bench"
     arguments = ["bench", "--only", "metrics", "--quick", "--device", "cpu", "--out", str(out)]

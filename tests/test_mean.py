@@ -28,6 +28,7 @@ def test_a_mean_that_moves_is_no_edge():
     assert model.edge_weights(Z)[:, 0, 1].mean() < 0.1
 
 
+@pytest.mark.slow
 def test_the_mean_is_recovered_in_the_users_units():
     X, Z = independent_nodes()
     truth = 100 + 50 * np.column_stack([np.sin(3 * Z[:, 0]), Z[:, 0] ** 2, 0 * Z[:, 0], Z[:, 0]])

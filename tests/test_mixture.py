@@ -200,6 +200,7 @@ def _first_gate(data, task):
     return {name: value.detach() for name, value in member_arrays(gate).items()}
 
 
+@pytest.mark.slow
 def test_more_patterns_are_kept_only_where_they_help():
     """One regime: more patterns cannot help, and the first number stays. Four: they must."""
     for regimes, kept in ((1, 1), (4, 4)):

@@ -272,7 +272,7 @@ def test_copies_of_a_node_and_no_correlation_at_all(penalty):
     assert not gf.NodewiseLasso(penalty=penalty).fit(apart, Z).coef_.any()
 
 
-@pytest.mark.parametrize(("n", "p"), [(24, 30), (300, 8)])
+@pytest.mark.parametrize(("n", "p"), [pytest.param(24, 30, marks=pytest.mark.slow), (300, 8)])
 def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, p):
     """With fewer rows than nodes the smallest penalties are left out, which must not matter."""
     X = standard(band(n, p)[0])

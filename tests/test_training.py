@@ -190,6 +190,7 @@ def test_silent_when_not_a_terminal(capfd):
 
 @pytest.mark.parametrize("sharing", ["node", "edge"])
 @pytest.mark.parametrize("network", ["residual", "mlp"])
+@pytest.mark.slow
 def test_every_architecture_learns_a_varying_edge(sharing, network):
     X, Z = small_data(600)
     model = gf.DNNCGM(

@@ -53,7 +53,7 @@ class ByCluster(PartitionedGraph):
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("S2", n_samples=400, random_state=0)
-    >>> model = gf.ByCluster(by="site").fit(sim.X, sim.Z)
+    >>> model = gf.ByCluster(by="site").fit(sim.X[:, :8], sim.Z)
     >>> model.clusters_
     ['A', 'B', 'C', 'D']
     >>> round(model.models_["A"].penalty_, 2) > 0
