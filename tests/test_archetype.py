@@ -108,7 +108,7 @@ def test_points_on_a_line_are_two_archetypes():
     assert len(extreme_points(shares)) == 2
 
 
-@pytest.mark.parametrize("share", [1e-7, 1.0])
+@pytest.mark.parametrize("share", [pytest.param(1e-7, marks=pytest.mark.slow), 1.0])
 def test_collinear_nodes_leave_archetypes_positive_definite(share):
     X = np.random.default_rng(0).normal(size=(300, 5))
     X[:, 4] = X[:, 3] + share * 1e-7 * X[:, 0]
@@ -189,6 +189,7 @@ def test_one_archetype_where_covariates_do_not_help():
     assert np.ptp(model.partial_correlations(Z), axis=0).max() == 0
 
 
+@pytest.mark.slow
 def test_more_than_one_where_they_do(regimes):
     found = gf.ArchetypeCGM(**SMALL).fit(*regimes[:2])
     assert found.n_archetypes_ > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import graphfield as gf
 from conftest import SMALL, small_data
@@ -58,6 +59,7 @@ def test_unknown_category_averages_when_told_to():
     assert np.isfinite(coef).all()
 
 
+@pytest.mark.slow
 def test_a_category_changes_the_graph():
     X, Z = small_data(600)
     model = gf.DNNCGM(max_steps=400, patience=None, random_state=0, device="cpu").fit(X, Z)

@@ -403,6 +403,7 @@ def test_one_command_from_prices_to_figures(files, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning")
+@pytest.mark.slow
 def test_returns_that_are_adjusted_already_are_taken_as_they_are(files, tmp_path):
     out = tmp_path / "out"
     arguments = command(files, "finance", files / "returns.csv", "--returns", "--out", out)[: -len(FAST)]

@@ -37,6 +37,7 @@ def test_the_mean_is_recovered_in_the_users_units():
     assert np.sqrt(((found - truth) ** 2).mean()) < 4
 
 
+@pytest.mark.slow
 def test_a_mean_without_evidence_is_dropped():
     model = gf.DNNCGM(**FAST).fit(*independent_nodes())
     assert not model.mean_depends_on_covariates_

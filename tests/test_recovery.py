@@ -95,6 +95,7 @@ def test_default_on_g1_with_500_rows_beats_the_static_graph_floor(seed):
     assert auprc(model.edge_weights(sim.Z[500:]), sim.skeleton[500:]).mean() > 0.75
 
 
+@pytest.mark.slow
 def test_permuting_nodes_permutes_the_static_graph():
     sim = gf.make_setting("G1", n_samples=300, random_state=0)
     order = np.random.default_rng(0).permutation(50)
