@@ -18,6 +18,7 @@ from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gat
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
+from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
 
@@ -158,11 +159,42 @@ def test_rounds_recover_two_regimes():
     task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
     (standing,) = fit_mixtures(config, data, [task], training, (2,))
-    coef = mixture_module.refitted(standing.chosen, config, data, task)(z[None], data.codes[None])[0]
+    coef = mixture_module.finished(standing.chosen, config, data, task).field(z[None], data.codes[None])[0]
     right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
     assert right[0] > 0.6
     assert right[1] < -0.6
     assert float(coef[:, 2:].abs().max()) < 0.05, "no other edge"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("truth", [0.0, 0.4, 1.5])
+def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
+    """Held-out rows that vary ``truth`` times as much about the average graph as the mixture says."""
+    data = samples(4_000, seed=5)
+    gate = GateField(CONFIG, generator()).eval()
+    gate.spread(data)
+    patterns = 0.5 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
+    shares, task = (
+        shares_of(gate, data),
+        MixtureTask(tuple(torch.arange(2_000).split(1_000)), torch.arange(2_000, 4_000), (1, 2, 3), 0.0),
+    )
+    mean = shares[task.rows].mean(dim=0)
+    average = torch.tensordot(mean, patterns, dims=1)
+    beta = average + truth * (torch.tensordot(shares, patterns, dims=1) - average)
+    # x_j given all other nodes cannot be drawn for any beta, so one node is put on the others' values.
+    x = torch.randn(4_000, 6, generator=generator(7))
+    x[:, 0] = torch.einsum("nk,nk->n", beta[:, 0, 1:], x[:, 1:]) + 0.1 * x[:, 0]
+    patterns[:, 1:] = 0
+    data = replace(data, x=x)
+    mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.0, 0.0, 0)
+    done = mixture_module.finished(mixture, FIELD, data, task)
+    assert done.variation == pytest.approx(min(truth, 1.0), abs=0.03)
+    z = (data.numeric[None], data.codes[None])
+    whole = mixed_field(gate, patterns)(*z)[0]
+    about = torch.tensordot(mean, patterns, dims=1)
+    torch.testing.assert_close(
+        done.judged(*z)[0], about + done.variation * (whole - about), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):

@@ -20,7 +20,12 @@ from graphfield.cli.check import (
     said_already,
     say_check,
 )
-from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
+from graphfield.cli.described import (
+    archetypes_found,
+    archetypes_told,
+    last_rows_explained,
+    variation_kept,
+)
 from graphfield.cli.evidence import EVIDENCE_FILE, run_test
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.values import covariate_values, settings, threshold
@@ -204,6 +209,7 @@ def _fitted(model: Any, seconds: float, rows: dict[str, Any]) -> str:
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
+        lines += variation_kept(model)
     lines.append(_marginals(model))
     if "X_val" in rows:  # of another time, where a node may vary more or less than in training
         lines.append(last_rows_explained(model, rows))
@@ -282,6 +288,7 @@ def _training(model: Any) -> dict[str, Any]:
         "steps": model.n_steps_,
         "rank": model.rank_,
         "penalty": model.penalty_,
+        "variation": model.variation_,
         "held_out_loss": _held_out_loss(model),
         "marginals": model.marginals_,
         "normal_scores_gain": _gain(model),

@@ -28,6 +28,19 @@ def archetypes_told(model: Any) -> dict[str, Any]:
     }
 
 
+def variation_kept(model: Any) -> list[str]:
+    """A line about graphs that were drawn towards their average, if they were."""
+    if model.variation_ == 1:
+        return []
+    if model.variation_ == 0:
+        return [
+            "Held-out rows support no movement with the covariates: it is the same graph for all of them."
+        ]
+    return [
+        f"Held-out rows support {model.variation_:.0%} of its movement with the covariates; so much is kept."
+    ]
+
+
 def last_rows_explained(model: Any, rows: dict[str, Any]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter(

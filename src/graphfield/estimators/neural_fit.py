@@ -19,7 +19,7 @@ from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpack
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.mixture import MixtureTask, field_of, fit_mixtures, refitted
+from graphfield.training.mixture import MixtureTask, finished, fit_mixtures
 from graphfield.training.plan import Member
 
 # A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
@@ -63,6 +63,7 @@ class Fitted:
     best_step: int
     penalty: float
     lost: bool
+    variation: float = 1.0  # the share of the patterns' variation that was kept
 
 
 def fit_fields(
@@ -131,18 +132,19 @@ def _fit_mixtures(
     for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
         own, chosen = _own(data, i), standing.chosen
         assert chosen is not None
-        judged = field_of(chosen, job.config, own)
+        done = finished(chosen, job.config, own, task)
         fitted.append(
             Fitted(
                 means[i],
                 lefts[i],
-                refitted(chosen, job.config, own, task) if len(job.held_out) else judged,
-                residual_scale(judged, own, job.rows, job.held_out),
+                done.field,
+                residual_scale(done.judged, own, job.rows, job.held_out),
                 pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float}),
                 standing.trace.step[-1],
                 chosen.step,
                 chosen.penalty,
                 lost=False,
+                variation=done.variation,
             )
         )
     return fitted

@@ -204,7 +204,8 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
 
 
 _CHOSEN = {"rank_": "Patterns mixed", "n_archetypes_": "Archetypes", "n_leaves_": "Leaves"}
-_CHOSEN |= {"penalty_": "Penalty in use", "n_steps_": "Gradient steps"}
+_CHOSEN |= {"penalty_": "Penalty in use", "variation_": "Share of variation kept"}
+_CHOSEN |= {"n_steps_": "Gradient steps"}
 _NODES = {"raw": "as they are", "normal": "normal scores"}
 
 

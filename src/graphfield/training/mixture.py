@@ -241,13 +241,61 @@ def field_of(mixture: Mixture, config: FieldConfig, data: Samples) -> CoefField:
     return mixed_field(gate_of(mixture.gate, mixture.rank, config, data), mixture.patterns)
 
 
-def refitted(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> CoefField:
-    """The field of a mixture, its patterns found again from training and held-out rows together."""
+@dataclass(frozen=True)
+class Finished:
+    """A mixture that varies as much as held-out rows support: as they judged it, and from all rows."""
+
+    judged: CoefField
+    field: CoefField
+    variation: float  # the share of its variation that was kept
+
+
+def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> Finished:
+    """Find the patterns again from training and held-out rows, and take chance out of their variation."""
+    if not len(task.held_out):
+        field = field_of(mixture, config, data)
+        return Finished(field, field, 1.0)
     gate = gate_of(mixture.gate, mixture.rank, config, data)
+    shares = shares_of(gate, data)
+    mean = shares[task.rows].mean(dim=0)
+    variation = _supported_variation(mixture, config, data, task, mean)
     rows = torch.cat([task.rows, task.held_out])
-    problem = PatternProblem(Moments.of(shares_of(gate, data)[rows], data.x[rows]))
+    problem = PatternProblem(Moments.of(shares[rows], data.x[rows]))
     penalty = mixture.penalty * (len(task.rows) / len(rows)) ** 0.5
-    return mixed_field(gate, problem.solve(penalty, mixture.patterns, FINE))
+    again = problem.solve(penalty, mixture.patterns, FINE)
+    judged, field = (mixed_field(gate, _nearer(p, mean, variation)) for p in (mixture.patterns, again))
+    return Finished(judged, field, variation)
+
+
+@torch.no_grad()
+def _supported_variation(
+    mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask, mean: Tensor
+) -> float:
+    """The share s, 0 to 1, with which ``average + s * (beta(z) - average)`` predicts held-out rows best.
+
+    Patterns differ by chance as well, so graphs move more with z than they should where there is little
+    to find; 0 is one graph for all.
+    """
+    held_out = data.take(task.held_out[None])
+    varying, average = (
+        field_of(replace(mixture, patterns=_nearer(mixture.patterns, mean, share)), config, data)
+        for share in (1.0, 0.0)
+    )
+    left = (held_out.x - average.fitted(held_out)).double()
+    moved = (varying.fitted(held_out) - average.fitted(held_out)).double()
+    size = float(moved.square().sum())
+    return min(1.0, max(0.0, float((left * moved).sum()) / size)) if size > 0 else 1.0
+
+
+def _nearer(patterns: Tensor, mean: Tensor, variation: float) -> Tensor:
+    """Patterns whose mixtures keep this share of their distance to the average mixture.
+
+    As shares sum to one, this is the same as to move every mixture.
+    """
+    if variation == 1:
+        return patterns
+    average = torch.tensordot(mean, patterns, dims=1)
+    return average + variation * (patterns - average)
 
 
 def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> GateField:
