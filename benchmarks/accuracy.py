@@ -27,7 +27,7 @@ from graphfield.metrics import auprc, auroc
 
 N_TEST = 1_000
 SETTINGS = ("G1", "G2", "N1", "N2", "D1", "D2", "S1", "S2")
-NOTED = ("rank", "penalty", "marginals", "n_archetypes", "n_leaves", "chosen")
+NOTED = ("rank", "penalty", "variation", "marginals", "n_archetypes", "n_leaves", "chosen")
 CELL = ("method", "setting", "n")
 SHOWN = ("auprc", "auroc", "f1", "seconds")
 

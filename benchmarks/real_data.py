@@ -1,14 +1,15 @@
 """What is known about real data, and what the defaults say: blood by age, signalling by drug, air by season.
 
-    .venv/bin/python benchmarks/real_data.py --data FOLDER [--only nhanes,sachs,beijing] [--device cpu]
-        [--out FILE.json]
+    .venv/bin/python benchmarks/real_data.py --data FOLDER [--only nhanes,sachs,beijing]
+        [--model dnncgm] [--device cpu] [--out FILE.json]
 
 FOLDER holds nhanes_biomarkers.npz, sachs.npz and beijing_air.npz, which are not part of this repository
 (where they come from is written in docs/results/real_data.md). "direct" is the partial correlation computed
 from the rows of that band alone, with the covariates' linear effect on the means taken out; "model" is the
 average of the model's partial correlations over the same rows. Held-out gain: squared error in a fifth of the
-rows, relative to one graph for everybody on the same centred nodes (a ridge regression per node on values
-minus the model's own mean at z).
+rows, relative to one graph for everybody (a ridge regression of each node on all others), on values minus the
+model's own mean at z, and on values minus means that are linear in z. Beside it ridge regressions whose
+coefficients are splines of z, on the same values and rows. --model ensemble: five default fits, averaged.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import graphfield as gf
+from graphfield.analysis.covariate_basis import smooth_covariates
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import as_frame
+from graphfield.solvers.interaction import coefficients_from_gram, interaction_fit, interaction_gram
 
 RIDGES = (1e-4, 1e-3, 1e-2, 3e-2, 0.1)
+MOVING = (0.03, 0.1, 0.3, 1.0, 3.0)
+MOST_COLUMNS = 2_000  # of a ridge regression: nodes times functions of z
 DECADES = [(20, 30), (30, 40), (40, 50), (50, 60), (60, 70), (70, 120)]
 # By decade of age, from the table that comes with the data.
 KNOWN = {
@@ -58,38 +63,77 @@ def partial(X: NDArray, W: NDArray) -> NDArray:
     return -precision / np.outer(scale, scale)
 
 
-def held_out_gain(model: Any, X: pd.DataFrame, Z: pd.DataFrame, seed: int = 0) -> dict[str, float]:
-    """Of a model that is fitted to four fifths of the rows here."""
+def held_out_gain(model: Any, X: pd.DataFrame, Z: pd.DataFrame, seed: int = 0) -> dict[str, Any]:
+    """Of a model that is fitted to four fifths of the rows here, and of ridge regressions beside it."""
     held = np.random.default_rng(seed).permutation(len(X)) < len(X) // 5
+    rows, test = np.flatnonzero(~held), np.flatnonzero(held)
     model.fit(X[~held], Z[~held])
     scores = model._scores
     values = X.to_numpy() if scores is None else scores.transform(X.to_numpy())
-    mean = model._mean_at(model._encode(Z))
-    centred = (values - mean) / model.scaler_.scale
-    inner = np.random.default_rng(seed + 1).permutation((~held).sum()) < (~held).sum() // 5
-    rows = np.flatnonzero(~held)
-    best = np.inf
-    for ridge in RIDGES:
-        errors = np.square(_static_left(centred, rows[~inner], rows[inner], ridge)).mean()
-        if errors < best:
-            best, chosen = errors, ridge
-    static = _static_left(centred, rows, np.flatnonzero(held), chosen)
-    coef = model.predict_coef(Z[held]) / model.scaler_.scale[:, None] * model.scaler_.scale[None, :]
+    scale = model.scaler_.scale
+    centred = (values - model._mean_at(model._encode(Z))) / scale
+    coef = model.predict_coef(Z[held]) / scale[:, None] * scale[None, :]
     ours = centred[held] - np.einsum("ijk,ik->ij", coef, centred[held])
-    unit = np.square(static).mean(axis=0)
-    difference = ((np.square(static) - np.square(ours)) / unit).mean(axis=1)
-    return {
-        "gain": float(difference.mean()),
-        "standard_error": float(difference.std(ddof=1) / np.sqrt(len(difference))),
-        "marginals": model.marginals_,
-        "static_r2": float(1 - np.square(static).mean() / np.square(centred[held]).mean()),
+    linear_means = values / scale
+    linear_means = linear_means - _linear_mean(linear_means, _functions(Z), rows)
+    result: dict[str, Any] = {"marginals": model.marginals_}
+    for name, nodes in {"own means": centred, "linear means": linear_means}.items():
+        static = _ridge_left(nodes, np.ones((len(nodes), 1)), rows, test)
+        varying = _ridge_left(nodes, _splines(Z, nodes.shape[1]), rows, test)
+        result[name] = {
+            "model": _gain(static, ours),
+            "ridge": _gain(static, varying),
+            "static_r2": float(1 - np.square(static).mean() / np.square(nodes[held]).mean()),
+        }
+    return result
+
+
+def _gain(static: NDArray, left: NDArray) -> dict[str, float]:
+    difference = ((np.square(static) - np.square(left)) / np.square(static).mean(axis=0)).mean(axis=1)
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    return {"gain": float(difference.mean()), "standard_error": float(error)}
+
+
+def _functions(Z: pd.DataFrame) -> NDArray:
+    """A constant, numbers as they are, levels of categories."""
+    encoder = CovariateEncoder().fit(as_frame(Z, "Z"))
+    return features(encoder, encoder.transform(as_frame(Z, "Z")))
+
+
+def _splines(Z: pd.DataFrame, n_nodes: int) -> NDArray:
+    """A constant, splines of numbers, levels; no splines where the regressions would be too large."""
+    frame = as_frame(Z, "Z")
+    encoder = CovariateEncoder().fit(frame)
+    smooths = smooth_covariates(encoder, encoder.transform(frame), 3)
+    wide = n_nodes * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MOST_COLUMNS
+    columns = [smooth.linear if wide else smooth.columns for smooth in smooths]
+    return np.column_stack([np.ones(len(Z)), *columns])
+
+
+def _linear_mean(values: NDArray, W: NDArray, rows: NDArray) -> NDArray:
+    return W @ np.linalg.lstsq(W[rows], values[rows], rcond=None)[0]
+
+
+def _ridge_left(values: NDArray, W: NDArray, rows: NDArray, test: NDArray) -> NDArray:
+    """What ridge regressions with coefficients linear in W leave of the test rows.
+
+    The two penalties, on what edges have in common and on how they move, are chosen on a fifth of ``rows``.
+    """
+    inner = np.random.default_rng(1).permutation(len(rows)) < len(rows) // 5
+    gram = interaction_gram(values[rows[~inner]], W[rows[~inner]])
+
+    def left(gram: NDArray, penalties: tuple[float, float], where: NDArray) -> NDArray:
+        ridge = np.repeat(penalties, [1, W.shape[1] - 1])
+        coef = coefficients_from_gram(gram, values.shape[1], ridge)
+        return values[where] - interaction_fit(values[where], W[where], coef)
+
+    moving = MOVING if W.shape[1] > 1 else (1.0,)
+    tried = {
+        (common, more): float(np.square(left(gram, (common, more), rows[inner])).mean())
+        for common in RIDGES
+        for more in moving
     }
-
-
-def _static_left(values: NDArray, train: NDArray, test: NDArray, ridge: float) -> NDArray:
-    known = values[train]
-    precision = np.linalg.inv(known.T @ known / len(known) + ridge * np.eye(values.shape[1]))
-    return values[test] @ (precision / precision.diagonal()[:, None]).T
+    return left(interaction_gram(values[rows], W[rows]), min(tried, key=tried.__getitem__), test)
 
 
 def fitted(model: Any, X: pd.DataFrame, Z: pd.DataFrame) -> tuple[Any, float]:
@@ -102,8 +146,7 @@ def nhanes(folder: Path, make: Any) -> dict[str, Any]:
     X, Z = load(folder, "nhanes_biomarkers")
     Z["poverty_ratio"] = Z["poverty_ratio"].fillna(Z["poverty_ratio"].median())
     model, seconds = fitted(make(), X, Z)
-    encoder = CovariateEncoder().fit(as_frame(Z, "Z"))
-    W = features(encoder, encoder.transform(as_frame(Z, "Z")))
+    W = _functions(Z)
     place = {name: i for i, name in enumerate(X.columns)}
     pairs = {f"{a} - {b}": {"known": known, "direct": [], "model": []} for (a, b), known in KNOWN.items()}
     sexes: dict[str, float] = {}
@@ -199,18 +242,20 @@ def main() -> None:
     parser.add_argument("--only", default="nhanes,sachs,beijing")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--marginals", default="auto")
+    parser.add_argument("--model", default="dnncgm", choices=("dnncgm", "ensemble"))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    results = {}
+
+    def make() -> Any:
+        if arguments.model == "ensemble":
+            return gf.Ensemble(estimator=gf.DNNCGM(device=arguments.device), random_state=arguments.seed)
+        return gf.DNNCGM(random_state=arguments.seed, device=arguments.device)
+
+    results: dict[str, Any] = {"model": arguments.model}
     for name in arguments.only.split(","):
-        results[name] = {"nhanes": nhanes, "sachs": sachs, "beijing": beijing}[name](
-            arguments.data,
-            lambda: gf.DNNCGM(
-                random_state=arguments.seed, device=arguments.device, marginals=arguments.marginals
-            ),
-        )
+        study = {"nhanes": nhanes, "sachs": sachs, "beijing": beijing}[name]
+        results[name] = study(arguments.data, make)
         print(name, json.dumps(results[name], indent=1), flush=True)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
