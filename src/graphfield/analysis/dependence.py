@@ -66,8 +66,8 @@ def dependence_test(
     linear in z, and with coefficients that are splines of z.
 
     A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
-    splines of the others is subtracted. What each row (or group) then adds to the scores gets random
-    signs; with ``time``, the covariate is shifted.
+    splines of the others is subtracted. What each row then adds to the scores gets random signs; groups
+    exchange what is left of their mean products; with ``time``, the covariate is shifted.
 
     Parameters
     ----------

@@ -13,6 +13,8 @@ from graphfield.analysis.cleaned_nodes import CleanedNodes
 _RIDGE = 0.05
 # Products of nodes that are held at a time.
 _ENTRIES = 4_000_000
+# Groups less columns of covariates, at least, for groups to be exchanged.
+_LEAST_FREEDOM = 5
 
 
 def score_statistics(
@@ -71,10 +73,9 @@ def flipped_statistics(
     nodes: CleanedNodes,
     columns: NDArray[np.float64],
     given: NDArray[np.float64],
-    starts: NDArray[np.intp],
     signs: NDArray[np.float32],
 ) -> NDArray[np.float64]:
-    """The statistics of :func:`score_statistics` when what units add to the scores gets random signs.
+    """The statistics of :func:`score_statistics` when what rows add to the scores gets random signs.
 
     Where correlations do move with ``given``, products of nodes vary more at some values of z than at
     others. Exchanged rows would lose this, rows with signs keep it.
@@ -83,31 +84,95 @@ def flipped_statistics(
     ----------
     nodes, columns, given
         As for :func:`score_statistics`.
-    starts : ndarray of int
-        Where each unit begins: a group, or one row.
-    signs : ndarray of shape (n_permutations, n_units)
+    signs : ndarray of shape (n_permutations, n)
 
     Returns
     -------
     ndarray of shape (4, n_permutations)
     """
-    sums, largest = np.zeros((2, len(signs))), np.zeros((2, len(signs)))
+
+    def strengths(products: NDArray[np.float64]) -> NDArray[np.float64]:
+        products -= products.mean(axis=0)
+        products -= given @ (given.T @ products / len(products))
+        strength = np.zeros((len(signs), products.shape[1]))
+        for column in columns.T:
+            added = column[:, None] * products
+            added /= np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
+            strength += np.square(signs @ added.astype(np.float32), dtype=np.float64)
+        return strength
+
+    return _over_pairs(nodes, len(signs), strengths)
+
+
+def exchanged_statistics(
+    nodes: CleanedNodes,
+    columns: NDArray[np.float64],
+    given: NDArray[np.float64],
+    starts: NDArray[np.intp],
+    arrangements: NDArray[np.intp],
+) -> NDArray[np.float64] | None:
+    """The same when groups exchange what ``given`` leaves of their mean products (Freedman and Lane).
+
+    A regression on ``given`` leaves residuals that have sum zero with every column of it. The score itself
+    loses nothing by that; with exchanged residuals it does, and much with few groups. So each is divided by
+    the standard deviation that it has where products are noise.
+
+    Parameters
+    ----------
+    nodes, columns, given
+        As for :func:`score_statistics`; columns and given do not vary within groups.
+    starts : ndarray of int
+        Where each group begins.
+    arrangements : ndarray of shape (n_permutations, n_groups)
+        For every group, the group that its covariates come from; the first says that all stay.
+
+    Returns
+    -------
+    ndarray of shape (4, n_permutations), or None where too few groups are left to exchange
+    """
+    sizes = np.diff(np.append(starts, len(columns)))[:, None]
+    fixed = _orthonormal(np.column_stack([np.ones(len(starts)), given[starts]]))
+    own = columns[starts] - fixed @ (fixed.T @ columns[starts])
+    own = _orthonormal(own)
+    if not own.shape[1] or len(starts) - fixed.shape[1] - own.shape[1] < _LEAST_FREEDOM:
+        return None
+    moved = own[arrangements]  # (n_permutations, n_groups, m)
+    moved = moved - fixed @ (fixed.T @ moved)
+    root = np.linalg.cholesky(moved.transpose(0, 2, 1) @ moved + 1e-9 * np.eye(own.shape[1]))
+    scores = np.linalg.solve(root, moved.transpose(0, 2, 1)).astype(
+        np.float32
+    )  # (n_permutations, m, n_groups)
+
+    def strengths(products: NDArray[np.float64]) -> NDArray[np.float64]:
+        means = np.add.reduceat(products, starts, axis=0) / sizes
+        means -= fixed @ (fixed.T @ means)
+        means /= np.maximum(np.sqrt(np.square(means).sum(axis=0)), 1e-30)
+        found = scores.reshape(-1, len(starts)) @ means.astype(np.float32)
+        return np.square(found, dtype=np.float64).reshape(len(scores), -1, found.shape[1]).sum(axis=1)
+
+    return _over_pairs(nodes, len(arrangements), strengths)
+
+
+def _over_pairs(
+    nodes: CleanedNodes, n_permutations: int, strengths: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Sum and largest of the strengths of products of nodes, and of their residuals, some at a time."""
+    sums, largest = np.zeros((2, n_permutations)), np.zeros((2, n_permutations))
     first, second = np.triu_indices(nodes.values.shape[1], k=1)
-    step = max(1, _ENTRIES // len(columns))
+    step = max(1, _ENTRIES // max(len(nodes.values), n_permutations))
     for kind, values in enumerate((nodes.values, nodes.values @ _to_residuals(nodes.values))):
         for start in range(0, len(first), step):
             pairs = slice(start, start + step)
-            products = values[:, first[pairs]] * values[:, second[pairs]]
-            products -= products.mean(axis=0)
-            products -= given @ (given.T @ products / len(products))
-            strength = np.zeros((len(signs), products.shape[1]))
-            for column in columns.T:
-                added = np.add.reduceat(column[:, None] * products, starts, axis=0)
-                added /= np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
-                strength += np.square(signs @ added.astype(np.float32), dtype=np.float64)
+            strength = strengths(values[:, first[pairs]] * values[:, second[pairs]])
             sums[kind] += strength.sum(axis=1)
             largest[kind] = np.maximum(largest[kind], strength.max(axis=1))
     return np.vstack([sums, largest])
+
+
+def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """An orthonormal basis of the columns, without directions that are all but missing."""
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, sizes > 1e-6 * np.sqrt(len(columns))]
 
 
 def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:

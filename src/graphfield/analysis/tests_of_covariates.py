@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.analysis.covariate_basis import Smooth, whitened
 from graphfield.analysis.rearrange import Scheme
-from graphfield.analysis.score_test import combined_p_value, flipped_statistics, operations, score_statistics
+from graphfield.analysis.score_test import (
+    combined_p_value,
+    exchanged_statistics,
+    flipped_statistics,
+    operations,
+    score_statistics,
+)
 
 # A p-value at most this large is made finer with more permutations where several are adjusted for their
 # number: as many as it takes that the adjusted one can be this small, within so many operations.
@@ -57,8 +63,9 @@ class Tests:
         found = "; ".join(scheme.words for scheme in self.kinds.values())
         if len(self.smooths) == 1 or all(scheme.shifts for scheme in self.kinds.values()):
             return found
-        what = "groups" if True in self.kinds else "rows"
-        return f"{found}; one covariate given the others: random signs of {what}"
+        how = {True: "what the others leave exchanged between groups", False: "random signs of rows"}
+        given = " and ".join(how[between] for between, kind in self.kinds.items() if not kind.shifts)
+        return f"{found}; one covariate given the others: {given}"
 
     def n_ticks(self, wanted: list[str]) -> int:
         """How often ``tick`` is called at least."""
@@ -90,20 +97,38 @@ class Tests:
             columns = whitened(scheme.part(own), given)
             if columns.shape[1]:
                 most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
-                test = self._tested if scheme.shifts else self._flipped
-                results.append(test(scheme, columns, given, most, tick))
-        return _smallest(results) if results else None
+                results.append(self._given(scheme, columns, given, most, tick))
+        found = [result for result in results if result is not None]
+        return _smallest(found) if found else None
 
-    def _flipped(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
-        """With random signs of groups or rows."""
-        signs = self.rng.choice(
-            np.array([-1, 1], dtype=np.float32), size=(max(most, self.n_permutations), scheme.n_units)
-        )
-        signs = np.vstack([np.ones(scheme.n_units, dtype=np.float32), signs])
-        starts = scheme.rows.starts if scheme.between else np.arange(scheme.rows.n_rows)
-        found = flipped_statistics(self.nodes, columns, given, starts, signs)
+    def _given(
+        self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick
+    ) -> Tested | None:
+        if scheme.shifts:
+            return self._tested(scheme, columns, given, most, tick)
+        if scheme.between:
+            return self._exchanged(scheme, columns, given, most, tick)
+        return self._flipped(columns, given, most, tick)
+
+    def _flipped(self, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+        """With random signs of rows."""
+        count = max(most, self.n_permutations)
+        signs = self.rng.choice(np.array([-1, 1], dtype=np.float32), size=(count, len(columns)))
+        signs = np.vstack([np.ones(len(columns), dtype=np.float32), signs])
+        found = flipped_statistics(self.nodes, columns, given, signs)
         tick()
-        return Tested(combined_p_value(found), len(signs) - 1)
+        return Tested(combined_p_value(found), count)
+
+    def _exchanged(
+        self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick
+    ) -> Tested | None:
+        """With residuals of groups exchanged."""
+        count, n_groups = max(most, self.n_permutations), scheme.n_units
+        arrangements = np.stack([self.rng.permutation(n_groups) for _ in range(count)])
+        arrangements = np.vstack([np.arange(n_groups), arrangements])
+        found = exchanged_statistics(self.nodes, columns, given, scheme.rows.starts, arrangements)
+        tick()
+        return None if found is None else Tested(combined_p_value(found), count)
 
     def _tested(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
         """With ``n_permutations``, and if that is promising with up to ``most`` in all.
