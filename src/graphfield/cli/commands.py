@@ -23,6 +23,7 @@ from graphfield.cli.check import (
 from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
 from graphfield.cli.evidence import EVIDENCE_FILE, run_test
 from graphfield.cli.held_out_time import rows_to_fit
+from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, settings, threshold
 from graphfield.exceptions import OutputError, ParameterError
 
@@ -108,8 +109,7 @@ def graph(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import load
     from graphfield.graphs.export import graph_text, write_graph
 
-    if arguments.out is not None and arguments.out.exists() and not arguments.force:
-        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    check_new(arguments.out, arguments.force)
     model = load(arguments.model)
     network = model.to_networkx(
         covariate_values(arguments.at, model, pooled_levels(arguments.model)),
@@ -129,8 +129,7 @@ def simulate(arguments: argparse.Namespace) -> None:
 
     from graphfield.simulate import make_setting
 
-    if arguments.out.exists() and not arguments.force:
-        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    check_new(arguments.out, arguments.force)
     if arguments.out.suffix != ".npz":
         raise OutputError(f"--out must end in .npz, got {arguments.out}.")
     sim = make_setting(arguments.setting, arguments.n, arguments.seed, clip=not arguments.no_clip)

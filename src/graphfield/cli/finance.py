@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.commands import say
+from graphfield.cli.options import folder_options, graph_options, model_options
 from graphfield.cli.values import names, settings, threshold
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
@@ -57,22 +58,11 @@ def finance_parser(group: Any) -> None:
     p.add_argument(
         "--max-missing", type=float, default=0.01, help="share of days a stock may lack (default 0.01)"
     )
-    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
-    p.add_argument("--rule", choices=("and", "or"), default="and")
+    graph_options(p)
     p.add_argument("--model", choices=tuple(_MODELS), default="dnncgm")
-    p.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a hyper-parameter of the model; may be repeated",
-    )
+    model_options(p)
     p.add_argument("--permutations", type=int, default=199, help="of the test of dependence; 0: no test")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for figures, tables and model"
-    )
-    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
+    folder_options(p, help="folder for figures, tables and model")
     p.set_defaults(run=finance)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfield.cli.commands import say
+from graphfield.cli.options import folder_options, model_options
 from graphfield.cli.values import names, settings, threshold
 from graphfield.exceptions import ParameterError
 
@@ -78,14 +79,6 @@ def fmri_parser(group: Any) -> None:
         "--folds", type=int, default=3, help="folds of subjects to judge by (default 3; 0: leave this out)"
     )
     p.add_argument("--no-test", action="store_true", help="without the permutation test")
-    p.add_argument("--out", type=Path, required=True, metavar="DIR")
-    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a hyper-parameter of the model; may be repeated",
-    )
+    folder_options(p)
+    model_options(p)
     p.set_defaults(run=fmri)

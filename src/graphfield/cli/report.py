@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphfield.cli.options import check_new, file_options
 from graphfield.exceptions import DataError, OutputError
 
 PAGE = "report.html"
@@ -18,10 +19,9 @@ _NAMED_NODES = 30
 def report_parser(group: Any) -> None:
     p = group.add_parser("report", help="write a page about a fitted model that works without network")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
-    p.add_argument("--out", type=Path, metavar="FILE.html", help="default: report.html in DIR")
     p.add_argument("--title", help="heading of the page")
     p.add_argument("--node-groups", type=Path, metavar="FILE", help="table with the columns node and group")
-    p.add_argument("--force", action="store_true", help="replace an existing file")
+    file_options(p, "FILE.html", help="default: report.html in DIR")
     p.set_defaults(run=report)
 
 
@@ -46,8 +46,7 @@ def write_page(
     from graphfield.report import write_report
     from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
 
-    if out.exists() and not force:
-        raise OutputError(f"{out} already exists. Choose another name or add --force.")
+    check_new(out, force)
     model = load(folder)
     fit = read_record(folder, FIT)
     return write_report(
