@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphfield.cli.options import table_options
 from graphfield.cli.values import names
-from graphfield.cli.words import for_the_shell
+from graphfield.cli.words import for_the_shell, say
 from graphfield.exceptions import DataWarning
 
 if TYPE_CHECKING:
@@ -30,31 +30,13 @@ def check_parser(group: Any) -> None:
     p.set_defaults(run=check)
 
 
-def table_options(p: argparse.ArgumentParser) -> None:
-    """The table and what its columns are, for every command that reads one."""
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
-    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
-    p.add_argument(
-        "--nodes",
-        metavar="X1,X2",
-        help="columns or patterns ('roi_*'); default: all other numeric columns",
-    )
-    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
-    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
-    p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
-    p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
-    p.add_argument(
-        "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
-    )
-
-
 def check(arguments: argparse.Namespace) -> int:
     """The check alone."""
     data = read_roles(arguments)
     found = run_check(arguments, data)
     say_check(arguments.table, found)
     if not found.warnings:
-        sys.stdout.write("Nothing looks wrong.\n")
+        say("Nothing looks wrong.")
     return STRICT_FAILURE if arguments.strict and found.warnings else 0
 
 
@@ -92,8 +74,7 @@ def run_check(arguments: argparse.Namespace, data: TableData) -> DataCheck:
 def say_check(table: Path, found: DataCheck) -> None:
     first, *others = found.lines()
     lines = [f"Read {table}: {first}", *(for_the_shell(line) for line in others)]
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    say("\n".join(lines))
 
 
 @contextmanager

@@ -24,16 +24,12 @@ from graphfield.cli.described import archetypes_found, archetypes_told, last_row
 from graphfield.cli.evidence import EVIDENCE_FILE, run_test
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.options import check_new
-from graphfield.cli.values import covariate_values, settings, threshold
-from graphfield.exceptions import OutputError, ParameterError
+from graphfield.cli.values import covariate_values, estimator_class, settings, threshold
+from graphfield.cli.words import say
+from graphfield.exceptions import OutputError, ParameterError, count
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -77,7 +73,7 @@ def fit(arguments: argparse.Namespace) -> None:
         with said_already():
             extra[EVIDENCE_FILE] = run_test(arguments, data).to_json().encode()
     auto = arguments.model == "auto"
-    kind = _estimator(arguments.model)
+    kind = estimator_class(arguments.model)
     model = kind(
         **{
             "missing": arguments.missing,
@@ -121,7 +117,7 @@ def graph(arguments: argparse.Namespace) -> None:
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
-    say(f"Wrote {_count(edges, 'edge')} of {_count(nodes, 'node')} to {arguments.out}.")
+    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -153,7 +149,7 @@ def simulate(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise OutputError(f"Cannot write {arguments.out}: {error.strerror}.") from error
     n, p = sim.X.shape
-    size = f"{_count(n, 'sample')} of {_count(p, 'node')} and {_count(sim.Z.shape[1], 'covariate')}"
+    size = f"{count(n, 'sample')} of {count(p, 'node')} and {count(sim.Z.shape[1], 'covariate')}"
     say(f"Wrote {size} to {arguments.out}.")
 
 
@@ -181,10 +177,6 @@ def _program() -> str:
         return "graphfield"
     called = Path(sys.argv[0])
     return "python -m graphfield" if called.name == "__main__.py" else str(called)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _held_out_loss(model: Any) -> float | None:
@@ -242,20 +234,6 @@ def _marginals(model: Any) -> str:
         return f"{used} (normal scores do not predict held-out rows clearly better)."
     gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
     return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
-
-
-def _estimator(name: str) -> Any:
-    if name == "auto":
-        from graphfield.estimators.auto import AutoCGM
-
-        return AutoCGM
-    if name == "archetype":
-        from graphfield.estimators.archetype import ArchetypeCGM
-
-        return ArchetypeCGM
-    from graphfield.estimators.dnncgm import DNNCGM
-
-    return DNNCGM
 
 
 def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:

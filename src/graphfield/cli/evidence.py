@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.check import read_roles, table_options
-from graphfield.cli.options import check_new, file_options, seed_option
+from graphfield.cli.check import read_roles
+from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.words import say
 
 if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
@@ -32,7 +32,7 @@ def evidence(arguments: argparse.Namespace) -> None:
     found = run_test(arguments, read_roles(arguments), arguments.permutations)
     if out is not None:
         found.save(out, overwrite=arguments.force)
-        sys.stdout.write(f"Wrote {out}.\n")
+        say(f"Wrote {out}.")
 
 
 def run_test(arguments: argparse.Namespace, data: TableData, n_permutations: int = _PERMUTATIONS) -> Evidence:
@@ -48,6 +48,5 @@ def run_test(arguments: argparse.Namespace, data: TableData, n_permutations: int
         n_permutations=n_permutations,
         random_state=arguments.seed,
     )
-    sys.stdout.write(f"{found}\n")
-    sys.stdout.flush()
+    say(str(found))
     return found

@@ -6,15 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.commands import say
 from graphfield.cli.options import folder_options, graph_options, model_options
-from graphfield.cli.values import names, settings, threshold
+from graphfield.cli.values import estimator_class, names, settings, threshold
+from graphfield.cli.words import say
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MODELS = {"dnncgm": "DNNCGM", "auto": "AutoCGM", "linear": "RegGMM", "tree": "TreeCGM"}
 
 
 def finance_parser(group: Any) -> None:
@@ -59,7 +57,7 @@ def finance_parser(group: Any) -> None:
         "--max-missing", type=float, default=0.01, help="share of days a stock may lack (default 0.01)"
     )
     graph_options(p)
-    p.add_argument("--model", choices=tuple(_MODELS), default="dnncgm")
+    p.add_argument("--model", choices=("dnncgm", "auto", "linear", "tree"), default="dnncgm")
     model_options(p)
     p.add_argument("--permutations", type=int, default=199, help="of the test of dependence; 0: no test")
     folder_options(p, help="folder for figures, tables and model")
@@ -112,9 +110,7 @@ def finance(arguments: argparse.Namespace) -> None:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
-    import graphfield
-
-    kind = getattr(graphfield, _MODELS[arguments.model])
+    kind = estimator_class(arguments.model)
     seeded = {"random_state": arguments.seed} if "random_state" in kind._get_param_names() else {}
     return kind(**{**seeded, **settings(arguments.set, kind)})
 

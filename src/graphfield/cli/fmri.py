@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphfield.cli.commands import say
 from graphfield.cli.options import folder_options, model_options
 from graphfield.cli.values import names, settings, threshold
+from graphfield.cli.words import say
 from graphfield.exceptions import ParameterError
 
 

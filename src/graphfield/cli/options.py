@@ -8,6 +8,24 @@ from pathlib import Path
 from graphfield.exceptions import OutputError
 
 
+def table_options(p: argparse.ArgumentParser) -> None:
+    """The table and what its columns are, for every command that reads one."""
+    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
+    p.add_argument(
+        "--nodes",
+        metavar="X1,X2",
+        help="columns or patterns ('roi_*'); default: all other numeric columns",
+    )
+    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
+    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
+    p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
+    p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
+    p.add_argument(
+        "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
+    )
+
+
 def seed_option(p: argparse.ArgumentParser, help: str | None = None) -> None:
     p.add_argument("--seed", type=int, default=0, help=help)
 

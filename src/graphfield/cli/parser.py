@@ -10,11 +10,18 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
-from graphfield.cli.check import check_parser, table_options
+from graphfield.cli.check import check_parser
 from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
-from graphfield.cli.options import file_options, folder_options, graph_options, model_options, seed_option
+from graphfield.cli.options import (
+    file_options,
+    folder_options,
+    graph_options,
+    model_options,
+    seed_option,
+    table_options,
+)
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion

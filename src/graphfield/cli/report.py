@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfield.cli.options import check_new, file_options
+from graphfield.cli.words import say
 from graphfield.exceptions import DataError, OutputError
 
 PAGE = "report.html"
@@ -26,8 +27,6 @@ def report_parser(group: Any) -> None:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    from graphfield.cli.commands import say
-
     out = arguments.out or arguments.model / PAGE
     if out.suffix.lower() not in (".html", ".htm"):
         raise OutputError(f"--out must end in .html, got {out}.")

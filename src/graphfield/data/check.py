@@ -14,11 +14,11 @@ from graphfield.data.check_rows import group_findings, row_findings
 from graphfield.data.check_values import unused_findings
 from graphfield.data.covariates import as_text
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.findings import Column, DataCheck, Finding, count
+from graphfield.data.findings import Column, DataCheck, Finding
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.data.roles import OTHER
-from graphfield.exceptions import DataError, check_choice, listing
+from graphfield.exceptions import DataError, check_choice, count, listing
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
 MAX_ROWS = 20_000

@@ -15,9 +15,10 @@ from scipy.stats import rankdata
 from graphfield.data.check_values import value_findings
 from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
-from graphfield.data.findings import Finding, count
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
 from graphfield.data.roles import OTHER
+from graphfield.exceptions import count
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20

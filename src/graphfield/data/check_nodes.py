@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from graphfield.data.check_values import value_findings
-from graphfield.data.findings import Finding, count
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
 from graphfield.data.roles import looks_like_identifier
-from graphfield.exceptions import listing
+from graphfield.exceptions import count, listing
 
 # Correlations this close to one are copies; what is left is rounding.
 COPY_TOLERANCE = 1e-9

@@ -10,8 +10,9 @@ import pandas as pd
 
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
-from graphfield.data.findings import Finding, count
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
+from graphfield.exceptions import count
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
 FEW_GROUPS = 20

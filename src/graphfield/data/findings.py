@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, count, listing
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
 # A line for every covariate up to so many; beyond, one line per kind.
@@ -103,11 +103,6 @@ class DataCheck:
         lines += [f"  not used: {listing(unused)}"] if unused else []
         lines += [f"Changed: {change}" for change in self.changes]
         return lines + [f"Look: {one.message} {one.advice}" for one in self.warnings]
-
-
-def count(number: int, noun: str) -> str:
-    """``1 row``, ``2,000 rows``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _each(columns: Sequence[Column]) -> list[str]:

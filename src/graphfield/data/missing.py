@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
-from graphfield.exceptions import DataError, DataWarning, check_choice
+from graphfield.exceptions import DataError, DataWarning, check_choice, count
 
 POLICIES = ("error", "drop", "impute")
 _MOST_NAMED = 5  # columns in one message
@@ -57,9 +57,9 @@ def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, p
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
-            if count := int(bad[name].sum()):
+            if gaps := int(bad[name].sum()):
                 value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
-                parts.append(f"{name!r} {count:,} by the {how} {_short(value)}")
+                parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
     return f"Imputed {n_cells:,} missing or infinite values: {_first(parts)}."
 
@@ -67,7 +67,7 @@ def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, p
 def _first(parts: list[str]) -> str:
     """The first few, and how many columns more there are."""
     left = len(parts) - _MOST_NAMED
-    more = [f"{left} more column{'' if left == 1 else 's'}"] if left > 0 else []
+    more = [count(left, "more column")] if left > 0 else []
     return "; ".join([*parts[:_MOST_NAMED], *more])
 
 
@@ -131,7 +131,7 @@ def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
         if bad[name].any()
     ]
     found.sort(key=lambda one: -one[0])  # those that cost most first
-    parts = [f"{column} has {count} (first at row {first})" for count, column, first in found]
+    parts = [f"{column} has {gaps} (first at row {first})" for gaps, column, first in found]
     return _first(parts)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import count
 from graphfield.report.figures import Survey
 from graphfield.report.rows import Rows
 
@@ -36,10 +37,6 @@ _YES = ("strong evidence", "evidence")
 
 def number(value: float, digits: int = 2) -> str:
     return f"{value:+.{digits}f}".replace("-", "\u2212")
-
-
-def count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def file_name(path: object) -> str:
