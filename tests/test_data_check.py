@@ -74,6 +74,11 @@ CASES = {
         {"a", "b", "total"},
         node("total", lambda T: T.a + 2 * T.b + 0.5 * RNG.normal(size=N)),
     ),
+    "monotone-nodes": (
+        node("area", lambda T: np.pi * (5 - T.a) ** 2),
+        {"a", "area"},
+        node("area", lambda T: np.pi * (5 - T.a) ** 2 + 6 * RNG.normal(size=N)),
+    ),
     "text-node": (
         node("f", lambda T: np.where(T.a > 0, "high", "low")),
         {"f"},
@@ -246,6 +251,23 @@ def test_two_relations_are_told_apart():
     both = X.assign(f=X.a + X.b, g=X.c - X.d)
     relations = [set(one.columns) for one in found(both, Z, "collinear-nodes")]
     assert sorted(relations, key=sorted) == [{"a", "b", "f"}, {"c", "d", "g"}]
+
+
+def test_areas_and_radii_of_real_cells_are_told_once():
+    """A relation that was told as a sum is not told again as a curve, unless more nodes are in it."""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer(as_frame=True)
+    X, Z = bunch.data.filter(regex="radius$|perimeter$|area$|texture$"), pd.DataFrame({"d": bunch.target})
+    told = [set(one.columns) for one in found(X, Z, "monotone-nodes")]
+    assert told == [{"mean radius", "mean perimeter", "mean area"}, {"worst radius", "worst area"}]
+    X, Z = clean()
+    nearly = X.assign(f=X.a + 0.01 * RNG.normal(size=N))
+    assert [set(one.columns) for one in found(nearly, Z, "collinear-nodes")] == [{"a", "f"}]
+    assert found(nearly, Z, "monotone-nodes") == []
+    assert found(X.assign(f=X.a), Z, "monotone-nodes") == []
+    few = X.assign(f=np.exp(X.a)).iloc[:30]  # so few rows that it may be chance
+    assert found(few, Z.iloc[:30], "monotone-nodes") == []
 
 
 def test_changes_say_what_fit_then_does():
