@@ -274,10 +274,19 @@ def test_changes_say_what_fit_then_does():
     X, Z = clean()
     X, Z = X.assign(a=X.a.where(np.arange(N) % 20 > 0)), Z.assign(site=Z.site.where(np.arange(N) % 50 > 0))
     for policy in ("drop", "impute"):
-        (change,) = [one for one in gf.check_data(X, Z, missing=policy).changes if "missing or inf" in one]
+        check = gf.check_data(X, Z, missing=policy, planned=False)
+        (change,) = [one for one in check.changes if "missing or inf" in one]
         with pytest.warns(gf.DataWarning) as caught:
             gf.GraphicalLasso(n_penalties=2, missing=policy).fit(X, Z)
         assert change in [str(one.message) for one in caught]
+        # Before the fit the same is told as a plan, with the names of columns and no word of X and Z.
+        (plan,) = [one for one in gf.check_data(X, Z, missing=policy).changes if "missing or inf" in one]
+        done, numbers = {"drop": ("Dropped", "24 of 400 rows"), "impute": ("Imputed", "28 missing")}[policy]
+        assert change.startswith(f"{done} {numbers}")
+        assert plan.startswith(numbers)
+        assert f" would be {done.lower()}: " in plan
+        assert plan.split(": ", 1)[1] == change.split(": ", 1)[1]
+        assert f"In a fit: {plan}" in str(gf.check_data(X, Z, missing=policy))
     level = Z.site.mode()[0]
     assert f"'site' 8 by the most frequent level {level!r}" in change
     assert f"'a' 20 by the median {X.a.median():.4g}" in change

@@ -33,8 +33,7 @@ def check_parser(group: Any) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """The check alone."""
     data = read_roles(arguments)
-    found = run_check(arguments, data)
-    say_check(arguments.table, found)
+    found = run_check(arguments, data, planned=True)
     if not found.warnings:
         say("Nothing looks wrong.")
     return STRICT_FAILURE if arguments.strict and found.warnings else 0
@@ -57,24 +56,23 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
         )
 
 
-def run_check(arguments: argparse.Namespace, data: TableData) -> DataCheck:
+def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
+    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
     from graphfield.data.check import check_table
 
-    return check_table(
+    found = check_table(
         data.X,
         data.Z,
         data.groups,
         data.time,
         missing=arguments.missing,
+        planned=planned,
         rest=data.rest,
         pooled=data.pooled,
     )
-
-
-def say_check(table: Path, found: DataCheck) -> None:
-    first, *others = found.lines()
-    lines = [f"Read {table}: {first}", *(for_the_shell(line) for line in others)]
-    say("\n".join(lines))
+    first, *others = found.lines() if planned else found.lines("Changed")
+    say("\n".join([f"Read {arguments.table}: {first}", *map(for_the_shell, others)]))
+    return found
 
 
 @contextmanager

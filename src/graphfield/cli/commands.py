@@ -18,7 +18,6 @@ from graphfield.cli.check import (
     roles_told,
     run_check,
     said_already,
-    say_check,
 )
 from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
 from graphfield.cli.evidence import EVIDENCE_FILE, run_test
@@ -30,6 +29,8 @@ from graphfield.exceptions import OutputError, ParameterError, count
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
+
+_DIGITS = 4  # of numbers in a table for people; files, and formats that are asked for, have all
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -66,8 +67,7 @@ def fit(arguments: argparse.Namespace) -> None:
         raise ParameterError("--checkpoint is for --model dnncgm; a comparison of models has none.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = read_roles(arguments)
-    found = run_check(arguments, data)
-    say_check(arguments.table, found)
+    found = run_check(arguments, data, planned=False)
     extra: dict[str, bytes] = {}
     if arguments.evidence:
         with said_already():
@@ -113,7 +113,8 @@ def graph(arguments: argparse.Namespace) -> None:
         rule=arguments.rule,
     )
     if arguments.out is None:
-        sys.stdout.write(graph_text(network, arguments.format or "csv"))
+        digits = _DIGITS if arguments.format is None else None
+        sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()

@@ -104,7 +104,11 @@ def _graph_parser(group: Any) -> None:
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
     p.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="one per covariate")
     graph_options(p)
-    p.add_argument("--format", choices=("csv", "parquet", "graphml", "json"))
+    p.add_argument(
+        "--format",
+        choices=("csv", "parquet", "graphml", "json"),
+        help="default: by the ending of FILE, or on the screen csv with four digits",
+    )
     file_options(p, "FILE", help="default: standard output")
     p.set_defaults(run=commands.graph)
 

@@ -48,12 +48,14 @@ def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_
     return np.asarray(~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)))
 
 
-def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str) -> str:
-    """What "drop" or "impute" does to these tables, in words and numbers."""
+def what_is_done(
+    X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str, *, planned: bool = False
+) -> str:
+    """What "drop" or "impute" does to these tables, or would do if ``planned``, in words and numbers."""
     if policy == "drop":
         keep = _complete_rows(bad_x, bad_z)
-        what = f"Dropped {int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
-        return f"{what}: {_counts(bad_x, bad_z)}."
+        what = f"{int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
+        return f"{_told('dropped', what, planned)}: {_counts(bad_x, bad_z)}."
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
@@ -61,7 +63,11 @@ def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, p
                 value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
                 parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
-    return f"Imputed {n_cells:,} missing or infinite values: {_first(parts)}."
+    return f"{_told('imputed', f'{n_cells:,} missing or infinite values', planned)}: {_first(parts)}."
+
+
+def _told(verb: str, what: str, planned: bool) -> str:
+    return f"{what} would be {verb}" if planned else f"{verb.capitalize()} {what}"
 
 
 def _first(parts: list[str]) -> str:
@@ -125,8 +131,8 @@ def _is_blank(value: object) -> bool:
 
 def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
     found = [
-        (int(bad[name].sum()), f"{label} column {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
-        for label, bad in (("X", bad_x), ("Z", bad_z))
+        (int(bad[name].sum()), f"{role} {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
+        for role, bad in (("node", bad_x), ("covariate", bad_z))
         for name in bad.columns
         if bad[name].any()
     ]
