@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.network import chosen_measures, labels_of
+from graphfield.analysis.network import chosen_measures, labels_of, measured
 from graphfield.analysis.rows import (
     Asked,
     Edge,
-    Graphs,
     TableLike,
     ask,
     covariate_rows,
@@ -25,7 +24,6 @@ from graphfield.analysis.rows import (
     places,
 )
 from graphfield.estimators.inputs import check_number
-from graphfield.graphs.connectivity import measure_graphs
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -92,16 +90,14 @@ def edge_curves(
     5
     """
     check_number("most", most, 1, integer=True)
-    table = covariate_rows(model, Z)
-    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
-    fixed = fixed_values(model, table, along, others)
-    rows = covariate_rows(model, Z, n_rows)
+    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
     if edges is None:
         j, k = _moving_pairs(model, along, values, rows, fixed, most)
     else:
         j, k = edge_positions(model, edges)
     asked = ask(model, grid(rows, along, values, fixed))
-    mean, low, high = _summaries(asked, len(values), lambda block: block.partial[:, j, k], len(j))
+    found = asked.collect(lambda block: block.partial[:, j, k], (len(j),))
+    mean, low, high = _summaries(asked, found, len(values))
     repeated = {name: np.tile(names, len(values)) for name, names in pair_names(model, j, k).items()}
     return pd.DataFrame(
         {
@@ -147,17 +143,10 @@ def connectivity_curves(
     >>> len(connectivity_curves(model, "z1", sim.Z, ["density"], n_points=5, threshold=0.1))
     5
     """
-    table = covariate_rows(model, Z)
-    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
-    fixed = fixed_values(model, table, along, others)
-    chosen = chosen_measures(measures, groups)
-    labels = labels_of(model, groups)
-    asked = ask(model, grid(covariate_rows(model, Z, n_rows), along, values, fixed), threshold, rule)
-
-    def measured(block: Graphs) -> NDArray:
-        return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
-
-    mean, low, high = _summaries(asked, len(values), measured, len(chosen))
+    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
+    chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
+    asked = ask(model, grid(rows, along, values, fixed), threshold, rule)
+    mean, low, high = _summaries(asked, measured(asked, chosen, labels), len(values))
     return pd.DataFrame(
         {
             "covariate": along,
@@ -170,12 +159,23 @@ def connectivity_curves(
     )
 
 
-def _summaries(
-    asked: Asked, n_values: int, function: Callable[[Graphs], NDArray], width: int
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Mean and quantiles over the rows at each value: (n_values, width) each."""
-    found = asked.collect(function, (width,))
-    at_rows = found[asked.index].reshape(n_values, -1, width)
+def _course(
+    model: GraphEstimator,
+    along: str,
+    Z: TableLike,
+    n_points: int,
+    others: str | Mapping[str, Any],
+    n_rows: int | None,
+) -> tuple[list[Any], dict[str, Any], pd.DataFrame]:
+    """Values of the covariate that moves, covariates that stand still, and rows for the rest."""
+    table = covariate_rows(model, Z)
+    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
+    return values, fixed_values(model, table, along, others), covariate_rows(model, Z, n_rows)
+
+
+def _summaries(asked: Asked, found: NDArray, n_values: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Mean and quantiles over the rows at each value, (n_values, width) each, of what was ``found``."""
+    at_rows = found[asked.index].reshape(n_values, -1, found.shape[1])
     low, high = np.quantile(at_rows, [LOW, HIGH], axis=1)
     return at_rows.mean(axis=1), low, high
 

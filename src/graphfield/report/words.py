@@ -12,7 +12,7 @@ import pandas as pd
 from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
-from graphfield.report.figures import Survey
+from graphfield.report.figures import DENSITY, Survey
 from graphfield.report.rows import Rows
 
 _KINDS = {
@@ -73,7 +73,7 @@ def summary(
 
 
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
-    density = next(iter(survey.measures.values()))
+    density = survey.measures[DENSITY]
     n_pairs = len(survey.mean)
     low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())
