@@ -62,7 +62,7 @@ def clustering(graphs: NDArray) -> NDArray[np.float64]:
 
 
 def transitivity(graphs: NDArray) -> NDArray[np.float64]:
-    """Share of the pairs of edges at one node that a third edge closes to a triangle, (...); 0 without any."""
+    """Share of the pairs of edges at one node that a third closes to a triangle, (...); 0 without any."""
     degree = degrees(graphs)
     pairs = degree * (degree - 1)
     return (clustering(graphs) * pairs).sum(axis=-1) / np.maximum(1, pairs.sum(axis=-1))
