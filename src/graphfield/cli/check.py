@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.options import table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
-from graphfield.exceptions import DataWarning
+from graphfield.exceptions import DataWarning, ModelFileError
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
     from graphfield.data.roles import TableData
 
-CHECK_FILE = "data_check.json"
 STRICT_FAILURE = 1
 
 
@@ -86,8 +85,9 @@ def said_already() -> Iterator[None]:
 def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck) -> dict[str, bytes]:
     """Files about the data that go into the model's folder."""
     from graphfield.data.covariate_rows import FILE_NAME, covariate_rows
+    from graphfield.report.folder import CHECK
 
-    files = {CHECK_FILE: json.dumps(found.to_json(), indent=1).encode()}
+    files = {CHECK: json.dumps(found.to_json(), indent=1).encode()}
     if not arguments.no_rows:
         files[FILE_NAME] = covariate_rows(data.Z, arguments.seed).encode()
     return files
@@ -106,8 +106,9 @@ def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
 
 def pooled_levels(folder: Path) -> dict[str, list[str]]:
     """For each covariate the levels that ``graphfield fit --rare`` pooled; nothing where it did not."""
+    from graphfield.report.folder import FIT, read_record
+
     try:
-        told = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return (read_record(folder, FIT) or {}).get("pooled", {})
+    except ModelFileError:
         return {}
-    return told.get("pooled", {}) if isinstance(told, dict) else {}

@@ -20,7 +20,7 @@ from graphfield.cli.check import (
     said_already,
 )
 from graphfield.cli.described import archetypes_found, archetypes_told, last_rows_explained
-from graphfield.cli.evidence import EVIDENCE_FILE, run_test
+from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, estimator_class, settings, threshold
@@ -60,6 +60,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def fit(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import check_writable, save_model
+    from graphfield.report.folder import EVIDENCE, FIT
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
@@ -71,7 +72,7 @@ def fit(arguments: argparse.Namespace) -> None:
     extra: dict[str, bytes] = {}
     if arguments.evidence:
         with said_already():
-            extra[EVIDENCE_FILE] = run_test(arguments, data).to_json().encode()
+            extra[EVIDENCE] = run_test(arguments, data).to_json().encode()
     auto = arguments.model == "auto"
     kind = estimator_class(arguments.model)
     model = kind(
@@ -91,7 +92,7 @@ def fit(arguments: argparse.Namespace) -> None:
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
-    extra |= {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
+    extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
     from graphfield.data.roles import TableData
 
-EVIDENCE_FILE = "evidence.json"
 _PERMUTATIONS = 199
 
 

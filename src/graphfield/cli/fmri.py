@@ -17,13 +17,12 @@ def fmri(arguments: argparse.Namespace) -> None:
     cut = threshold(arguments.threshold)
     if cut is None:
         raise ParameterError("--threshold must be a number or 'gap': a density needs a cut.")
-    import matplotlib
-
-    matplotlib.use("Agg")
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.estimators.persistence import check_writable
     from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
+    from graphfield.report.plots import pyplot
 
+    pyplot()  # a missing package is heard of before any work
     check_writable(arguments.out, overwrite=arguments.force)
     start = time.perf_counter()
     subjects = load_subjects(

@@ -64,6 +64,8 @@ def write_page(
 
 def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
     """What to run where the folder has no evidence yet."""
+    from graphfield.report.folder import EVIDENCE
+
     fit = fit or {}
     words = ["graphfield", "evidence", str(fit.get("table", "TABLE"))]
     words += ["--covariates", ",".join(map(str, fit.get("covariates", ["..."])))]
@@ -77,7 +79,7 @@ def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
         words += ["--missing", str(fit["missing"])]
     if fit.get("categories"):
         words += ["--categories", ",".join(map(str, fit["categories"]))]
-    return shlex.join([*words, "--out", str(folder / "evidence.json")])
+    return shlex.join([*words, "--out", str(folder / EVIDENCE)])
 
 
 def read_groups(path: Path) -> dict[str, str]:

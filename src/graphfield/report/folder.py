@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graphfield.analysis import evidence
+from graphfield.data import findings
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
-FORMATS = {CHECK: "graphfield-data-check", EVIDENCE: "graphfield-evidence"}
+FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT}
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:

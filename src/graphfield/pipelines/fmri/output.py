@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import save_model
 from graphfield.pipelines.fmri.figures import shown_density
+from graphfield.report.folder import EVIDENCE, FIT
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -25,9 +27,9 @@ def write_study(study: FmriStudy, out: str | Path, *, overwrite: bool = False) -
     """All files or none: an existing folder survives until the new one is whole."""
     files = {**_tables(study), **_pictures(study), "graphs.npz": _graphs(study)}
     files["summary.json"] = json.dumps(study.summary(), indent=1, default=float).encode()
-    files["fit.json"] = json.dumps(_fit(study), indent=1).encode()
+    files[FIT] = json.dumps(_fit(study), indent=1).encode()
     if study.evidence is not None:
-        files["evidence.json"] = study.evidence.to_json().encode()
+        files[EVIDENCE] = study.evidence.to_json().encode()
     return save_model(study.model, Path(out), overwrite=overwrite, extra=files)
 
 
@@ -41,9 +43,9 @@ def _tables(study: FmriStudy) -> dict[str, bytes]:
         "networks.csv": study.network_table(),
         "edges_by_score.csv": study.score_edges().head(_MOST_EDGES),
         "regions.csv": regions,
-        "covariates.csv": study.subjects.table.head(2_000),
     }
-    return {name: table.to_csv(index=False).encode() for name, table in tables.items()}
+    files = {name: table.to_csv(index=False).encode() for name, table in tables.items()}
+    return {**files, FILE_NAME: covariate_rows(study.subjects.table.head(MAX_ROWS)).encode()}
 
 
 def _pictures(study: FmriStudy) -> dict[str, bytes]:

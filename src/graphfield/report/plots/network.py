@@ -20,8 +20,8 @@ from graphfield.report.plots.style import (
     colours,
     label_size,
     matrix_and_names,
+    new_axes,
     points,
-    pyplot,
     short,
     text_width,
 )
@@ -129,10 +129,8 @@ def plot_network(
     shown_names = names if names is not None else [f"x{i + 1}" for i in range(len(matrix))]
     places = _places(matrix, shown_names, groups, positions, layout)
     on_circle = bool(np.allclose(np.hypot(*places.T), 1.0, atol=1e-6))
-    if ax is None:
-        side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
-        width = side + (2.2 if groups is not None else 0.8)
-        ax = pyplot().subplots(figsize=(width, side), layout="compressed")[1]
+    side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
+    ax = new_axes(ax, side + (2.2 if groups is not None else 0.8), side, "compressed")
     room = _room_for_names(ax, names) if on_circle and names is not None else 1.12
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
