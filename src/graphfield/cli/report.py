@@ -10,7 +10,7 @@ from typing import Any
 
 from graphfield.cli.options import check_new, file_options
 from graphfield.cli.words import say
-from graphfield.exceptions import DataError, OutputError
+from graphfield.exceptions import OutputError
 
 PAGE = "report.html"
 # Nodes that a command to copy names one by one.
@@ -41,6 +41,7 @@ def write_page(
 ) -> Path:
     """The page about the model in ``folder``, with what else the folder holds."""
     from graphfield.data.covariate_rows import read_covariates
+    from graphfield.data.tables import read_pairs
     from graphfield.estimators.persistence import load
     from graphfield.report import write_report
     from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
@@ -56,7 +57,7 @@ def write_page(
         check=read_record(folder, CHECK),
         fit=fit,
         title=title,
-        node_groups=None if groups is None else read_groups(groups),
+        node_groups=None if groups is None else read_pairs(groups, "node", "group"),
         evidence_command=evidence_command(folder, fit),
         overwrite=force,
     )
@@ -80,13 +81,3 @@ def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
     if fit.get("categories"):
         words += ["--categories", ",".join(map(str, fit["categories"]))]
     return shlex.join([*words, "--out", str(folder / EVIDENCE)])
-
-
-def read_groups(path: Path) -> dict[str, str]:
-    """A table with two columns, node and group."""
-    from graphfield.data.tables import read_table
-
-    table = read_table(path)
-    if table.shape[1] < 2:
-        raise DataError(f"{path} must have two columns, node and group, got {table.shape[1]}.")
-    return dict(zip(table.iloc[:, 0].astype(str), table.iloc[:, 1].astype(str), strict=True))

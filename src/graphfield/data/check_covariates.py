@@ -67,7 +67,7 @@ def covariate_findings(
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
         else:
-            whole[name] = _filled(Z.values[name], gaps)
+            whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]
             yield from _code_findings(name, present)
     plain = [name for name in whole if not is_date(Z.values[name])]
@@ -190,7 +190,8 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
         )
 
 
-def _filled(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+def filled_numbers(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Numbers, or dates in days, with the median in place of what is missing."""
     if is_date(column[~gaps]):
         values = to_days(column)
     else:

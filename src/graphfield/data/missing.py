@@ -41,7 +41,7 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     if policy == "impute":
         return *filled, rows
     keep = _complete_rows(bad_x, bad_z)
-    return _kept(X, keep), _kept(Z, keep), rows[keep]
+    return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
 
 
 def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
@@ -79,12 +79,6 @@ def _first(parts: list[str]) -> str:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else repr(str(value))
-
-
-def _kept(frame: Frame, keep: NDArray[np.bool_]) -> Frame:
-    values = frame.values.loc[keep]
-    values.index = pd.RangeIndex(len(values))
-    return Frame(values, frame.named)
 
 
 def check_complete(X: Frame | None, Z: Frame | None) -> None:
