@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.network import chosen_measures, labels_of, measured
+from graphfield.analysis.network import chosen_measures, labels_of, measurer
 from graphfield.analysis.rows import (
     Asked,
     Edge,
+    Graphs,
     TableLike,
     ask,
     covariate_rows,
@@ -96,8 +97,7 @@ def edge_curves(
     else:
         j, k = edge_positions(model, edges)
     asked = ask(model, grid(rows, along, values, fixed))
-    found = asked.collect(lambda block: block.partial[:, j, k], (len(j),))
-    mean, low, high = _summaries(asked, found, len(values))
+    mean, low, high = _summaries(asked, len(values), lambda block: block.partial[:, j, k], len(j))
     repeated = {name: np.tile(names, len(values)) for name, names in pair_names(model, j, k).items()}
     return pd.DataFrame(
         {
@@ -146,7 +146,7 @@ def connectivity_curves(
     values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
     chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
     asked = ask(model, grid(rows, along, values, fixed), threshold, rule)
-    mean, low, high = _summaries(asked, measured(asked, chosen, labels), len(values))
+    mean, low, high = _summaries(asked, len(values), measurer(chosen, labels), len(chosen))
     return pd.DataFrame(
         {
             "covariate": along,
@@ -173,9 +173,12 @@ def _course(
     return values, fixed_values(model, table, along, others), covariate_rows(model, Z, n_rows)
 
 
-def _summaries(asked: Asked, found: NDArray, n_values: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Mean and quantiles over the rows at each value, (n_values, width) each, of what was ``found``."""
-    at_rows = found[asked.index].reshape(n_values, -1, found.shape[1])
+def _summaries(
+    asked: Asked, n_values: int, function: Callable[[Graphs], NDArray], width: int
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Mean and quantiles over the rows at each value: (n_values, width) each."""
+    found = asked.collect(function, (width,))
+    at_rows = found[asked.index].reshape(n_values, -1, width)
     low, high = np.quantile(at_rows, [LOW, HIGH], axis=1)
     return at_rows.mean(axis=1), low, high
 

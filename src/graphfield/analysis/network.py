@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.rows import Asked, Graphs, TableLike, ask, covariate_rows
+from graphfield.analysis.rows import Graphs, TableLike, ask, covariate_rows
 from graphfield.exceptions import check_choice
 from graphfield.graphs.connectivity import NODE_MEASURES, Stack, check_measures, measure_graphs
 from graphfield.graphs.groups import group_labels
@@ -69,7 +69,7 @@ def connectivity(
     table = covariate_rows(model, Z)
     chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
     asked = ask(model, table, threshold, rule)
-    found = measured(asked, chosen, labels)
+    found = asked.collect(measurer(chosen, labels), (len(chosen),))
     return pd.DataFrame(found[asked.index], columns=chosen, index=table.index)
 
 
@@ -102,13 +102,13 @@ def node_connectivity(
     return pd.DataFrame(found[asked.index], columns=model.node_names_, index=table.index)
 
 
-def measured(asked: Asked, chosen: Sequence[str], labels: Sequence[str] | None) -> NDArray[np.float64]:
-    """Measures of the graphs at all distinct covariate values, (n_distinct, number of measures)."""
+def measurer(chosen: Sequence[str], labels: Sequence[str] | None) -> Callable[[Graphs], NDArray]:
+    """Graphs to their measures, (m, number of measures)."""
 
-    def of(block: Graphs) -> NDArray:
+    def measured(block: Graphs) -> NDArray:
         return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
 
-    return asked.collect(of, (len(chosen),))
+    return measured
 
 
 def chosen_measures(measures: Sequence[str] | None, groups: Groups | None) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis import Bands, subnetwork
-from graphfield.graphs.connectivity import density
+from graphfield.graphs import connectivity
 from graphfield.graphs.groups import block_means
 from graphfield.report.plots import (
     plot_bands,
@@ -57,15 +57,15 @@ def _band_name(study: FmriStudy, i: int) -> str:
 
 def shown_density(bands: Bands, threshold: float) -> NDArray[np.float64]:
     """Share of pairs whose average over the band is above the threshold, (m,)."""
-    return density(np.abs(bands.matrices) > threshold)
+    return connectivity.density(np.abs(bands.matrices) > threshold)
 
 
 def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:
     """Average graphs above the threshold, with subjects and density in the titles."""
     figure = plot_bands(bands, groups=groups, threshold=study.threshold)
-    shares = shown_density(bands, study.threshold)
+    density = shown_density(bands, study.threshold)
     for i, axis in enumerate(figure.axes[: len(bands.labels)]):
-        text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * shares[i]:.1f} %"
+        text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
     about = f"averages with |partial correlation| > {study.threshold:.3g}"
     figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
@@ -133,14 +133,14 @@ def _write_cells(axis: Any, values: NDArray, highest: float) -> None:
 def _network_density(study: FmriStudy) -> Figure:
     """Density within each sub-network and between sub-networks, by band."""
     plt = pyplot()
-    names, shares = block_means(study.bands.presence, study.networks)
+    names, density = block_means(study.bands.presence, study.networks)
     apart = np.array(study.networks)[:, None] != np.array(study.networks)[None, :]
     between = study.bands.presence[:, apart].mean(axis=1) if apart.any() else None
     figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     where = np.arange(len(study.bands.labels))
     drawn = [name for name in names if study.networks.count(name) > 1]
     for name, colour in zip(drawn, colours(len(drawn)), strict=True):
-        within = 100 * shares[:, names.index(name), names.index(name)]
+        within = 100 * density[:, names.index(name), names.index(name)]
         ax.plot(where, within, marker="o", markersize=4, color=colour, label=short(name))
     if between is not None:
         ax.plot(where, 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks")
