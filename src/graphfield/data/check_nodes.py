@@ -76,7 +76,7 @@ def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows:
     if len(names) > 1 and len(values) > 2:
         kept = values[:, varies]
         still = np.ptp(kept, axis=0) > 0  # a value that only rows outside the sample have
-        yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still], n_rows)
+        yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still])
     yield from _shape_findings(nodes[names])
 
 
@@ -91,7 +91,7 @@ def _size_findings(n_rows: int, n_nodes: int) -> Iterator[Finding]:
         )
 
 
-def _copies(names: list[str], values: NDArray[np.float64], n_rows: int) -> Iterator[Finding]:
+def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
     """Duplicated nodes, then nodes that follow from several others, then functions of one other."""
     centred = values - values.mean(axis=0)
     scaled = centred / np.sqrt(np.square(centred).sum(axis=0))

@@ -33,13 +33,11 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     if policy == "error":
         raise DataError(
             f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. Use missing='drop' to leave out "
-            "these "
-            "rows or missing='impute' to fill them in."
+            "these rows or missing='impute' to fill them in."
         )
-    filled = (_imputed(X, bad_x), _imputed(Z, bad_z)) if policy == "impute" else (X, Z)
     warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
-        return *filled, rows
+        return _imputed(X, bad_x), _imputed(Z, bad_z), rows
     keep = _complete_rows(bad_x, bad_z)
     return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
 

@@ -137,9 +137,11 @@ def plot_network(
     ax.set_axis_off()
     drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit)
     _draw_nodes(ax, shown_names, places, groups)
-    if names is not None:
+    if names is not None and on_circle:
+        _labels_around(ax, names, places, reach)
+    elif names is not None:
         strength = np.abs(np.where(np.abs(matrix) > threshold, matrix, 0)).sum(axis=1)
-        (_labels_around if on_circle else _labels_beside)(ax, shown_names, places, strength, reach)
+        _labels_beside(ax, names, places, strength, reach)
     if drawn < there:
         note = f"the strongest {drawn:,} of {there:,} edges"
         title = f"{title}\n{note}" if title else note
@@ -215,7 +217,7 @@ def _room_for_names(ax: Axes, names: Sequence[str]) -> float:
     return half / (half - min(1.1 * widest + 6, 0.4 * half))
 
 
-def _labels_around(ax: Any, names: Sequence[str], places: NDArray, strength: NDArray, reach: float) -> None:
+def _labels_around(ax: Any, names: Sequence[str], places: NDArray, reach: float) -> None:
     """Names outside the circle, turned so that they point away from it; none where they are too close."""
     radius = min(points(ax)) / 2 / reach
     angles = np.sort(np.arctan2(places[:, 1], places[:, 0]))
