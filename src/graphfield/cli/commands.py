@@ -239,15 +239,17 @@ def _marginals(model: Any) -> str:
 
 
 def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
-    return {
-        "table": str(arguments.table),
-        "rows": len(data.X),
-        "nodes": list(data.X.columns),
-        "covariates": list(data.Z.columns),
-        "group": None if data.groups is None else str(data.groups.name),
-        "unused": data.unused,
-        "seconds": round(seconds, 2),
-    }
+    from graphfield.report.folder import fit_record
+
+    return fit_record(
+        table=str(arguments.table),
+        rows=len(data.X),
+        nodes=list(data.X.columns),
+        covariates=list(data.Z.columns),
+        group=None if data.groups is None else str(data.groups.name),
+        unused=data.unused,
+        seconds=seconds,
+    )
 
 
 def _told(model: Any) -> dict[str, Any]:

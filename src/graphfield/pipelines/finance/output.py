@@ -15,7 +15,7 @@ from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
-from graphfield.report.folder import EVIDENCE, FIT
+from graphfield.report.folder import EVIDENCE, FIT, fit_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -177,15 +177,13 @@ def _beside_the_model(study: FinanceStudy) -> dict[str, bytes]:
     train = (study.period == "train").to_numpy()
     rows = np.flatnonzero(train)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(int)]
-    fit = {
-        "table": "residual returns",
-        "rows": int(train.sum()),
-        "nodes": list(study.X.columns),
-        "covariates": list(study.Z.columns),
-        "group": None,
-        "unused": [],
-        "seconds": round(study.seconds, 2),
-    }
+    fit = fit_record(
+        table="residual returns",
+        rows=int(train.sum()),
+        nodes=list(study.X.columns),
+        covariates=list(study.Z.columns),
+        seconds=study.seconds,
+    )
     files = {
         FIT: json.dumps(fit, indent=1).encode(),
         FILE_NAME: covariate_rows(study.Z.iloc[rows]).encode(),
