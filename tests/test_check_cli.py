@@ -70,6 +70,22 @@ def test_advice_is_in_the_words_of_the_command_line(table, tmp_path, capsys):
     assert "missing='drop'" not in said
 
 
+def test_a_check_drops_nothing_and_says_so(table, tmp_path, capsys):
+    frame = messy()
+    frame.loc[[3, 7], "n1"] = np.nan
+    frame.loc[3, "age"] = np.nan
+    frame.to_csv(table, index=False)
+    about = [table, "--covariates", "age", *nodes(), "--missing", "drop"]
+    counts = "node 'n1' has 2 (first at row 3); covariate 'age' has 1 (first at row 3)."
+    rows = f"2 of {N} rows with missing or infinite values"
+    run("check", *about)
+    assert f"In a fit: {rows} would be dropped: {counts}" in capsys.readouterr().out
+    run("fit", *about, "--out", tmp_path / "m", *FAST)
+    assert f"Changed: Dropped {rows}: {counts}" in capsys.readouterr().out
+    told = json.loads((tmp_path / "m" / "data_check.json").read_text())
+    assert told["changes"] == [f"Dropped {rows}: {counts}"]
+
+
 def test_files_of_a_fit(table, tmp_path, capsys):
     out = tmp_path / "m"
     run("fit", table, "--covariates", "age,site,day", *nodes(), "--out", out, *FAST)

@@ -15,6 +15,7 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 from graphfield.cli import commands, main
+from graphfield.graphs.export import edge_frame
 
 FAST = ["--set", "rank=2", "--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
 
@@ -61,10 +62,16 @@ def test_fit_then_graph(model, tmp_path, capsys):
     printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
     expected = gf.load(model).to_networkx({"age": 60, "site": "B"}, threshold=0.02)
     assert len(printed) == expected.number_of_edges() > 0
+    exact = edge_frame(expected).weight
+    assert printed.weight.tolist() == [float(f"{weight:.4g}") for weight in exact] != exact.tolist()
+    assert main(["graph", str(model), *at, "--format", "csv"]) == 0
+    asked = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    assert asked.weight.tolist() == exact.tolist()
     for ending in ("csv", "parquet", "graphml", "json"):
         out = tmp_path / f"g.{ending}"
         assert main(["graph", str(model), *at, "--format", ending, "--out", str(out)]) == 0
         assert out.stat().st_size > 0
+    assert pd.read_csv(tmp_path / "g.csv").weight.tolist() == exact.tolist()
 
 
 def test_fit_uses_the_roles(table, tmp_path, capsys):

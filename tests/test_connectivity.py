@@ -52,6 +52,7 @@ EXPECTED_PER_NODE = {
 EXPECTED = {
     "density": nx.density,
     "clustering": nx.average_clustering,
+    "transitivity": nx.transitivity,
     "path_length": largest_component_path,
     "largest_part": lambda g: max(map(len, nx.connected_components(g))) / len(g),
     "max_betweenness": lambda g: max(nx.betweenness_centrality(g).values()),
@@ -143,6 +144,8 @@ def test_groups_of_nodes():
         group_labels({"x": 1, "Y": 2}, ["x", "y"])
     with pytest.raises(DataError, match="each of the 3 nodes, got 2"):
         group_labels(["a", "b"], ["x", "y", "z"])
+    with pytest.raises(DataError, match="each of the 3 nodes"):
+        group_labels("abc", ["x", "y", "z"])
     with pytest.raises(DataError, match=r"no node called 'albumine'. Did you mean 'albumin'"):
         node_positions(["albumine"], ["albumin", "urea"])
 

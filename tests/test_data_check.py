@@ -74,6 +74,11 @@ CASES = {
         {"a", "b", "total"},
         node("total", lambda T: T.a + 2 * T.b + 0.5 * RNG.normal(size=N)),
     ),
+    "monotone-nodes": (
+        node("area", lambda T: np.pi * (5 - T.a) ** 2),
+        {"a", "area"},
+        node("area", lambda T: np.pi * (5 - T.a) ** 2 + 6 * RNG.normal(size=N)),
+    ),
     "text-node": (
         node("f", lambda T: np.where(T.a > 0, "high", "low")),
         {"f"},
@@ -248,14 +253,40 @@ def test_two_relations_are_told_apart():
     assert sorted(relations, key=sorted) == [{"a", "b", "f"}, {"c", "d", "g"}]
 
 
+def test_areas_and_radii_of_real_cells_are_told_once():
+    """A relation that was told as a sum is not told again as a curve, unless more nodes are in it."""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer(as_frame=True)
+    X, Z = bunch.data.filter(regex="radius$|perimeter$|area$|texture$"), pd.DataFrame({"d": bunch.target})
+    told = [set(one.columns) for one in found(X, Z, "monotone-nodes")]
+    assert told == [{"mean radius", "mean perimeter", "mean area"}, {"worst radius", "worst area"}]
+    X, Z = clean()
+    nearly = X.assign(f=X.a + 0.01 * RNG.normal(size=N))
+    assert [set(one.columns) for one in found(nearly, Z, "collinear-nodes")] == [{"a", "f"}]
+    assert found(nearly, Z, "monotone-nodes") == []
+    assert found(X.assign(f=X.a), Z, "monotone-nodes") == []
+    few = X.assign(f=np.exp(X.a)).iloc[:30]  # so few rows that it may be chance
+    assert found(few, Z.iloc[:30], "monotone-nodes") == []
+
+
 def test_changes_say_what_fit_then_does():
     X, Z = clean()
     X, Z = X.assign(a=X.a.where(np.arange(N) % 20 > 0)), Z.assign(site=Z.site.where(np.arange(N) % 50 > 0))
     for policy in ("drop", "impute"):
-        (change,) = [one for one in gf.check_data(X, Z, missing=policy).changes if "missing or inf" in one]
+        check = gf.check_data(X, Z, missing=policy, planned=False)
+        (change,) = [one for one in check.changes if "missing or inf" in one]
         with pytest.warns(gf.DataWarning) as caught:
             gf.GraphicalLasso(n_penalties=2, missing=policy).fit(X, Z)
         assert change in [str(one.message) for one in caught]
+        # Before the fit the same is told as a plan, with the names of columns and no word of X and Z.
+        (plan,) = [one for one in gf.check_data(X, Z, missing=policy).changes if "missing or inf" in one]
+        done, numbers = {"drop": ("Dropped", "24 of 400 rows"), "impute": ("Imputed", "28 missing")}[policy]
+        assert change.startswith(f"{done} {numbers}")
+        assert plan.startswith(numbers)
+        assert f" would be {done.lower()}: " in plan
+        assert plan.split(": ", 1)[1] == change.split(": ", 1)[1]
+        assert f"In a fit: {plan}" in str(gf.check_data(X, Z, missing=policy))
     level = Z.site.mode()[0]
     assert f"'site' 8 by the most frequent level {level!r}" in change
     assert f"'a' 20 by the median {X.a.median():.4g}" in change

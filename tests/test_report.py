@@ -268,9 +268,9 @@ def test_a_small_grid_moves_fewer_covariates_and_less_finely():
 
 def test_node_groups_must_fit(tmp_path):
     model = fitted("linear")
-    with pytest.raises(gf.exceptions.ParameterError, match="one group per node, 6 in all, got 2"):
+    with pytest.raises(gf.exceptions.DataError, match="one entry for each of the 6 nodes, got 2"):
         write_report(model, tmp_path / "a.html", node_groups=["a", "b"])
-    with pytest.raises(gf.exceptions.ParameterError, match="no group for 'n1'"):
+    with pytest.raises(gf.exceptions.DataError, match="every node a group, but it lacks 'n1'"):
         write_report(
             model, tmp_path / "a.html", node_groups={"n0": "x"} | {f"n{i}": "x" for i in range(2, 6)}
         )

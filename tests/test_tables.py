@@ -8,6 +8,7 @@ import pytest
 
 import graphfield as gf
 from conftest import small_data
+from graphfield.data.tables import read_pairs
 
 
 @pytest.fixture
@@ -27,6 +28,20 @@ def test_the_same_table_from_every_format(table, tmp_path, ending):
     else:
         table.to_csv(path, index=False, sep="," if ending == "csv" else "\t")
     pd.testing.assert_frame_equal(gf.read_table(path), table, check_dtype=False)
+
+
+def test_pairs_of_names_are_complete_and_there_once(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text("node,group,remark\na,north,\n1,south,x\n")
+    assert read_pairs(path, "node", "group") == {"a": "north", "1": "south"}
+    for text, message in (
+        ("node,group\na,north\na,south\n", "must name each node once, but has 'a' again"),
+        ("node,group\na,north\nb,\n", "empty cells in its first two columns, node and group"),
+        ("node\na\n", "must have two columns, node and group, got 1"),
+    ):
+        path.write_text(text)
+        with pytest.raises(gf.DataError, match=message):
+            read_pairs(path, "node", "group")
 
 
 def test_npz_columns(tmp_path):

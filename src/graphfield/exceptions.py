@@ -58,6 +58,11 @@ def listing(names: Iterable[object], most: int = 8) -> str:
     return f"{', '.join(quoted[:most])} and {len(quoted) - most} more"
 
 
+def count(number: int, noun: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` where a known name is close, else an empty string."""
     options = list(known)

@@ -14,6 +14,7 @@ from graphfield.analysis.rows import TableLike, ask, covariate_rows, covariate_s
 from graphfield.data.covariates import Categorical, as_text
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.graphs.connectivity import pair_means
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -46,14 +47,12 @@ class Bands:
     @property
     def density(self) -> NDArray[np.float64]:
         """Share of pairs with an edge, averaged over the rows of each band, (m,)."""
-        p = self.presence.shape[-1]
-        return self.presence.sum(axis=(1, 2)) / max(1, p * (p - 1))
+        return pair_means(self.presence)
 
     @property
     def table(self) -> pd.DataFrame:
         """``band``, ``n_rows``, ``density`` and the mean size of the average partial correlation."""
-        p = self.matrices.shape[-1]
-        size = np.abs(self.matrices).sum(axis=(1, 2)) / max(1, p * (p - 1))
+        size = pair_means(np.abs(self.matrices))
         columns = {"band": self.labels, "n_rows": self.n_rows, "density": self.density, "mean_weight": size}
         return pd.DataFrame(columns)
 

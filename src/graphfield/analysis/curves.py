@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.network import chosen_measures, labels_of
+from graphfield.analysis.network import chosen_measures, labels_of, measurer
 from graphfield.analysis.rows import (
     Asked,
     Edge,
@@ -25,7 +25,6 @@ from graphfield.analysis.rows import (
     places,
 )
 from graphfield.estimators.inputs import check_number
-from graphfield.graphs.connectivity import measure_graphs
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -92,10 +91,7 @@ def edge_curves(
     5
     """
     check_number("most", most, 1, integer=True)
-    table = covariate_rows(model, Z)
-    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
-    fixed = fixed_values(model, table, along, others)
-    rows = covariate_rows(model, Z, n_rows)
+    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
     if edges is None:
         j, k = _moving_pairs(model, along, values, rows, fixed, most)
     else:
@@ -147,17 +143,10 @@ def connectivity_curves(
     >>> len(connectivity_curves(model, "z1", sim.Z, ["density"], n_points=5, threshold=0.1))
     5
     """
-    table = covariate_rows(model, Z)
-    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
-    fixed = fixed_values(model, table, along, others)
-    chosen = chosen_measures(measures, groups)
-    labels = labels_of(model, groups)
-    asked = ask(model, grid(covariate_rows(model, Z, n_rows), along, values, fixed), threshold, rule)
-
-    def measured(block: Graphs) -> NDArray:
-        return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
-
-    mean, low, high = _summaries(asked, len(values), measured, len(chosen))
+    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
+    chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
+    asked = ask(model, grid(rows, along, values, fixed), threshold, rule)
+    mean, low, high = _summaries(asked, len(values), measurer(chosen, labels), len(chosen))
     return pd.DataFrame(
         {
             "covariate": along,
@@ -168,6 +157,20 @@ def connectivity_curves(
             "high": high.ravel(),
         }
     )
+
+
+def _course(
+    model: GraphEstimator,
+    along: str,
+    Z: TableLike,
+    n_points: int,
+    others: str | Mapping[str, Any],
+    n_rows: int | None,
+) -> tuple[list[Any], dict[str, Any], pd.DataFrame]:
+    """Values of the covariate that moves, covariates that stand still, and rows for the rest."""
+    table = covariate_rows(model, Z)
+    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
+    return values, fixed_values(model, table, along, others), covariate_rows(model, Z, n_rows)
 
 
 def _summaries(

@@ -349,6 +349,5 @@ def _sorted(
 def _taken(
     inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
 ) -> tuple[Inputs, NDArray[np.intp] | None]:
-    Z = replace(inputs.Z, values=inputs.Z.values.iloc[rows].reset_index(drop=True))
-    taken = replace(inputs, X=inputs.X[rows], Z=Z, rows=inputs.rows[rows])
+    taken = replace(inputs, X=inputs.X[rows], Z=inputs.Z.take(rows), rows=inputs.rows[rows])
     return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]

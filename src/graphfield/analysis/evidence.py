@@ -14,7 +14,6 @@ from graphfield.analysis.tests_of_covariates import Tested
 from graphfield.exceptions import DataError, OutputError
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
-VERDICTS = ("strong evidence", "evidence", "weak evidence", "no evidence", "not known")
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
 STRONG, PLAIN = (0.01, 3.0), (0.05, 2.0)
 

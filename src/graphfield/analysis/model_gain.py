@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.analysis.held_out_gain import Gain
-from graphfield.data.frames import Frame
 from graphfield.data.splits import hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import HeldOut, Yardstick
@@ -39,22 +38,17 @@ def model_gains(
     units = np.arange(len(held_out)) if labels is None else labels[held_out]
     if timed and labels is None:
         units = units * 20 // len(units)
-    rows = HeldOut(inputs.X[held_out], _taken(inputs.Z, held_out), units)
-    X, Z = inputs.X[train], _taken(inputs.Z, train).values
+    rows = HeldOut(inputs.X[held_out], inputs.Z.take(held_out), units)
+    known = inputs.Z.take(train)
+    X, Z = inputs.X[train], known.values
     groups = None if labels is None else labels[train]
     fitted: Any = clone(model)
     fitted.fit(X, Z, groups=groups)
-    own, static = rows.residuals(fitted), rows.residuals_of_average(fitted, _taken(inputs.Z, train))
+    own, static = rows.residuals(fitted), rows.residuals_of_average(fitted, known)
     linear = rows.residuals(RegGMM().fit(X, Z, groups=groups))
     yardstick = Yardstick.of(static, units)
     errors = yardstick.errors(own)
-
-    def gain(other: NDArray[np.float64]) -> Gain:
-        lower = yardstick.errors(other) - errors
-        return Gain(float(lower.mean()), yardstick.standard_error(lower))
-
-    return gain(static), gain(linear)
-
-
-def _taken(frame: Frame, rows: NDArray[np.intp]) -> Frame:
-    return Frame(frame.values.iloc[rows].reset_index(drop=True), frame.named)
+    over_static, over_linear = (
+        Gain(*yardstick.gain(yardstick.errors(other), errors)) for other in (static, linear)
+    )
+    return over_static, over_linear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,8 +40,9 @@ def connectivity(
     model : fitted estimator
     Z : table of shape (n, q)
     measures : list of str, optional
-        Any of ``density``, ``mean_degree``, ``mean_strength``, ``clustering``, ``weighted_clustering``,
-        ``path_length`` (steps, within the largest connected part), ``largest_part`` (share of nodes in it),
+        Any of ``density``, ``mean_degree``, ``mean_strength``, ``clustering``, ``transitivity`` (share of
+        the pairs of edges at one node that a third closes), ``weighted_clustering``, ``path_length`` (steps,
+        within the largest connected part), ``largest_part`` (share of nodes in it),
         ``mean_betweenness``, ``max_betweenness``, ``greedy_modularity`` (slow), and with groups
         ``modularity``, ``within`` and ``between`` (mean weight over pairs of one and of two groups). By
         default the quick ones.
@@ -68,11 +69,7 @@ def connectivity(
     table = covariate_rows(model, Z)
     chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
     asked = ask(model, table, threshold, rule)
-
-    def measured(block: Graphs) -> NDArray:
-        return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
-
-    found = asked.collect(measured, (len(chosen),))
+    found = asked.collect(measurer(chosen, labels), (len(chosen),))
     return pd.DataFrame(found[asked.index], columns=chosen, index=table.index)
 
 
@@ -103,6 +100,15 @@ def node_connectivity(
     compute = NODE_MEASURES[measure]
     found = asked.collect(lambda block: compute(Stack(block.graph, block.weights)), (model.n_features_in_,))
     return pd.DataFrame(found[asked.index], columns=model.node_names_, index=table.index)
+
+
+def measurer(chosen: Sequence[str], labels: Sequence[str] | None) -> Callable[[Graphs], NDArray]:
+    """Graphs to their measures, (m, number of measures)."""
+
+    def measured(block: Graphs) -> NDArray:
+        return np.column_stack(list(measure_graphs(block.graph, block.weights, chosen, labels).values()))
+
+    return measured
 
 
 def chosen_measures(measures: Sequence[str] | None, groups: Groups | None) -> list[str]:

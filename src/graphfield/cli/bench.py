@@ -7,8 +7,8 @@ import shlex
 import sys
 import time
 
-from graphfield.cli.commands import say
 from graphfield.cli.values import names
+from graphfield.cli.words import say
 from graphfield.exceptions import TrainingError
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphfield.cli.options import table_options
 from graphfield.cli.values import names
-from graphfield.cli.words import for_the_shell
-from graphfield.exceptions import DataWarning
+from graphfield.cli.words import for_the_shell, say
+from graphfield.exceptions import DataWarning, ModelFileError
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
     from graphfield.data.roles import TableData
 
-CHECK_FILE = "data_check.json"
 STRICT_FAILURE = 1
 
 
@@ -30,31 +29,12 @@ def check_parser(group: Any) -> None:
     p.set_defaults(run=check)
 
 
-def table_options(p: argparse.ArgumentParser) -> None:
-    """The table and what its columns are, for every command that reads one."""
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
-    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
-    p.add_argument(
-        "--nodes",
-        metavar="X1,X2",
-        help="columns or patterns ('roi_*'); default: all other numeric columns",
-    )
-    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
-    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
-    p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
-    p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
-    p.add_argument(
-        "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
-    )
-
-
 def check(arguments: argparse.Namespace) -> int:
     """The check alone."""
     data = read_roles(arguments)
-    found = run_check(arguments, data)
-    say_check(arguments.table, found)
+    found = run_check(arguments, data, planned=True)
     if not found.warnings:
-        sys.stdout.write("Nothing looks wrong.\n")
+        say("Nothing looks wrong.")
     return STRICT_FAILURE if arguments.strict and found.warnings else 0
 
 
@@ -75,25 +55,23 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
         )
 
 
-def run_check(arguments: argparse.Namespace, data: TableData) -> DataCheck:
+def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
+    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
     from graphfield.data.check import check_table
 
-    return check_table(
+    found = check_table(
         data.X,
         data.Z,
         data.groups,
         data.time,
         missing=arguments.missing,
+        planned=planned,
         rest=data.rest,
         pooled=data.pooled,
     )
-
-
-def say_check(table: Path, found: DataCheck) -> None:
-    first, *others = found.lines()
-    lines = [f"Read {table}: {first}", *(for_the_shell(line) for line in others)]
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    first, *others = found.lines() if planned else found.lines("Changed")
+    say("\n".join([f"Read {arguments.table}: {first}", *map(for_the_shell, others)]))
+    return found
 
 
 @contextmanager
@@ -107,8 +85,9 @@ def said_already() -> Iterator[None]:
 def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck) -> dict[str, bytes]:
     """Files about the data that go into the model's folder."""
     from graphfield.data.covariate_rows import FILE_NAME, covariate_rows
+    from graphfield.report.folder import CHECK
 
-    files = {CHECK_FILE: json.dumps(found.to_json(), indent=1).encode()}
+    files = {CHECK: json.dumps(found.to_json(), indent=1).encode()}
     if not arguments.no_rows:
         files[FILE_NAME] = covariate_rows(data.Z, arguments.seed).encode()
     return files
@@ -127,8 +106,9 @@ def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
 
 def pooled_levels(folder: Path) -> dict[str, list[str]]:
     """For each covariate the levels that ``graphfield fit --rare`` pooled; nothing where it did not."""
+    from graphfield.report.folder import FIT, read_record
+
     try:
-        told = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return (read_record(folder, FIT) or {}).get("pooled", {})
+    except ModelFileError:
         return {}
-    return told.get("pooled", {}) if isinstance(told, dict) else {}

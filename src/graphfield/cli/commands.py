@@ -18,7 +18,6 @@ from graphfield.cli.check import (
     roles_told,
     run_check,
     said_already,
-    say_check,
 )
 from graphfield.cli.described import (
     archetypes_found,
@@ -26,18 +25,17 @@ from graphfield.cli.described import (
     last_rows_explained,
     variation_kept,
 )
-from graphfield.cli.evidence import EVIDENCE_FILE, run_test
+from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_time import rows_to_fit
-from graphfield.cli.values import covariate_values, settings, threshold
-from graphfield.exceptions import OutputError, ParameterError
+from graphfield.cli.options import check_new
+from graphfield.cli.values import covariate_values, estimator_class, settings, threshold
+from graphfield.cli.words import say
+from graphfield.exceptions import OutputError, ParameterError, count
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
 
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+_DIGITS = 4  # of numbers in a table for people; files, and formats that are asked for, have all
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -67,6 +65,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def fit(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import check_writable, save_model
+    from graphfield.report.folder import EVIDENCE, FIT
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
@@ -74,14 +73,13 @@ def fit(arguments: argparse.Namespace) -> None:
         raise ParameterError("--checkpoint is for --model dnncgm; a comparison of models has none.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = read_roles(arguments)
-    found = run_check(arguments, data)
-    say_check(arguments.table, found)
+    found = run_check(arguments, data, planned=False)
     extra: dict[str, bytes] = {}
     if arguments.evidence:
         with said_already():
-            extra[EVIDENCE_FILE] = run_test(arguments, data).to_json().encode()
+            extra[EVIDENCE] = run_test(arguments, data).to_json().encode()
     auto = arguments.model == "auto"
-    kind = _estimator(arguments.model)
+    kind = estimator_class(arguments.model)
     model = kind(
         **{
             "missing": arguments.missing,
@@ -99,7 +97,7 @@ def fit(arguments: argparse.Namespace) -> None:
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
-    extra |= {"fit.json": json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
+    extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
@@ -113,8 +111,7 @@ def graph(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import load
     from graphfield.graphs.export import graph_text, write_graph
 
-    if arguments.out is not None and arguments.out.exists() and not arguments.force:
-        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    check_new(arguments.out, arguments.force)
     model = load(arguments.model)
     network = model.to_networkx(
         covariate_values(arguments.at, model, pooled_levels(arguments.model)),
@@ -122,11 +119,12 @@ def graph(arguments: argparse.Namespace) -> None:
         rule=arguments.rule,
     )
     if arguments.out is None:
-        sys.stdout.write(graph_text(network, arguments.format or "csv"))
+        digits = _DIGITS if arguments.format is None else None
+        sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
-    say(f"Wrote {_count(edges, 'edge')} of {_count(nodes, 'node')} to {arguments.out}.")
+    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -134,8 +132,7 @@ def simulate(arguments: argparse.Namespace) -> None:
 
     from graphfield.simulate import make_setting
 
-    if arguments.out.exists() and not arguments.force:
-        raise OutputError(f"{arguments.out} already exists. Choose another name or add --force.")
+    check_new(arguments.out, arguments.force)
     if arguments.out.suffix != ".npz":
         raise OutputError(f"--out must end in .npz, got {arguments.out}.")
     sim = make_setting(arguments.setting, arguments.n, arguments.seed, clip=not arguments.no_clip)
@@ -159,7 +156,7 @@ def simulate(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise OutputError(f"Cannot write {arguments.out}: {error.strerror}.") from error
     n, p = sim.X.shape
-    size = f"{_count(n, 'sample')} of {_count(p, 'node')} and {_count(sim.Z.shape[1], 'covariate')}"
+    size = f"{count(n, 'sample')} of {count(p, 'node')} and {count(sim.Z.shape[1], 'covariate')}"
     say(f"Wrote {size} to {arguments.out}.")
 
 
@@ -187,10 +184,6 @@ def _program() -> str:
         return "graphfield"
     called = Path(sys.argv[0])
     return "python -m graphfield" if called.name == "__main__.py" else str(called)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _held_out_loss(model: Any) -> float | None:
@@ -251,30 +244,18 @@ def _marginals(model: Any) -> str:
     return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
 
 
-def _estimator(name: str) -> Any:
-    if name == "auto":
-        from graphfield.estimators.auto import AutoCGM
-
-        return AutoCGM
-    if name == "archetype":
-        from graphfield.estimators.archetype import ArchetypeCGM
-
-        return ArchetypeCGM
-    from graphfield.estimators.dnncgm import DNNCGM
-
-    return DNNCGM
-
-
 def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
-    return {
-        "table": str(arguments.table),
-        "rows": len(data.X),
-        "nodes": list(data.X.columns),
-        "covariates": list(data.Z.columns),
-        "group": None if data.groups is None else str(data.groups.name),
-        "unused": data.unused,
-        "seconds": round(seconds, 2),
-    }
+    from graphfield.report.folder import fit_record
+
+    return fit_record(
+        table=str(arguments.table),
+        rows=len(data.X),
+        nodes=list(data.X.columns),
+        covariates=list(data.Z.columns),
+        group=None if data.groups is None else str(data.groups.name),
+        unused=data.unused,
+        seconds=seconds,
+    )
 
 
 def _told(model: Any) -> dict[str, Any]:

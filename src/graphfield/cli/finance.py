@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.commands import say
-from graphfield.cli.values import names, settings, threshold
+from graphfield.cli.options import folder_options, graph_options, model_options
+from graphfield.cli.values import estimator_class, names, settings, threshold
+from graphfield.cli.words import say
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MODELS = {"dnncgm": "DNNCGM", "auto": "AutoCGM", "linear": "RegGMM", "tree": "TreeCGM"}
 
 
 def finance_parser(group: Any) -> None:
@@ -57,22 +56,11 @@ def finance_parser(group: Any) -> None:
     p.add_argument(
         "--max-missing", type=float, default=0.01, help="share of days a stock may lack (default 0.01)"
     )
-    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
-    p.add_argument("--rule", choices=("and", "or"), default="and")
-    p.add_argument("--model", choices=tuple(_MODELS), default="dnncgm")
-    p.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a hyper-parameter of the model; may be repeated",
-    )
+    graph_options(p)
+    p.add_argument("--model", choices=("dnncgm", "auto", "linear", "tree"), default="dnncgm")
+    model_options(p)
     p.add_argument("--permutations", type=int, default=199, help="of the test of dependence; 0: no test")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for figures, tables and model"
-    )
-    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
+    folder_options(p, help="folder for figures, tables and model")
     p.set_defaults(run=finance)
 
 
@@ -122,9 +110,7 @@ def finance(arguments: argparse.Namespace) -> None:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
-    import graphfield
-
-    kind = getattr(graphfield, _MODELS[arguments.model])
+    kind = estimator_class(arguments.model)
     seeded = {"random_state": arguments.seed} if "random_state" in kind._get_param_names() else {}
     return kind(**{**seeded, **settings(arguments.set, kind)})
 

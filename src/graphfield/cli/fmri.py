@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphfield.cli.commands import say
+from graphfield.cli.options import folder_options, model_options
 from graphfield.cli.values import names, settings, threshold
+from graphfield.cli.words import say
 from graphfield.exceptions import ParameterError
 
 
@@ -16,13 +17,12 @@ def fmri(arguments: argparse.Namespace) -> None:
     cut = threshold(arguments.threshold)
     if cut is None:
         raise ParameterError("--threshold must be a number or 'gap': a density needs a cut.")
-    import matplotlib
-
-    matplotlib.use("Agg")
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.estimators.persistence import check_writable
     from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
+    from graphfield.report.plots import pyplot
 
+    pyplot()  # a missing package is heard of before any work
     check_writable(arguments.out, overwrite=arguments.force)
     start = time.perf_counter()
     subjects = load_subjects(
@@ -78,14 +78,6 @@ def fmri_parser(group: Any) -> None:
         "--folds", type=int, default=3, help="folds of subjects to judge by (default 3; 0: leave this out)"
     )
     p.add_argument("--no-test", action="store_true", help="without the permutation test")
-    p.add_argument("--out", type=Path, required=True, metavar="DIR")
-    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a hyper-parameter of the model; may be repeated",
-    )
+    folder_options(p)
+    model_options(p)
     p.set_defaults(run=fmri)

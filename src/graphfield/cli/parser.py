@@ -10,10 +10,18 @@ from typing import Any, NoReturn
 from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
-from graphfield.cli.check import check_parser, table_options
+from graphfield.cli.check import check_parser
 from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
+from graphfield.cli.options import (
+    file_options,
+    folder_options,
+    graph_options,
+    model_options,
+    seed_option,
+    table_options,
+)
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.exceptions import suggestion
@@ -62,11 +70,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _demo_parser(group: Any) -> None:
     p = group.add_parser("demo", help="simulate, fit, score against the truth, draw the graphs")
-    p.add_argument("--out", type=Path, default=Path("graphfield-demo"), metavar="DIR")
     p.add_argument("--n", type=int, default=10_000, help="training rows (default 10000)")
     p.add_argument("--n-test", type=int, default=1_000, help="test rows (default 1000)")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--force", action="store_true", help="replace an earlier demo in DIR")
+    seed_option(p)
+    folder_options(p, "graphfield-demo", force="replace an earlier demo in DIR")
     p.set_defaults(run=commands.demo)
 
 
@@ -85,16 +92,8 @@ def _fit_parser(group: Any) -> None:
         help="also test whether the graph depends on the covariates, for the report (takes longer)",
     )
     p.add_argument("--no-rows", action="store_true", help="keep no covariates of training rows in DIR")
-    p.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
-    p.add_argument("--force", action="store_true", help="replace an existing folder")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a hyper-parameter of the model; may be repeated",
-    )
+    folder_options(p, help="folder for the model", force="replace an existing folder")
+    model_options(p)
     p.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep the state of training here")
     p.add_argument("--resume", action="store_true", help="continue the fit that --checkpoint holds")
     p.set_defaults(run=commands.fit)
@@ -104,11 +103,13 @@ def _graph_parser(group: Any) -> None:
     p = group.add_parser("graph", help="the graph at one covariate value")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
     p.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="one per covariate")
-    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
-    p.add_argument("--rule", choices=("and", "or"), default="and")
-    p.add_argument("--format", choices=("csv", "parquet", "graphml", "json"))
-    p.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
-    p.add_argument("--force", action="store_true", help="replace an existing file")
+    graph_options(p)
+    p.add_argument(
+        "--format",
+        choices=("csv", "parquet", "graphml", "json"),
+        help="default: by the ending of FILE, or on the screen csv with four digits",
+    )
+    file_options(p, "FILE", help="default: standard output")
     p.set_defaults(run=commands.graph)
 
 
@@ -116,10 +117,9 @@ def _simulate_parser(group: Any) -> None:
     p = group.add_parser("simulate", help="write samples of a setting with a known graph")
     p.add_argument("setting", metavar="SETTING", help="G1, G2, N1, N2, D1, D2, S1 or S2")
     p.add_argument("--n", type=int, default=12_000, help="samples (default 12000)")
-    p.add_argument("--seed", type=int, default=0)
+    seed_option(p)
     p.add_argument("--no-clip", action="store_true", help="mix as in the paper's text")
-    p.add_argument("--out", type=Path, required=True, metavar="FILE.npz")
-    p.add_argument("--force", action="store_true", help="replace an existing file")
+    file_options(p, "FILE.npz", required=True)
     p.set_defaults(run=commands.simulate)
 
 
@@ -134,9 +134,8 @@ def _reproduce_parser(group: Any) -> None:
     p.add_argument("--methods", metavar="dnn-cgm,reggmm", help="some methods only, and the lines beside them")
     p.add_argument("--no-lines", action="store_true", help="without the static, tree and oracle lines")
     p.add_argument("--replicates", type=int, default=5, help="data replicates (default 5)")
-    p.add_argument("--seed", type=int, default=0, help="seed of the first replicate; the others follow")
-    p.add_argument("--out", type=Path, default=Path("graphfield-reproduce"), metavar="DIR")
-    p.add_argument("--force", action="store_true", help="run cells again that DIR already has")
+    seed_option(p, help="seed of the first replicate; the others follow")
+    folder_options(p, "graphfield-reproduce", force="run cells again that DIR already has")
     p.add_argument("--jobs", type=int, help="cells at a time (default: one per CPU core)")
     p.add_argument("--device", default="auto", help="auto, cpu or cuda, for the neural methods")
     p.set_defaults(run=reproduce)
@@ -147,9 +146,8 @@ def _bench_parser(group: Any) -> None:
     p.add_argument(
         "--quick", action="store_true", help="under two minutes: fewer rounds, some problems smaller"
     )
-    p.add_argument("--out", type=Path, default=Path("graphfield-bench"), metavar="DIR")
+    folder_options(p, "graphfield-bench")
     p.add_argument("--device", default="auto", help="auto (CPU, and GPU where there is one), cpu or cuda")
     p.add_argument("--only", metavar="NAME,...", help="some cases only, such as metrics,simulators")
     p.add_argument("--scaling", action="store_true", help="also time and memory against n, p and q")
-    p.add_argument("--force", action="store_true", help="replace earlier results in DIR")
     p.set_defaults(run=bench)

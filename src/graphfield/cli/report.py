@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphfield.exceptions import DataError, OutputError
+from graphfield.cli.options import check_new, file_options
+from graphfield.cli.words import say
+from graphfield.exceptions import OutputError
 
 PAGE = "report.html"
 # Nodes that a command to copy names one by one.
@@ -18,16 +20,13 @@ _NAMED_NODES = 30
 def report_parser(group: Any) -> None:
     p = group.add_parser("report", help="write a page about a fitted model that works without network")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
-    p.add_argument("--out", type=Path, metavar="FILE.html", help="default: report.html in DIR")
     p.add_argument("--title", help="heading of the page")
     p.add_argument("--node-groups", type=Path, metavar="FILE", help="table with the columns node and group")
-    p.add_argument("--force", action="store_true", help="replace an existing file")
+    file_options(p, "FILE.html", help="default: report.html in DIR")
     p.set_defaults(run=report)
 
 
 def report(arguments: argparse.Namespace) -> None:
-    from graphfield.cli.commands import say
-
     out = arguments.out or arguments.model / PAGE
     if out.suffix.lower() not in (".html", ".htm"):
         raise OutputError(f"--out must end in .html, got {out}.")
@@ -42,12 +41,12 @@ def write_page(
 ) -> Path:
     """The page about the model in ``folder``, with what else the folder holds."""
     from graphfield.data.covariate_rows import read_covariates
+    from graphfield.data.tables import read_pairs
     from graphfield.estimators.persistence import load
     from graphfield.report import write_report
     from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
 
-    if out.exists() and not force:
-        raise OutputError(f"{out} already exists. Choose another name or add --force.")
+    check_new(out, force)
     model = load(folder)
     fit = read_record(folder, FIT)
     return write_report(
@@ -58,7 +57,7 @@ def write_page(
         check=read_record(folder, CHECK),
         fit=fit,
         title=title,
-        node_groups=None if groups is None else read_groups(groups),
+        node_groups=None if groups is None else read_pairs(groups, "node", "group"),
         evidence_command=evidence_command(folder, fit),
         overwrite=force,
     )
@@ -66,6 +65,8 @@ def write_page(
 
 def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
     """What to run where the folder has no evidence yet."""
+    from graphfield.report.folder import EVIDENCE
+
     fit = fit or {}
     words = ["graphfield", "evidence", str(fit.get("table", "TABLE"))]
     words += ["--covariates", ",".join(map(str, fit.get("covariates", ["..."])))]
@@ -79,14 +80,4 @@ def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
         words += ["--missing", str(fit["missing"])]
     if fit.get("categories"):
         words += ["--categories", ",".join(map(str, fit["categories"]))]
-    return shlex.join([*words, "--out", str(folder / "evidence.json")])
-
-
-def read_groups(path: Path) -> dict[str, str]:
-    """A table with two columns, node and group."""
-    from graphfield.data.tables import read_table
-
-    table = read_table(path)
-    if table.shape[1] < 2:
-        raise DataError(f"{path} must have two columns, node and group, got {table.shape[1]}.")
-    return dict(zip(table.iloc[:, 0].astype(str), table.iloc[:, 1].astype(str), strict=True))
+    return shlex.join([*words, "--out", str(folder / EVIDENCE)])

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from graphfield.cli.commands import say
 from graphfield.cli.values import names
+from graphfield.cli.words import say
 from graphfield.exceptions import ParameterError, TrainingError
 
 if TYPE_CHECKING:

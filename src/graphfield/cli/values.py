@@ -16,13 +16,30 @@ if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
 
 
+# What a model is called on the command line, and its class.
+_MODELS = {
+    "dnncgm": "DNNCGM",
+    "archetype": "ArchetypeCGM",
+    "auto": "AutoCGM",
+    "linear": "RegGMM",
+    "tree": "TreeCGM",
+}
+
+
+def estimator_class(name: str) -> type[GraphEstimator]:
+    import graphfield
+
+    kind: type[GraphEstimator] = getattr(graphfield, _MODELS[name])
+    return kind
+
+
 def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def settings(pairs: Sequence[str], estimator: type) -> dict[str, Any]:
+def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str, Any]:
     """``--set name=value`` pairs, checked against the estimator's hyper-parameters."""
-    known = list(estimator._get_param_names())  # type: ignore[attr-defined]
+    known = list(estimator._get_param_names())
     defaults = inspect.signature(estimator).parameters
     lists = {n for n in known if isinstance(defaults[n].default, (tuple, list))}
     chosen = {}

@@ -1,6 +1,8 @@
-"""Advice in Python's words, in the words of the command line."""
+"""What is said on the screen, and advice in Python's words in those of the command line."""
 
 from __future__ import annotations
+
+import sys
 
 _SHELL_WORDS = {
     "missing='drop'": "--missing drop",
@@ -11,6 +13,11 @@ _SHELL_WORDS = {
     "pass overwrite=True": "add --force",
     "Pass resume=True": "Add --resume",
 }
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def for_the_shell(text: str) -> str:

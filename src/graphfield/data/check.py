@@ -14,11 +14,11 @@ from graphfield.data.check_rows import group_findings, row_findings
 from graphfield.data.check_values import unused_findings
 from graphfield.data.covariates import as_text
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.findings import Column, DataCheck, Finding, count
+from graphfield.data.findings import Column, DataCheck, Finding
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.data.roles import OTHER
-from graphfield.exceptions import DataError, check_choice, listing
+from graphfield.exceptions import DataError, check_choice, count, listing
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
 MAX_ROWS = 20_000
@@ -36,6 +36,7 @@ def check_table(
     time: Any = None,
     *,
     missing: str = "error",
+    planned: bool = True,
     rest: pd.DataFrame | None = None,
     pooled: dict[str, list[str]] | None = None,
 ) -> DataCheck:
@@ -51,6 +52,8 @@ def check_table(
         Which rows belong together, and when they were measured.
     missing : {"error", "drop", "impute"}
         What `fit` will be told to do with missing values; the check says what that does.
+    planned : bool
+        Whether changes are told as what a fit would do, or as done: for a fit that follows at once.
     rest : DataFrame, optional
         Columns that are not used, to find one among them that identifies subjects.
     pooled : dict, optional
@@ -101,7 +104,12 @@ connected to what.
         *unused_findings(unused),
         *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
     ]
-    changes = _changes(x_frame, z_frame, bad_x, bad_z, missing, columns, pooled or {})
+    changes = []
+    if missing != "error" and (bad_x.to_numpy().any() or bad_z.to_numpy().any()):
+        whole = [column.name for column in columns if column.missing == n_rows]
+        if not (whole and missing == "impute"):
+            changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
+    changes += _covariate_changes(columns, pooled or {})
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
 
 
@@ -238,20 +246,9 @@ def _missing_findings(
     return found
 
 
-def _changes(
-    X: Frame,
-    Z: Frame,
-    bad_x: pd.DataFrame,
-    bad_z: pd.DataFrame,
-    policy: str,
-    columns: list[Column],
-    pooled: dict[str, list[str]],
-) -> list[str]:
-    """What is done to the data on the way into a model."""
+def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> list[str]:
+    """What is done to covariates on the way into a model."""
     changes = []
-    if policy != "error" and (bad_x.to_numpy().any() or bad_z.to_numpy().any()):
-        whole = [column.name for column in columns if column.missing == len(X.values)]
-        changes += [] if whole and policy == "impute" else [what_is_done(X, Z, bad_x, bad_z, policy)]
     for column in columns:
         if column.role != "covariate":
             continue

@@ -10,14 +10,15 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from graphfield.data.check_values import value_findings
 from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
-from graphfield.data.findings import Finding, count
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
+from graphfield.data.ranks import rank_correlation
 from graphfield.data.roles import OTHER
+from graphfield.exceptions import count
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20
@@ -66,7 +67,7 @@ def covariate_findings(
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
         else:
-            whole[name] = _filled(Z.values[name], gaps)
+            whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]
             yield from _code_findings(name, present)
     plain = [name for name in whole if not is_date(Z.values[name])]
@@ -189,7 +190,8 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
         )
 
 
-def _filled(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+def filled_numbers(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Numbers, or dates in days, with the median in place of what is missing."""
     if is_date(column[~gaps]):
         values = to_days(column)
     else:
@@ -203,7 +205,7 @@ def _same_covariates(
     pairs = []
     if len(numbers) > 1:
         names = list(numbers)
-        correlation = _rank_correlation(np.column_stack(list(numbers.values())))
+        correlation = rank_correlation(np.column_stack(list(numbers.values())))
         for i, j in zip(*np.nonzero(np.triu(np.abs(correlation) > SAME_COVARIATES, 1)), strict=True):
             pairs.append((names[i], names[j], f"rank correlation {correlation[i, j]:.3f}"))
     for one, other in combinations(codes, 2):
@@ -219,19 +221,6 @@ def _same_covariates(
         )
 
 
-def _rank_correlation(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> NDArray:
-    first = _standard_ranks(values)
-    second = first if others is None else _standard_ranks(others)
-    return first.T @ second / len(values)
-
-
-def _standard_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ranks = rankdata(values, axis=0)
-    ranks -= ranks.mean(axis=0)
-    spread = ranks.std(axis=0)
-    return ranks / np.where(spread > 0, spread, 1.0)
-
-
 def _leaks(
     numbers: dict[str, NDArray[np.float64]],
     codes: dict[str, NDArray[np.intp]],
@@ -244,7 +233,7 @@ def _leaks(
         return
     names = list(nodes.columns)
     ranked = (
-        _rank_correlation(np.column_stack(list(numbers.values())), values) if numbers else np.empty((0, 0))
+        rank_correlation(np.column_stack(list(numbers.values())), values) if numbers else np.empty((0, 0))
     )
     for i, name in enumerate(numbers):
         close = np.flatnonzero(np.abs(ranked[i]) > LEAK_CORRELATION)

@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from graphfield.data.check_values import value_findings
-from graphfield.data.findings import Finding, count
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
+from graphfield.data.ranks import rank_correlation
 from graphfield.data.roles import looks_like_identifier
-from graphfield.exceptions import listing
+from graphfield.exceptions import count, listing
 
 # Correlations this close to one are copies; what is left is rounding.
 COPY_TOLERANCE = 1e-9
 # A node whose variance the others explain by more than this share follows from them (total = a + b).
 COLLINEAR_R2 = 0.999
+# Nodes with a larger rank correlation are nearly functions of each other, straight lines or not.
+MONOTONE = 0.995
 # Rows beyond the number of nodes without which that share is no information.
 _SPARE_ROWS = 30
 # Partial correlations (among nodes that follow from others) that put two of them in one relation.
@@ -73,7 +76,7 @@ def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows:
     if len(names) > 1 and len(values) > 2:
         kept = values[:, varies]
         still = np.ptp(kept, axis=0) > 0  # a value that only rows outside the sample have
-        yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still], n_rows)
+        yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still])
     yield from _shape_findings(nodes[names])
 
 
@@ -88,8 +91,8 @@ def _size_findings(n_rows: int, n_nodes: int) -> Iterator[Finding]:
         )
 
 
-def _copies(names: list[str], values: NDArray[np.float64], n_rows: int) -> Iterator[Finding]:
-    """Duplicated nodes, then nodes that follow from several others."""
+def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
+    """Duplicated nodes, then nodes that follow from several others, then functions of one other."""
     centred = values - values.mean(axis=0)
     scaled = centred / np.sqrt(np.square(centred).sum(axis=0))
     correlation = scaled.T @ scaled
@@ -106,8 +109,13 @@ def _copies(names: list[str], values: NDArray[np.float64], n_rows: int) -> Itera
             "Keep one of them: between copies no graph can tell who is connected to what.",
         )
     n, p = len(values), len(keep)
+    kept = [names[i] for i in keep]
+    sums: list[Finding] = []
     if p > 2 and n > p + _SPARE_ROWS:
-        yield from _collinear([names[i] for i in keep], correlation[np.ix_(keep, keep)], n)
+        sums = list(_collinear(kept, correlation[np.ix_(keep, keep)], n))
+    yield from sums
+    if p > 1 and n > _SPARE_ROWS:
+        yield from _monotone(kept, values[:, keep], [set(finding.columns) for finding in sums])
 
 
 def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> Iterator[Finding]:
@@ -130,6 +138,22 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
                 "does from its parts.",
                 "Leave one of them out; else their edges show the arithmetic, not the data.",
             )
+
+
+def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]]) -> Iterator[Finding]:
+    """Nodes of which one is a curve of the other; relations that were ``told`` of are left out."""
+    part = connected_components(np.abs(rank_correlation(values)) > MONOTONE)[1]
+    for which in np.flatnonzero(np.bincount(part) > 1):
+        members = tuple(names[i] for i in np.flatnonzero(part == which))
+        if any(set(members) <= relation for relation in told):
+            continue
+        yield Finding(
+            "monotone-nodes",
+            members,
+            f"Nodes {listing(members)} are nearly functions of each other (rank correlation beyond "
+            f"{MONOTONE}), as an area is of its radius.",
+            "Keep one of them; else their edges show the arithmetic, not the data.",
+        )
 
 
 def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:

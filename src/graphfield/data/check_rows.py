@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from graphfield.data.check_covariates import filled_numbers
 from graphfield.data.covariates import as_text, is_categorical
-from graphfield.data.dates import is_date, to_days
-from graphfield.data.findings import Finding, count
+from graphfield.data.dates import is_date
+from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
+from graphfield.exceptions import count
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
 FEW_GROUPS = 20
@@ -177,8 +179,7 @@ def _following(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> float:
             if codes.max() < min(_ORDER_LEVELS, n / 10):
                 design.append(np.eye(codes.max() + 1)[codes][:, 1:])
             continue
-        numbers = to_days(column) if is_date(present) else pd.to_numeric(column).to_numpy(dtype=np.float64)
-        numbers = np.where(gaps, np.median(numbers[~gaps]), numbers)[:n]
+        numbers = filled_numbers(column, gaps)[:n]
         numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
         design.append(np.column_stack([numbers, numbers**2]))
     features = np.hstack(design)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.findings import Finding, count
-from graphfield.exceptions import listing
+from graphfield.data.findings import Finding
+from graphfield.exceptions import count, listing
 
 # Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005

@@ -53,6 +53,11 @@ class Categorical:
     levels: tuple[str, ...]
     shares: tuple[float, ...]
 
+    @property
+    def indicators(self) -> NDArray[np.float64]:
+        """A row per code with a one for its level; that of a level unseen in training has the shares."""
+        return np.vstack([np.eye(len(self.levels)), self.shares])
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -217,8 +222,8 @@ def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = 
     """
     parts = [np.ones((len(encoded), 1)), encoded.numeric]
     for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
-        rows = np.vstack([np.eye(len(column.levels)), column.shares])
-        parts.append(rows[codes] if all_levels else rows[codes][:, 1:])
+        rows = column.indicators[codes]
+        parts.append(rows if all_levels else rows[:, 1:])
     return np.hstack(parts)
 
 

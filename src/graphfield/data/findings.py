@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, count, listing
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
 # A line for every covariate up to so many; beyond, one line per kind.
@@ -90,7 +90,7 @@ class DataCheck:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self) -> list[str]:
+    def lines(self, changed: str = "In a fit") -> list[str]:
         """The check in words: columns, changes, and a line that begins with "Look:" per warning."""
         nodes, covariates = self.of_role("node"), self.of_role("covariate")
         groups = "".join(f", groups by {c.name!r}" for c in self.of_role("group"))
@@ -101,13 +101,8 @@ class DataCheck:
         lines += _each([*self.of_role("group"), *self.of_role("time")])
         unused = [column.name for column in self.of_role("unused")]
         lines += [f"  not used: {listing(unused)}"] if unused else []
-        lines += [f"Changed: {change}" for change in self.changes]
+        lines += [f"{changed}: {change}" for change in self.changes]
         return lines + [f"Look: {one.message} {one.advice}" for one in self.warnings]
-
-
-def count(number: int, noun: str) -> str:
-    """``1 row``, ``2,000 rows``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _each(columns: Sequence[Column]) -> list[str]:

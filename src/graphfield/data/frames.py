@@ -31,6 +31,10 @@ class Frame:
     def names(self) -> list[str]:
         return list(self.values.columns)
 
+    def take(self, rows: NDArray[np.intp]) -> Frame:
+        """The rows at these positions, counted anew."""
+        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named)
+
 
 def as_frame(data: Any, argument: str) -> Frame:
     """Array, list, pandas or polars frame to :class:`Frame`.

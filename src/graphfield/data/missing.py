@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
-from graphfield.exceptions import DataError, DataWarning, check_choice
+from graphfield.exceptions import DataError, DataWarning, check_choice, count
 
 POLICIES = ("error", "drop", "impute")
 _MOST_NAMED = 5  # columns in one message
@@ -33,52 +33,50 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     if policy == "error":
         raise DataError(
             f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. Use missing='drop' to leave out "
-            "these "
-            "rows or missing='impute' to fill them in."
+            "these rows or missing='impute' to fill them in."
         )
-    filled = (_imputed(X, bad_x), _imputed(Z, bad_z)) if policy == "impute" else (X, Z)
     warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
-        return *filled, rows
+        return _imputed(X, bad_x), _imputed(Z, bad_z), rows
     keep = _complete_rows(bad_x, bad_z)
-    return _kept(X, keep), _kept(Z, keep), rows[keep]
+    return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
 
 
 def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
     return np.asarray(~(bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)))
 
 
-def what_is_done(X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str) -> str:
-    """What "drop" or "impute" does to these tables, in words and numbers."""
+def what_is_done(
+    X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str, *, planned: bool = False
+) -> str:
+    """What "drop" or "impute" does to these tables, or would do if ``planned``, in words and numbers."""
     if policy == "drop":
         keep = _complete_rows(bad_x, bad_z)
-        what = f"Dropped {int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
-        return f"{what}: {_counts(bad_x, bad_z)}."
+        what = f"{int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
+        return f"{_told('dropped', what, planned)}: {_counts(bad_x, bad_z)}."
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
-            if count := int(bad[name].sum()):
+            if gaps := int(bad[name].sum()):
                 value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
-                parts.append(f"{name!r} {count:,} by the {how} {_short(value)}")
+                parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
-    return f"Imputed {n_cells:,} missing or infinite values: {_first(parts)}."
+    return f"{_told('imputed', f'{n_cells:,} missing or infinite values', planned)}: {_first(parts)}."
+
+
+def _told(verb: str, what: str, planned: bool) -> str:
+    return f"{what} would be {verb}" if planned else f"{verb.capitalize()} {what}"
 
 
 def _first(parts: list[str]) -> str:
     """The first few, and how many columns more there are."""
     left = len(parts) - _MOST_NAMED
-    more = [f"{left} more column{'' if left == 1 else 's'}"] if left > 0 else []
+    more = [count(left, "more column")] if left > 0 else []
     return "; ".join([*parts[:_MOST_NAMED], *more])
 
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else repr(str(value))
-
-
-def _kept(frame: Frame, keep: NDArray[np.bool_]) -> Frame:
-    values = frame.values.loc[keep]
-    values.index = pd.RangeIndex(len(values))
-    return Frame(values, frame.named)
 
 
 def check_complete(X: Frame | None, Z: Frame | None) -> None:
@@ -125,13 +123,13 @@ def _is_blank(value: object) -> bool:
 
 def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
     found = [
-        (int(bad[name].sum()), f"{label} column {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
-        for label, bad in (("X", bad_x), ("Z", bad_z))
+        (int(bad[name].sum()), f"{role} {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
+        for role, bad in (("node", bad_x), ("covariate", bad_z))
         for name in bad.columns
         if bad[name].any()
     ]
     found.sort(key=lambda one: -one[0])  # those that cost most first
-    parts = [f"{column} has {count} (first at row {first})" for count, column, first in found]
+    parts = [f"{column} has {gaps} (first at row {first})" for gaps, column, first in found]
     return _first(parts)
 
 

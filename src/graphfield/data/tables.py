@@ -49,6 +49,21 @@ def read_table(path: str | Path) -> pd.DataFrame:
     return frame
 
 
+def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
+    """The first two columns of a table, what they hold being called so: each ``first`` has one ``second``."""
+    table = read_table(path)
+    if table.shape[1] < 2:
+        raise DataError(f"{str(path)!r} must have two columns, {first} and {second}, got {table.shape[1]}.")
+    keys, values = table.iloc[:, 0], table.iloc[:, 1]
+    if keys.isna().any() or values.isna().any():
+        raise DataError(f"{str(path)!r} has empty cells in its first two columns, {first} and {second}.")
+    names = [str(name) for name in keys]
+    again = sorted({name for name in names if names.count(name) > 1})
+    if again:
+        raise DataError(f"{str(path)!r} must name each {first} once, but has {listing(again)} again.")
+    return dict(zip(names, [str(value) for value in values], strict=True))
+
+
 def _read_text(path: Path, separator: str) -> pd.DataFrame:
     # Duplicate names must reach us as they are: pandas would rename the second one silently.
     header = pd.read_csv(path, sep=separator, nrows=1, header=None, dtype=str)

@@ -130,13 +130,11 @@ class _Gains:
 
     def over(self, name: str, other: str) -> tuple[float, float]:
         """By how much ``name`` has the smaller error, and the standard error of that."""
-        difference = self.errors[other] - self.errors[name]
-        return float(difference.mean()), self.yardstick.standard_error(difference)
+        return self.yardstick.gain(self.errors[other], self.errors[name])
 
     def over_own_average(self, name: str) -> tuple[float, float]:
         """By how much the graph has a smaller error than its average over z, and the standard error."""
-        difference = self.of_average[name] - self.errors[name]
-        return float(difference.mean()), self.yardstick.standard_error(difference)
+        return self.yardstick.gain(self.of_average[name], self.errors[name])
 
     def varies(self, name: str) -> bool:
         """Whether it is clearly better that the graph varies; the static graph does not."""

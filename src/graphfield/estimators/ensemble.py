@@ -136,10 +136,9 @@ class Ensemble(AveragedGraph):
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
             # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
             # may have a `fit` of their own.
-            if type(prototype).__module__ == "graphfield.estimators.dnncgm":
-                self._fit_together(members, inputs, rows, labels)
-            else:
-                self._fit_in_turn(members, inputs, rows, labels)
+            neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
+            fit_all = _fit_together if neural else _fit_in_turn
+            fit_all(members, inputs, rows, labels)
         self._take(members, np.ones(len(members)))
         self._finish(inputs, gap)
         return self
@@ -196,39 +195,35 @@ class Ensemble(AveragedGraph):
             )
         return prototype
 
-    def _fit_together(
-        self,
-        members: list[GraphEstimator],
-        inputs: Inputs,
-        rows: list[NDArray[np.intp]] | None,
-        labels: NDArray | None,
-    ) -> None:
-        from graphfield.estimators.together import fit_together
 
-        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
-        fit_together(members, X, Z, rows=rows, groups=labels)
+def _fit_together(
+    members: list[GraphEstimator], inputs: Inputs, rows: list[NDArray[np.intp]] | None, labels: NDArray | None
+) -> None:
+    """Members that are DNNCGM, as one computation; ``rows`` are those that each has drawn, if any."""
+    from graphfield.estimators.together import fit_together
 
-    def _fit_in_turn(
-        self,
-        members: list[GraphEstimator],
-        inputs: Inputs,
-        rows: list[NDArray[np.intp]] | None,
-        labels: NDArray | None,
-    ) -> None:
-        for which, member in enumerate(members):
-            own: slice | NDArray[np.intp] = slice(None)
-            groups = labels
-            if rows is not None:
-                own = rows[which]
-                # Copies of one row must not be on both sides of a split inside the member.
-                groups = own if labels is None else labels[own]
-                # A level that was not drawn is no mistake; one that no row had is reported before.
-                member.set_params(**dict.fromkeys(_settings(member, "unknown"), "average"))
-            X, Z = node_table(inputs, own), covariate_table(inputs.Z.values, own)
-            try:
-                member.fit(X, Z, groups=groups)
-            except GraphfieldError as error:
-                raise type(error)(f"In member {which + 1} of {len(members)}: {error}") from error
+    X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
+    fit_together(members, X, Z, rows=rows, groups=labels)
+
+
+def _fit_in_turn(
+    members: list[GraphEstimator], inputs: Inputs, rows: list[NDArray[np.intp]] | None, labels: NDArray | None
+) -> None:
+    """Members of any kind."""
+    for which, member in enumerate(members):
+        own: slice | NDArray[np.intp] = slice(None)
+        groups = labels
+        if rows is not None:
+            own = rows[which]
+            # Copies of one row must not be on both sides of a split inside the member.
+            groups = own if labels is None else labels[own]
+            # A level that was not drawn is no mistake; one that no row had is reported before.
+            member.set_params(**dict.fromkeys(_settings(member, "unknown"), "average"))
+        X, Z = node_table(inputs, own), covariate_table(inputs.Z.values, own)
+        try:
+            member.fit(X, Z, groups=groups)
+        except GraphfieldError as error:
+            raise type(error)(f"In member {which + 1} of {len(members)}: {error}") from error
 
 
 def _settings(model: GraphEstimator, name: str) -> dict[str, Any]:

@@ -48,9 +48,13 @@ class HeldOut:
         for coef, _ in model._chunks(distinct):
             average += np.tensordot(shares[done : done + len(coef)], coef, axes=1)
             done += len(coef)
+        return self.residuals_with(model, average)
+
+    def residuals_with(self, model: GraphEstimator, coef: NDArray) -> NDArray[np.float64]:
+        """What is left with the means (and normal scores) of ``model``, but these coefficients at every z."""
         mean, scores = model._mean_at(_encoded(model, self.Z)), model._scores
         values = self.values if scores is None else scores.transform(self.values)
-        fitted = mean + (values - mean) @ average.T
+        fitted = mean + (values - mean) @ coef.T
         return self.values - (fitted if scores is None else scores.restore(fitted))
 
 
@@ -77,6 +81,11 @@ class Yardstick:
     def errors(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean over nodes of the relative squared error of each row, (n,)."""
         return (np.square(residuals) / self.mean_squares).mean(axis=1)
+
+    def gain(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[float, float]:
+        """By how much errors of rows are smaller ``after`` than ``before``, and its standard error."""
+        lower = before - after
+        return float(lower.mean()), self.standard_error(lower)
 
     def standard_error(self, differences: NDArray[np.float64]) -> float:
         """Of the mean of ``differences``, one per row; rows of one unit may go together in any way.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
@@ -39,14 +40,32 @@ def density(graphs: NDArray) -> NDArray[np.float64]:
     >>> float(density(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)).round(3))
     0.667
     """
-    p = np.shape(graphs)[-1]
-    return degrees(graphs).sum(axis=-1) / max(1, p * (p - 1))
+    return pair_means(_adjacency(graphs))
+
+
+def pair_means(matrices: NDArray) -> NDArray[np.float64]:
+    """Mean over the pairs of two nodes, whatever the diagonal holds, (...).
+
+    >>> float(pair_means(np.array([[9, 1], [3, 9]])))
+    2.0
+    """
+    values = np.asarray(matrices, dtype=np.float64)
+    p = values.shape[-1]
+    pairs = values.sum(axis=(-2, -1)) - np.trace(values, axis1=-2, axis2=-1)
+    return pairs / max(1, p * (p - 1))
 
 
 def clustering(graphs: NDArray) -> NDArray[np.float64]:
     """Share of the pairs of neighbours of a node that are neighbours themselves, (..., p); 0 below two."""
     links = _adjacency(graphs).astype(np.float64)
     return _triangles(links, links.sum(axis=-1))
+
+
+def transitivity(graphs: NDArray) -> NDArray[np.float64]:
+    """Share of the pairs of edges at one node that a third closes to a triangle, (...); 0 without any."""
+    degree = degrees(graphs)
+    pairs = degree * (degree - 1)
+    return (clustering(graphs) * pairs).sum(axis=-1) / np.maximum(1, pairs.sum(axis=-1))
 
 
 def weighted_clustering(weights: NDArray) -> NDArray[np.float64]:
@@ -136,9 +155,13 @@ class Stack:
     weights: NDArray
     labels: Sequence[str] | None = None
 
-    @property
+    @cached_property
     def group_weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return within_between(self.weights, self.labels or [])
+
+    @cached_property
+    def betweenness(self) -> NDArray[np.float64]:
+        return betweenness(self.graphs)
 
 
 @dataclass(frozen=True)
@@ -156,13 +179,14 @@ MEASURES: dict[str, Measure] = {
     "mean_degree": Measure("mean degree", lambda s: degrees(s.graphs).mean(axis=-1)),
     "mean_strength": Measure("mean strength", lambda s: strengths(s.weights).mean(axis=-1)),
     "clustering": Measure("clustering", lambda s: clustering(s.graphs).mean(axis=-1)),
+    "transitivity": Measure("transitivity", lambda s: transitivity(s.graphs)),
     "weighted_clustering": Measure(
         "weighted clustering", lambda s: weighted_clustering(s.weights).mean(axis=-1)
     ),
     "path_length": Measure("mean path length", lambda s: path_length(s.graphs)),
     "largest_part": Measure("share of nodes in the largest part", lambda s: largest_part(s.graphs)),
-    "mean_betweenness": Measure("mean betweenness", lambda s: betweenness(s.graphs).mean(axis=-1)),
-    "max_betweenness": Measure("largest betweenness", lambda s: betweenness(s.graphs).max(axis=-1)),
+    "mean_betweenness": Measure("mean betweenness", lambda s: s.betweenness.mean(axis=-1)),
+    "max_betweenness": Measure("largest betweenness", lambda s: s.betweenness.max(axis=-1)),
     "greedy_modularity": Measure("modularity (greedy)", lambda s: modularity(s.weights)),
     "modularity": Measure("modularity of the groups", lambda s: modularity(s.weights, s.labels), True),
     "within": Measure("mean weight within groups", lambda s: s.group_weights[0], True),
@@ -174,7 +198,7 @@ NODE_MEASURES: dict[str, Callable[[Stack], NDArray]] = {
     "strength": lambda s: strengths(s.weights),
     "clustering": lambda s: clustering(s.graphs),
     "weighted_clustering": lambda s: weighted_clustering(s.weights),
-    "betweenness": lambda s: betweenness(s.graphs),
+    "betweenness": lambda s: s.betweenness,
 }
 
 

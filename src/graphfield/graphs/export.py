@@ -44,11 +44,11 @@ def edge_frame(graph: nx.Graph) -> pd.DataFrame:
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
-def graph_text(graph: nx.Graph, format: str) -> str:
-    """The graph as text: ``csv``, ``json`` (node-link) or ``graphml``."""
+def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> str:
+    """The graph as text: ``csv`` (with so many significant digits), ``json`` (node-link) or ``graphml``."""
     check_choice("format", format, FORMATS)
     if format == "csv":
-        return edge_frame(graph).to_csv(index=False)
+        return edge_frame(graph).to_csv(index=False, float_format=None if digits is None else f"%.{digits}g")
     if format == "json":
         return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n"
     if format == "graphml":

@@ -31,7 +31,7 @@ def group_labels(groups: Groups, names: Sequence[str]) -> list[str]:
             raise DataError(f"groups must give every node a group, but it lacks {listing(lacking)}.{hint}")
         return [known[name] for name in names]
     labels = [str(group) for group in groups]
-    if len(labels) != len(names):
+    if isinstance(groups, str) or len(labels) != len(names):
         raise DataError(
             f"groups must have one entry for each of the {len(names)} nodes, got {len(labels)}. Pass a "
             "mapping from node name to group to be safe from the order."

@@ -126,7 +126,7 @@ def _linear(model: GraphEstimator, features: Features, coef: NDArray, reference:
 
 def _indicators(encoder: CovariateEncoder) -> list[NDArray]:
     """One column per level; a level unseen in training has the shares of the known ones."""
-    return [np.vstack([np.eye(len(column.levels)), column.shares]) for column in encoder.categorical]
+    return [column.indicators for column in encoder.categorical]
 
 
 def _field_features(field: Any, encoder: CovariateEncoder) -> Features:

@@ -14,8 +14,10 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from graphfield.estimators.base import GraphEstimator
+from graphfield.graphs.connectivity import density, pair_means, transitivity, within_between
 
 _BLOCK = 50
+DENSITY = "Density: share of all pairs that have an edge"
 _OFTEN, _BOND = 0.2, 0.1  # share of rows that makes an edge count, and the bond of a node to all others
 _PUSHES = 60  # rounds of moving nodes apart
 _STEPS = 9  # values along a covariate by which its effect is judged
@@ -40,28 +42,15 @@ def survey(model: GraphEstimator, Z: pd.DataFrame, groups: Sequence[str] | None)
     j, k = np.triu_indices(p, 1)
     partial = np.empty((len(Z), len(j)), dtype=np.float32)
     present = np.empty((len(Z), len(j)), dtype=bool)
-    clustering = np.empty(len(Z))
+    measured = []
     for start in range(0, len(Z), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        partial[rows] = model.partial_correlations(Z.iloc[rows])[:, j, k]
-        graph = model.predict_graph(Z.iloc[rows], threshold=model.threshold_.value)
-        present[rows] = graph[:, j, k]
-        clustering[rows] = _transitivity(graph)
+        matrices = model.partial_correlations(Z.iloc[rows])
+        graphs = model.predict_graph(Z.iloc[rows], threshold=model.threshold_.value)
+        partial[rows], present[rows] = matrices[:, j, k], graphs[:, j, k]
+        measured.append(_measures(matrices, graphs, groups))
+    measures = {name: np.concatenate([block[name] for block in measured]) for name in measured[0]}
     sizes = np.abs(partial)
-    edges = present.sum(axis=1)
-    negative = (present & (partial < 0)).sum(axis=1)
-    measures = {
-        "Density: share of all pairs that have an edge": present.mean(axis=1),
-        "Mean strength: average |partial correlation| of all pairs": sizes.mean(axis=1),
-        "Share of edges that are negative": negative / np.maximum(edges, 1),
-        "Clustering: share of connected triples that are triangles": clustering,
-    }
-    if groups is not None:
-        label = np.asarray(groups)
-        within = label[j] == label[k]
-        for name, own in (("within", within), ("between", ~within)):
-            if own.any():
-                measures[f"Density {name} groups"] = present[:, own].mean(axis=1)
     largest = np.quantile(sizes.max(axis=0), 0.995) if sizes.size else 1.0
     return Survey(
         partial.mean(axis=0, dtype=np.float64),
@@ -74,12 +63,23 @@ def survey(model: GraphEstimator, Z: pd.DataFrame, groups: Sequence[str] | None)
     )
 
 
-def _transitivity(graph: NDArray[np.bool_]) -> NDArray[np.float64]:
-    A = graph.astype(np.float32)
-    paths = A @ A
-    closed = (paths * A).sum(axis=(1, 2))
-    triples = paths.sum(axis=(1, 2)) - np.trace(paths, axis1=1, axis2=2)
-    return closed / np.maximum(triples, 1)
+def _measures(
+    partial: NDArray, graphs: NDArray[np.bool_], groups: Sequence[str] | None
+) -> dict[str, NDArray[np.float64]]:
+    """What the page shows of each graph, by the title that it has there."""
+    edges = density(graphs)
+    negative = density(graphs & (partial < 0))
+    found = {
+        DENSITY: edges,
+        "Mean strength: average |partial correlation| of all pairs": pair_means(np.abs(partial)),
+        "Share of edges that are negative": negative / np.where(edges > 0, edges, 1.0),
+        "Clustering: share of connected triples that are triangles": transitivity(graphs),
+    }
+    if groups is not None:
+        for name, shares in zip(("within", "between"), within_between(graphs, groups), strict=True):
+            if not np.isnan(shares).any():
+                found[f"Density {name} groups"] = shares
+    return found
 
 
 def effects(
@@ -95,9 +95,7 @@ def effects(
         )
         Z = pd.DataFrame([{**typical, covariate["name"]: value} for value in values])
         partial = model.partial_correlations(Z)
-        p = partial.shape[1]
-        variance = partial.var(axis=0, dtype=np.float64).sum() / (p * (p - 1))
-        found[covariate["name"]] = float(np.sqrt(variance))
+        found[covariate["name"]] = float(np.sqrt(pair_means(partial.var(axis=0, dtype=np.float64))))
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from graphfield.analysis import evidence
+from graphfield.data import findings
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
-FORMATS = {CHECK: "graphfield-data-check", EVIDENCE: "graphfield-evidence"}
+FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT}
+
+
+def fit_record(
+    *,
+    rows: int,
+    nodes: Sequence[str],
+    covariates: Sequence[str],
+    seconds: float,
+    table: str | None = None,
+    group: str | None = None,
+    unused: Sequence[str] = (),
+) -> dict[str, Any]:
+    """What ``fit.json`` says of every fit: what it was fitted to, and how long that took."""
+    return {
+        **({} if table is None else {"table": table}),
+        "rows": rows,
+        "nodes": list(nodes),
+        "covariates": list(covariates),
+        "group": group,
+        "unused": list(unused),
+        "seconds": round(seconds, 2),
+    }
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import OutputError, ParameterError, listing
+from graphfield.exceptions import OutputError
+from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import effects, node_layout, node_order, survey
@@ -56,7 +57,7 @@ def write_report(
     check: Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
     title: str | None = None,
-    node_groups: Mapping[str, str] | Sequence[str] | None = None,
+    node_groups: Groups | None = None,
     evidence_command: str = "graphfield evidence DIR",
     max_bytes: int | None = None,
     overwrite: bool = False,
@@ -99,7 +100,7 @@ def write_report(
     path = Path(path)
     if path.exists() and not overwrite:
         raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
-    groups = _groups(model, node_groups)
+    groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
         p = len(model.node_names_)
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
@@ -228,23 +229,6 @@ def _first_chosen(spread: NDArray, present: NDArray) -> list[int]:
     """The edges that vary most, among those that are there in some rows."""
     order = np.argsort(-(spread * (present > 0)), kind="stable")[:_CHOSEN]
     return [int(i) for i in order if present[i] > 0] or [int(i) for i in order[:1]]
-
-
-def _groups(model: GraphEstimator, given: Mapping[str, str] | Sequence[str] | None) -> list[str] | None:
-    if given is None:
-        return None
-    names = model.node_names_
-    if isinstance(given, Mapping):
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise ParameterError(f"node_groups has no group for {listing(missing)}.")
-        return [str(given[name]) for name in names]
-    if isinstance(given, str) or len(given) != len(names):
-        raise ParameterError(
-            f"node_groups must have one group per node, {len(names)} in all, got {len(given)}. Or pass a "
-            "mapping from node to group."
-        )
-    return [str(group) for group in given]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.analysis.rows import typical_row
 from graphfield.data.covariates import Numeric, as_text
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
@@ -38,14 +39,7 @@ class Rows:
 
     def typical(self, model: GraphEstimator) -> dict[str, Any]:
         """Median of every number, most frequent level of every category."""
-        row: dict[str, Any] = {name: self.Z[name].iloc[0] for name in self.Z.columns}
-        for column in model.encoder_.columns:
-            values = self.Z[column.name]
-            if isinstance(column, Numeric):
-                row[column.name] = float(np.median(values))
-            else:
-                row[column.name] = str(values.mode().iloc[0])
-        return row
+        return typical_row(model, self.Z)
 
     def described(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""

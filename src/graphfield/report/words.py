@@ -11,7 +11,8 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.estimators.base import GraphEstimator
-from graphfield.report.figures import Survey
+from graphfield.exceptions import count
+from graphfield.report.figures import DENSITY, Survey
 from graphfield.report.rows import Rows
 
 _KINDS = {
@@ -36,10 +37,6 @@ _YES = ("strong evidence", "evidence")
 
 def number(value: float, digits: int = 2) -> str:
     return f"{value:+.{digits}f}".replace("-", "\u2212")
-
-
-def count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def file_name(path: object) -> str:
@@ -76,7 +73,7 @@ def summary(
 
 
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
-    density = next(iter(survey.measures.values()))
+    density = survey.measures[DENSITY]
     n_pairs = len(survey.mean)
     low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())

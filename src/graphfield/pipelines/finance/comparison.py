@@ -81,12 +81,12 @@ def compare_with_static(
     units = np.unique(months.to_numpy(), return_inverse=True)[1]
     with no_news():
         values = node_values(model._match_nodes(X_test))
-        varying = HeldOut(values, model._match_covariates(Z_test), units).residuals(model)
-        left, _ = _deviations(model, X, Z)
-        left_test, mean = _deviations(model, X_test, Z_test)
+        rows = HeldOut(values, model._match_covariates(Z_test), units)
         average = sum(block.sum(axis=0, dtype=np.float64) for block in model.iter_coef(Z)) / len(Z)
+        left = _deviations(model, X, Z)
         lasso = GraphicalLasso().fit(left, pd.DataFrame(index=range(len(left))))._coef
-    own, other = (values - _restored(model, mean + left_test @ coef.T) for coef in (average, lasso))
+        varying = rows.residuals(model)
+        own, other = (rows.residuals_with(model, coef) for coef in (average, lasso))
     yardstick = Yardstick.of(own, units)
     errors = {
         "varying": yardstick.errors(varying),
@@ -96,8 +96,8 @@ def compare_with_static(
     n_months = int(units.max()) + 1
 
     def gain(over: str) -> tuple[float, float]:
-        lower = errors[over] - errors["varying"]
-        return float(lower.mean()), yardstick.standard_error(lower) if n_months >= MIN_MONTHS else math.nan
+        value, error = yardstick.gain(errors[over], errors["varying"])
+        return value, error if n_months >= MIN_MONTHS else math.nan
 
     gains = [gain("own_average"), gain("graphical_lasso")]
     table = pd.DataFrame({"month": months.astype(str), **errors}).groupby("month")
@@ -107,16 +107,11 @@ def compare_with_static(
     return HeldOutComparison(*gains[0], *gains[1], verdict, _sentence(verdict, gains, when), by_month)
 
 
-def _deviations(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame) -> tuple[NDArray, NDArray]:
-    """Node values (normal scores, where the model is one of these) less the model's means; the means."""
+def _deviations(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame) -> NDArray[np.float64]:
+    """Node values (normal scores, where the model is one of these) less the model's means."""
     values = node_values(model._match_nodes(X)).astype(np.float64)
     scores = values if model._scores is None else model._scores.transform(values)
-    mean = model._mean_at(model._encode_frame(model._match_covariates(Z)))
-    return scores - mean, mean
-
-
-def _restored(model: GraphEstimator, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-    return fitted if model._scores is None else model._scores.restore(fitted)
+    return scores - model._mean_at(model._encode_frame(model._match_covariates(Z)))
 
 
 def _verdict(gains: list[tuple[float, float]]) -> str:

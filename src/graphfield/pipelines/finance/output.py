@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
+from graphfield.report.folder import EVIDENCE, FIT, fit_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ FIGURES = (
     "days.png",
 )
 SUMMARY, MODEL = "summary.json", "model"
-_COVARIATE_ROWS = 2_000
 _DPI = 150
 
 
@@ -175,22 +176,20 @@ def _beside_the_model(study: FinanceStudy) -> dict[str, bytes]:
     """What ``graphfield fit`` keeps in the folder of a model too."""
     train = (study.period == "train").to_numpy()
     rows = np.flatnonzero(train)
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _COVARIATE_ROWS)).astype(int)]
-    fit = {
-        "table": "residual returns",
-        "rows": int(train.sum()),
-        "nodes": list(study.X.columns),
-        "covariates": list(study.Z.columns),
-        "group": None,
-        "unused": [],
-        "seconds": round(study.seconds, 2),
-    }
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(int)]
+    fit = fit_record(
+        table="residual returns",
+        rows=int(train.sum()),
+        nodes=list(study.X.columns),
+        covariates=list(study.Z.columns),
+        seconds=study.seconds,
+    )
     files = {
-        "fit.json": json.dumps(fit, indent=1).encode(),
-        "covariates.csv": study.Z.iloc[rows].to_csv(index=False).encode(),
+        FIT: json.dumps(fit, indent=1).encode(),
+        FILE_NAME: covariate_rows(study.Z.iloc[rows]).encode(),
     }
     if study.evidence is not None:
-        files["evidence.json"] = study.evidence.to_json().encode()
+        files[EVIDENCE] = study.evidence.to_json().encode()
     return files
 
 

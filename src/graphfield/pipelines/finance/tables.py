@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphfield.data.tables import read_table
+from graphfield.data.tables import read_pairs, read_table
 from graphfield.exceptions import DataError, listing
 
 _DATE_NAMES = ("date", "dates", "day", "time", "datetime", "timestamp")
@@ -54,17 +54,7 @@ def dated_table(table: Any, what: str = "The table") -> pd.DataFrame:
 
 def read_sectors(path: str | Path) -> dict[str, str]:
     """Ticker to sector, from a file whose first two columns are these."""
-    table = read_table(path)
-    if table.shape[1] < 2:
-        raise DataError(f"{str(path)!r} must have two columns, ticker and sector, got {table.shape[1]}.")
-    tickers, sectors = table.iloc[:, 0], table.iloc[:, 1]
-    if tickers.isna().any() or sectors.isna().any():
-        raise DataError(f"{str(path)!r} has empty cells in its first two columns, ticker and sector.")
-    names = [str(name) for name in tickers]
-    again = sorted({name for name in names if names.count(name) > 1})
-    if again:
-        raise DataError(f"{str(path)!r} must name each ticker once, but has {listing(again)} again.")
-    return dict(zip(names, [str(sector) for sector in sectors], strict=True))
+    return read_pairs(path, "ticker", "sector")
 
 
 def as_day(value: Any, what: str) -> pd.Timestamp:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis import Bands, subnetwork
+from graphfield.graphs import connectivity
 from graphfield.graphs.groups import block_means
 from graphfield.report.plots import (
     plot_bands,
@@ -56,8 +57,7 @@ def _band_name(study: FmriStudy, i: int) -> str:
 
 def shown_density(bands: Bands, threshold: float) -> NDArray[np.float64]:
     """Share of pairs whose average over the band is above the threshold, (m,)."""
-    p = bands.matrices.shape[-1]
-    return (np.abs(bands.matrices) > threshold).sum(axis=(1, 2)) / max(1, p * (p - 1))
+    return connectivity.density(np.abs(bands.matrices) > threshold)
 
 
 def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:

@@ -72,8 +72,8 @@ def subject_gain(
         parts.append((static, varying, rows.units))
     left, right, units = (np.concatenate(column) for column in zip(*parts, strict=True))
     yardstick = Yardstick.of(left, units)
-    lower = yardstick.errors(left) - yardstick.errors(right)
-    return SubjectGain(float(lower.mean()), yardstick.standard_error(lower), len(subjects.ids), n_folds)
+    value, error = yardstick.gain(yardstick.errors(left), yardstick.errors(right))
+    return SubjectGain(value, error, len(subjects.ids), n_folds)
 
 
 def static_twin(estimator: GraphEstimator) -> GraphEstimator:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import save_model
 from graphfield.pipelines.fmri.figures import shown_density
+from graphfield.report.folder import EVIDENCE, FIT, fit_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -25,9 +27,16 @@ def write_study(study: FmriStudy, out: str | Path, *, overwrite: bool = False) -
     """All files or none: an existing folder survives until the new one is whole."""
     files = {**_tables(study), **_pictures(study), "graphs.npz": _graphs(study)}
     files["summary.json"] = json.dumps(study.summary(), indent=1, default=float).encode()
-    files["fit.json"] = json.dumps(_fit(study), indent=1).encode()
+    fit = fit_record(
+        rows=sum(study.subjects.n_times),
+        nodes=study.subjects.regions,
+        covariates=list(study.subjects.table.columns),
+        group="subject",
+        seconds=study.seconds["fit"],
+    )
+    files[FIT] = json.dumps(fit, indent=1).encode()
     if study.evidence is not None:
-        files["evidence.json"] = study.evidence.to_json().encode()
+        files[EVIDENCE] = study.evidence.to_json().encode()
     return save_model(study.model, Path(out), overwrite=overwrite, extra=files)
 
 
@@ -41,9 +50,9 @@ def _tables(study: FmriStudy) -> dict[str, bytes]:
         "networks.csv": study.network_table(),
         "edges_by_score.csv": study.score_edges().head(_MOST_EDGES),
         "regions.csv": regions,
-        "covariates.csv": study.subjects.table.head(2_000),
     }
-    return {name: table.to_csv(index=False).encode() for name, table in tables.items()}
+    files = {name: table.to_csv(index=False).encode() for name, table in tables.items()}
+    return {**files, FILE_NAME: covariate_rows(study.subjects.table.head(MAX_ROWS)).encode()}
 
 
 def _pictures(study: FmriStudy) -> dict[str, bytes]:
@@ -69,15 +78,3 @@ def _graphs(study: FmriStudy) -> bytes:
         threshold=np.array(study.threshold),
     )
     return buffer.getvalue()
-
-
-def _fit(study: FmriStudy) -> dict[str, Any]:
-    """What ``graphfield fit`` leaves beside a model."""
-    return {
-        "rows": sum(study.subjects.n_times),
-        "nodes": study.subjects.regions,
-        "covariates": list(study.subjects.table.columns),
-        "group": "subject",
-        "unused": [],
-        "seconds": round(study.seconds["fit"], 2),
-    }

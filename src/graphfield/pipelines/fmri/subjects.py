@@ -202,8 +202,8 @@ def load_subjects(
         ids = _in_order(series, list(scans), len(table), notes)
     labels = read_networks(networks) if isinstance(networks, (str, Path)) else networks
     n_given = len(regions) if regions is not None else len(labels) if labels is not None else None
-    whole = isinstance(labels, Mapping) and regions is None
-    n_regions = check_shapes(scans, None if whole and n_given is None else _agreed(scans, n_given, whole))
+    by_name = isinstance(labels, Mapping) and regions is None
+    n_regions = check_shapes(scans, _plausible(scans, n_given) if by_name else n_given)
     names = region_names(scans, regions, n_regions)
     groups = None if labels is None else group_labels(labels, names)
     found, alone, absent = match_subjects(list(scans), ids)
@@ -257,10 +257,8 @@ def read_networks(path: str | Path) -> dict[str, str] | list[str]:
     return dict(zip(region, network, strict=True))
 
 
-def _agreed(scans: Mapping[str, Any], n_given: int | None, whole: bool) -> int | None:
-    """A number of regions that names or groups imply; a mapping may name regions that are not there."""
-    if n_given is None or not whole:
-        return n_given
+def _plausible(scans: Mapping[str, Any], n_given: int | None) -> int | None:
+    """The number of regions that a mapping names, unless it names some that are not there."""
     lengths = {length for scan in scans.values() for length in scan.values.shape}
     return n_given if n_given in lengths else None
 

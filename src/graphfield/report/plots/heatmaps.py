@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.graphs import connectivity
 from graphfield.graphs.groups import Groups, group_labels, group_order
 from graphfield.report.plots.style import (
     DIVERGING,
@@ -17,6 +18,7 @@ from graphfield.report.plots.style import (
     heatmap_size,
     label_size,
     matrix_and_names,
+    new_axes,
     points,
     pyplot,
     short,
@@ -67,10 +69,8 @@ def plot_graph(
     """
     matrix, names = matrix_and_names(partial, names)
     alone = ax is None
-    if ax is None:
-        size = heatmap_size(len(matrix))
-        width = size + (2.2 if groups is not None else 1.0)
-        ax = pyplot().subplots(figsize=(width, size), layout="compressed")[1]
+    size = heatmap_size(len(matrix))
+    ax = new_axes(ax, size + (2.2 if groups is not None else 1.0), size, "compressed")
     image = _heatmap(ax, matrix, names, groups, limit)
     ax.set_title(title, fontsize=10)
     if alone:
@@ -181,8 +181,7 @@ def plot_bands(
     matrices, density = bands.matrices, bands.density
     if threshold is not None:
         strong = np.abs(matrices) > threshold
-        p = matrices.shape[-1]
-        matrices, density = matrices * strong, strong.sum(axis=(1, 2)) / max(1, p * (p - 1))
+        matrices, density = matrices * strong, connectivity.density(strong)
     titles = [
         f"{bands.name} {label}".strip() + f"\n{count:,} row{'s' * (count != 1)}, density {_percent(share)}"
         for label, count, share in zip(bands.labels, bands.n_rows, density, strict=True)

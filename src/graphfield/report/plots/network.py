@@ -20,8 +20,8 @@ from graphfield.report.plots.style import (
     colours,
     label_size,
     matrix_and_names,
+    new_axes,
     points,
-    pyplot,
     short,
     text_width,
 )
@@ -129,19 +129,19 @@ def plot_network(
     shown_names = names if names is not None else [f"x{i + 1}" for i in range(len(matrix))]
     places = _places(matrix, shown_names, groups, positions, layout)
     on_circle = bool(np.allclose(np.hypot(*places.T), 1.0, atol=1e-6))
-    if ax is None:
-        side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
-        width = side + (2.2 if groups is not None else 0.8)
-        ax = pyplot().subplots(figsize=(width, side), layout="compressed")[1]
+    side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
+    ax = new_axes(ax, side + (2.2 if groups is not None else 0.8), side, "compressed")
     room = _room_for_names(ax, names) if on_circle and names is not None else 1.12
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
     drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit)
     _draw_nodes(ax, shown_names, places, groups)
-    if names is not None:
+    if names is not None and on_circle:
+        _labels_around(ax, names, places, reach)
+    elif names is not None:
         strength = np.abs(np.where(np.abs(matrix) > threshold, matrix, 0)).sum(axis=1)
-        (_labels_around if on_circle else _labels_beside)(ax, shown_names, places, strength, reach)
+        _labels_beside(ax, names, places, strength, reach)
     if drawn < there:
         note = f"the strongest {drawn:,} of {there:,} edges"
         title = f"{title}\n{note}" if title else note
@@ -217,7 +217,7 @@ def _room_for_names(ax: Axes, names: Sequence[str]) -> float:
     return half / (half - min(1.1 * widest + 6, 0.4 * half))
 
 
-def _labels_around(ax: Any, names: Sequence[str], places: NDArray, strength: NDArray, reach: float) -> None:
+def _labels_around(ax: Any, names: Sequence[str], places: NDArray, reach: float) -> None:
     """Names outside the circle, turned so that they point away from it; none where they are too close."""
     radius = min(points(ax)) / 2 / reach
     angles = np.sort(np.arctan2(places[:, 1], places[:, 0]))

@@ -38,10 +38,10 @@ def pyplot() -> Any:
     return plt
 
 
-def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+def new_axes(ax: Axes | None, width: float, height: float, layout: str = "constrained") -> Axes:
     """The axes that were given, or new ones on a figure of this size in inches."""
     plt = pyplot()
-    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+    return plt.subplots(figsize=(width, height), layout=layout)[1] if ax is None else ax
 
 
 def colours(count: int) -> list[Any]:

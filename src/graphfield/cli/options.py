@@ -1,0 +1,75 @@
+"""Options that several commands have, each written once, and what ``--out`` without ``--force`` promises."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from graphfield.exceptions import OutputError
+
+
+def table_options(p: argparse.ArgumentParser) -> None:
+    """The table and what its columns are, for every command that reads one."""
+    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
+    p.add_argument(
+        "--nodes",
+        metavar="X1,X2",
+        help="columns or patterns ('roi_*'); default: all other numeric columns",
+    )
+    p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
+    p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
+    p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
+    p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
+    p.add_argument(
+        "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
+    )
+
+
+def seed_option(p: argparse.ArgumentParser, help: str | None = None) -> None:
+    p.add_argument("--seed", type=int, default=0, help=help)
+
+
+def model_options(p: argparse.ArgumentParser) -> None:
+    """For every command that fits a model of the user's choice."""
+    seed_option(p)
+    p.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a hyper-parameter of the model; may be repeated",
+    )
+
+
+def graph_options(p: argparse.ArgumentParser) -> None:
+    """When an edge counts as present."""
+    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
+    p.add_argument("--rule", choices=("and", "or"), default="and")
+
+
+def file_options(
+    p: argparse.ArgumentParser, metavar: str, *, required: bool = False, help: str | None = None
+) -> None:
+    """A file to write, which :func:`check_new` looks at before the work."""
+    p.add_argument("--out", type=Path, required=required, metavar=metavar, help=help)
+    p.add_argument("--force", action="store_true", help="replace an existing file")
+
+
+def folder_options(
+    p: argparse.ArgumentParser,
+    default: str | None = None,
+    *,
+    help: str | None = None,
+    force: str = "replace earlier results in DIR",
+) -> None:
+    """A folder to write; without a default it must be named."""
+    folder = None if default is None else Path(default)
+    p.add_argument("--out", type=Path, required=default is None, default=folder, metavar="DIR", help=help)
+    p.add_argument("--force", action="store_true", help=force)
+
+
+def check_new(out: Path | None, force: bool) -> None:
+    """Refuse to replace a file unless told to."""
+    if out is not None and out.exists() and not force:
+        raise OutputError(f"{out} already exists. Choose another name or add --force.")
