@@ -1,4 +1,4 @@
-"""How sure answers are: columns from the members of an ensemble, against loops over the members and chance."""
+"""How sure answers are: columns from the members of an ensemble, against loops over them and chance."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ def edge_curves(
         other covariates move this edge too.
 
         These two say nothing of how sure the curve is. Of an :class:`~graphfield.Ensemble` with
-        ``resample=True`` the table also has ``standard_error`` of the average, ``interval_low`` and
-        ``interval_high``, an interval of 95 % at each value; with ``resample=False`` it has ``spread``. What these
-        are and are not is said in :func:`compare`.
+        ``resample=True`` the table also has ``standard_error`` of the average, and ``interval_low`` and
+        ``interval_high``, an interval of 95 % at each value; with ``resample=False`` it has ``spread``.
+        :func:`compare` says what these are and are not.
 
     Examples
     --------

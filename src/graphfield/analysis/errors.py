@@ -27,8 +27,8 @@ def error_columns(
     The i-th answer is the sum, over the rows of the table whose ``answer`` is i, of ``weights`` times the
     partial correlations of the pairs. ``estimate`` (answers, pairs) is what the model as a whole says.
 
-    Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that saw
-    all the same rows know nothing of sampling, and what they give is called ``spread``.
+    Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that
+    all saw the same rows know nothing of sampling, and what they give is called ``spread``.
     """
     if not isinstance(asked.model, Ensemble):
         return {}
@@ -47,9 +47,9 @@ def error_columns(
 def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, NDArray]:
     """Columns about means over rows, and variation over rows, of the pairs; as :func:`error_columns`.
 
-    ``weights`` are the shares of the distinct rows. Besides the standard error of the mean, ``by_chance``: the
-    root of the average over rows of the variance, over members, of the departure of an edge from its own
-    mean over rows. An edge that is the same everywhere shows about so much variation.
+    ``weights`` are the shares of the distinct rows. Besides the standard error of the mean there is
+    ``by_chance``: the root of the average over rows of the variance, over members, of the departure of an
+    edge from its own mean over rows. An edge that is the same everywhere shows about so much variation.
     """
     model = asked.model
     if not isinstance(model, Ensemble):

@@ -47,8 +47,8 @@ def graph_at(
 def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
     """Every pair of nodes at two covariate values, the largest change first.
 
-    How sure is a difference? One fit cannot say. Fit ``gf.Ensemble(resample=True)`` of the same estimator, with
-    20 members or more: the table of a model of that kind has three more columns.
+    How sure is a difference? One fit cannot say. Fit ``gf.Ensemble(estimator=..., resample=True)``, with 20
+    members or more: its table has standard errors and intervals.
 
     Returns
     -------
@@ -63,9 +63,9 @@ def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
         for the average of the members. It does not know of the bias of a penalty, which pulls all members
         towards zero alike, and an interval speaks of one pair: of many, some miss by chance.
 
-        Of an Ensemble with ``resample=False`` also ``spread``, the same standard deviation. The members saw the
-        same rows there, so it is only what chance in fitting does: it is not a standard error, and no
-        interval can be had from it.
+        Of an Ensemble with ``resample=False`` also ``spread``, the same standard deviation. The members
+        saw the same rows there, so it is only what chance in fitting does: no standard error, and too small
+        to make an interval of.
 
     Examples
     --------

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HELD_ENTRIES = 64 * 2**20
 # Standard deviation of a partial correlation below which single precision sees noise.
 _CONSTANT = 1e-6
-# An edge has shares where its standard deviation over rows is at least this part of the largest in the network.
+# Drivers are named where the standard deviation of an edge is at least this part of the largest of all.
 SHARE_FLOOR = 0.05
 
 
@@ -132,9 +132,9 @@ def edge_drivers(
     not sum to 1, and a model that could have used either of two such covariates may have divided the credit
     between them in any way. Shares come from a sample and are good to a few hundredths.
 
-    Shares say nothing of size: what little an edge varies that hardly varies is what the fit took from noise, and
-    shares of it would look like any others. An edge whose standard deviation over rows is below 5 % of that of
-    the most varying pair of the network (named in ``edges`` or not) has no shares (NaN).
+    Shares say nothing of size, and of an edge that hardly varies they would divide up noise. So an edge whose
+    standard deviation over rows is below 5 % of the largest of the network (of all pairs, not only those
+    in ``edges``) has no shares: they are NaN.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def edge_drivers(
     -------
     DataFrame
         ``source``, ``target``, ``covariate``, ``alone``, ``total``, ``effect`` (the standard deviation of the
-        partial correlation that ``total`` stands for, also where that is NaN), ``standard_deviation`` of the edge
-        over rows, and ``relative_deviation``, the same divided by the largest in the network.
+        partial correlation that ``total`` stands for; it is there for every edge), ``standard_deviation`` of
+        the edge over rows, and ``relative_deviation``, that divided by the largest of the network.
 
     Examples
     --------
@@ -213,8 +213,8 @@ def driver_summary(drivers: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``covariate``; ``alone`` and ``total``, the shares of the variance of all edges together, so that an edge
-        counts as much as it varies, and those without shares not at all; ``mean_effect`` over edges;
+        ``covariate``; ``alone`` and ``total``, the shares of the variance of all edges together: an edge
+        counts as much as it varies, and one without shares not at all; ``mean_effect`` over all edges;
         ``edges_led``, the number of edges with shares of which it drives the most.
 
     Examples
@@ -271,7 +271,7 @@ def _shares(
 
 
 class _Moments:
-    """Mean and standard deviation of columns whose rows come a few at a time, with weights that sum to one."""
+    """Mean and standard deviation of columns whose rows come in blocks, with weights that sum to one."""
 
     def __init__(self, width: int) -> None:
         self._first: NDArray[np.float64] | None = None

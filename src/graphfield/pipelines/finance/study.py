@@ -126,7 +126,7 @@ class FinanceStudy:
         return described(self)
 
     def plot_connectivity(self, measures: Sequence[str] | None = None) -> NDArray:
-        """Measures over time, the volatility below them, with events and periods marked: one Axes for each."""
+        """Measures over time, the volatility below them, with events and periods marked: as many Axes."""
         from graphfield.pipelines.finance.figures import connectivity_over_time
 
         return connectivity_over_time(self, measures)

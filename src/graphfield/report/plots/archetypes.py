@@ -24,7 +24,9 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     Above, a heatmap of the partial correlations of each archetype with its average share over the rows of
     Z (at most ``most`` of them, the commonest). Below, the shares along one covariate: rows are sorted by it
     (the first, unless named) and averaged over up to 40 neighbouring groups, so other covariates are as they
-    are in Z. Returns the Axes of the heatmaps and, last, that of the shares; ``axes[0].figure`` is the figure.
+    are in Z.
+
+    Returns the Axes of the heatmaps and, last, that of the shares; ``axes[0].figure`` is the figure.
 
     Examples
     --------
