@@ -174,7 +174,7 @@ def test_no_question_goes_beyond_the_training_range(model, Z):
 
 
 def test_drivers_are_the_covariates_that_an_edge_depends_on(model, Z):
-    drivers = an.edge_drivers(model, Z, "all", n_rows=1500, n_repeats=8)
+    drivers = an.edge_drivers(model, Z, "all", n_rows=1500, n_repeats=8, most=2)  # most is for None
     shares = drivers.set_index(["source", "target", "covariate"])
     only_age = shares.loc[("a", "b")]
     np.testing.assert_allclose(only_age["total"], [1, 0, 0, 0], atol=0.03)

@@ -365,7 +365,7 @@ def test_intervals_are_shaded_where_the_table_has_them(data):
             check_readable(axes.get_figure())
 
 
-def test_edges_without_shares_are_empty_cells(data):
+def test_edges_without_shares_are_cells_without_a_number(data):
     model, Z = data
     drivers = an.edge_drivers(model, Z, most=3)
     drivers.loc[drivers.index[:2], ["alone", "total"]] = np.nan

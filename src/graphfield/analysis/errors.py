@@ -10,6 +10,7 @@ from scipy.sparse import coo_matrix
 from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
+from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.streaming import slices
 
@@ -36,7 +37,7 @@ def error_columns(
     deviation = members.std(axis=0, ddof=1)
     if not asked.model.resample:
         return {"spread": deviation}
-    reach = _reach(len(members)) * deviation
+    reach = interval_reach(asked.model) * deviation
     return {
         "standard_error": deviation,
         "interval_low": estimate - reach,
@@ -71,12 +72,14 @@ def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str,
     return {"standard_error": np.sqrt(between), "by_chance": np.sqrt(np.maximum(within - between, 0))}
 
 
-def _reach(n_members: int) -> float:
-    """Standard errors from the estimate to the ends of an interval.
+def interval_reach(model: GraphEstimator) -> float:
+    """Standard errors from an estimate to the ends of its interval; 0 where the model has no intervals.
 
     A standard error from few members is uncertain itself: a quantile of Student's t allows for that.
     """
-    return float(stdtrit(n_members - 1, (1 + LEVEL) / 2))
+    if not isinstance(model, Ensemble) or not model.resample:
+        return 0.0
+    return float(stdtrit(len(model.members_) - 1, (1 + LEVEL) / 2))
 
 
 def _member_answers(

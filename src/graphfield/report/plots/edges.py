@@ -67,7 +67,7 @@ def plot_drivers(
 
     ``value`` is ``total``, ``alone`` or ``effect``; the first ``most`` edges of the table are shown. Beside
     the name of an edge stands its standard deviation over rows. An edge that hardly varies has no shares: its
-    cells are empty.
+    cells are grey.
 
     Examples
     --------
@@ -89,6 +89,7 @@ def plot_drivers(
     ax = new_axes(ax, float(np.clip(3.8 + 0.62 * shape[1], 5, 14)), 1.6 + 0.26 * shape[0])
     highest = float(np.nanmax(shares, initial=0.0)) if value == "effect" else 1.0
     image = ax.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=highest or 1.0, aspect="auto")
+    ax.set_facecolor("#e6e6e6")  # behind cells without a share
     if shape[1] <= 14:
         for (i, j), share in np.ndenumerate(shares):
             if np.isnan(share):
