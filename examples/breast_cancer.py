@@ -43,17 +43,16 @@ changes = ask.compare(model, benign, malignant).rename(columns={"first": "benign
 # 5. How sure is each difference? The same comparison in 100 resamples of the tumours, by linear models:
 #    they are quick, and with one yes/no covariate linear is all that there is. (They do not pull small
 #    differences towards zero as the fit above does, so these standard errors are on the safe side.)
-members = gf.Ensemble(estimator=gf.RegGMM(), n_members=100, resample=True, random_state=0).fit(X, Z).members_
-resampled = [ask.compare(m, benign, malignant).set_index(["source", "target"]).difference for m in members]
-error = pd.concat(resampled, axis=1).std(axis=1).rename("standard_error")
-changes = changes.join(error, on=["source", "target"])
+resampled = gf.Ensemble(estimator=gf.RegGMM(), n_members=100, resample=True, random_state=0).fit(X, Z)
+errors = ask.compare(resampled, benign, malignant)[["source", "target", "standard_error"]]
+changes = changes.merge(errors, on=["source", "target"])
 print("\nPartial correlations that differ most:")
 print(changes.head(8).round(2).to_string(index=False))
 
 # 6. Pictures.
 graphs = [ask.graph_at(model, z) for z in (benign, malignant)]
-figure = plots.plot_difference(*graphs, labels=["benign", "malignant"])
-figure.savefig(out / "difference.png", dpi=80)
+panels = plots.plot_difference(*graphs, labels=["benign", "malignant"])
+panels[0].figure.savefig(out / "difference.png", dpi=80)
 pairs = list(changes[["source", "target"]].head(6).itertuples(index=False, name=None))
 curves = plots.plot_edge_curves(ask.edge_curves(model, "diagnosis", Z, pairs))
 curves.figure.savefig(out / "edges.png", dpi=80)

@@ -58,6 +58,6 @@ study = finance.finance_study(
 print(study.summary)
 
 # 4. Pictures; study.save(folder) writes them all, with tables and the model.
-study.plot_connectivity(["density"]).savefig(out / "connectivity.png", dpi=80)
-study.plot_days().savefig(out / "days.png", dpi=80)
-study.plot_averages().savefig(out / "averages.png", dpi=80)
+study.plot_connectivity(["density"])[0].figure.savefig(out / "connectivity.png", dpi=80)
+study.plot_days()[0].figure.savefig(out / "days.png", dpi=80)
+study.plot_averages()[0].figure.savefig(out / "averages.png", dpi=80)

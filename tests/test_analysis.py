@@ -101,7 +101,10 @@ def test_every_estimator_can_be_asked_and_agrees_with_its_own_methods(any_model)
         np.testing.assert_allclose(presence, graph[own].mean(axis=0), atol=1e-6)
     drivers = an.edge_drivers(model, Z, [("n0", "n1")])
     assert drivers["covariate"].tolist() == model.covariate_names_
-    assert np.isfinite(drivers[["alone", "total", "effect"]]).all(axis=None)
+    assert np.isfinite(drivers[["effect", "standard_deviation", "relative_deviation"]]).all(axis=None)
+    deviation = partial[:, *np.triu_indices(6, 1)].astype(np.float64).std(axis=0)
+    varies = deviation[0] > 0.05 * deviation.max() > 1e-7
+    assert (drivers[["alone", "total"]].notna() == varies).all(axis=None)
 
 
 def test_curves_are_partial_dependence(model, Z):
@@ -171,7 +174,7 @@ def test_no_question_goes_beyond_the_training_range(model, Z):
 
 
 def test_drivers_are_the_covariates_that_an_edge_depends_on(model, Z):
-    drivers = an.edge_drivers(model, Z, "all", n_rows=1500, n_repeats=8)
+    drivers = an.edge_drivers(model, Z, "all", n_rows=1500, n_repeats=8, most=2)  # most is for None
     shares = drivers.set_index(["source", "target", "covariate"])
     only_age = shares.loc[("a", "b")]
     np.testing.assert_allclose(only_age["total"], [1, 0, 0, 0], atol=0.03)
@@ -185,7 +188,9 @@ def test_drivers_are_the_covariates_that_an_edge_depends_on(model, Z):
     np.testing.assert_allclose(together["total"], [1, 1, 0, 0], atol=0.25)
     np.testing.assert_allclose(together["alone"], [0, 0, 0, 0], atol=0.12)
     constant = shares.loc[("c", "d")]
-    assert (constant[["alone", "total", "effect", "standard_deviation"]] == 0).all(axis=None)
+    assert (constant[["effect", "standard_deviation", "relative_deviation"]] == 0).all(axis=None)
+    assert constant[["alone", "total"]].isna().all(axis=None)
+    assert drivers["standard_deviation"].is_monotonic_decreasing
     spread = model.partial_correlations(Z)[:, 0, 1].std()
     assert only_age.loc["age", "effect"] == pytest.approx(spread, rel=0.03)
 
@@ -204,6 +209,43 @@ def test_the_summary_weighs_edges_by_their_variance(model, Z):
     assert summary.loc["site", "total"] == pytest.approx(variance[1] / variance.sum(), abs=0.06)
     assert summary["edges_led"].to_dict() == {"age": 1, "site": 1, "bmi": 0, "noise": 0}
     assert summary["total"].is_monotonic_decreasing
+
+
+class Faint(Known):
+    """One more edge, that hardly varies, with bmi: as large as ``size`` of a - b, which varies most."""
+
+    size = 0.0
+
+    def _coef_at(self, encoded):
+        coef = super()._coef_at(encoded)
+        values = 0.2 * np.tanh(encoded.numeric[:, 1])
+        coef[:, 2, 3] = coef[:, 3, 2] = 0.3 + self.size * values
+        return coef
+
+
+def test_an_edge_that_hardly_varies_has_no_shares_but_a_size(model, Z):
+    X = pd.DataFrame(np.random.default_rng(1).normal(size=(len(Z), 4)), columns=NAMES)
+    faint = Faint().fit(X, Z)
+    largest = model.partial_correlations(Z)[:, 0, 1].std()
+    for size, has_shares in ((0.04, False), (0.06, True)):
+        faint.size = size
+        for edges in ([("c", "d")], [("c", "d"), ("a", "b")], "all"):
+            drivers = an.edge_drivers(faint, Z, edges, n_rows=None)
+            edge = drivers[drivers["source"].eq("c") & drivers["target"].eq("d")].set_index("covariate")
+            assert (edge[["alone", "total"]].notna() == has_shares).all(axis=None)
+            np.testing.assert_allclose(edge["relative_deviation"], size, rtol=0.05)
+            assert edge.loc["bmi", "effect"] == pytest.approx(size * largest, rel=0.1)
+            assert edge.drop("bmi")["effect"].max() < 1e-3 * largest
+
+
+def test_the_summary_leaves_out_edges_without_shares(model, Z):
+    drivers = an.edge_drivers(model, Z, [("a", "b"), ("a", "d")])
+    empty = drivers.assign(source="b", target="d", alone=np.nan, total=np.nan)  # as large as the others
+    expected, found = an.driver_summary(drivers), an.driver_summary(pd.concat([drivers, empty]))
+    columns = ["covariate", "alone", "total", "edges_led"]
+    pd.testing.assert_frame_equal(found[columns], expected[columns])
+    nothing = an.driver_summary(empty)
+    assert (nothing[["alone", "total", "edges_led"]] == 0).all(axis=None)
 
 
 def test_answers_do_not_depend_on_the_order_of_rows_or_columns(model, Z):

@@ -259,8 +259,7 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
     from graphfield.report.plots import plot_archetypes
 
     Z = regimes[1]
-    figure = plot_archetypes(model, Z)
-    heatmaps, below = figure.axes[:2], figure.axes[-1]
+    *heatmaps, below = plot_archetypes(model, Z)
     expected = [f"{name}: {100 * share:.0f} %" for name, share in model.shares(Z).mean().items()]
     assert [axis.get_title() for axis in heatmaps] == expected
     assert below.get_xlabel() == "age"
@@ -273,7 +272,7 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
         plot_archetypes(model, Z, most=0)
     with pytest.raises(ParameterError, match="RegGMM"):
         plot_archetypes(gf.RegGMM().fit(regimes[0], Z), Z)
-    close(figure)
+    close(below.figure)
 
 
 def test_missing_values_are_spoken_of_once_and_the_network_holds_out_the_same_rows():

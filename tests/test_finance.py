@@ -327,14 +327,14 @@ def test_a_missing_vix_asks_for_the_name_of_the_volatility():
 
 def test_figures_have_names_dates_and_events(study):
     plt = pytest.importorskip("matplotlib.pyplot")
-    figure = study.plot_connectivity()
-    texts = {text.get_text() for axis in figure.axes for text in axis.texts}
+    over_time = study.plot_connectivity()
+    texts = {text.get_text() for axis in over_time for text in axis.texts}
     assert {"an event", "a stretch", "test", "validation"} <= texts
-    assert figure.axes[-1].get_ylabel() == "vix"
+    assert over_time[-1].get_ylabel() == "vix"
     averages = study.plot_averages()
-    assert {"a", "b"} <= {text.get_text() for axis in averages.axes for text in axis.texts}
+    assert {"a", "b"} <= {text.get_text() for axis in averages for text in axis.texts}
     days = study.plot_days()
-    assert days.axes[1].get_title().startswith("2019-06-03\nvix ")
+    assert days[1].get_title().startswith("2019-06-03\nvix ")
     beside = study.plot_beside("within")
     assert beside.get_figure().axes[1].get_ylabel() == "vix"
     plt.close("all")

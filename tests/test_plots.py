@@ -93,7 +93,7 @@ def check_readable(figure) -> None:
 PICTURES = {
     "graph": lambda graph, _: plots.plot_graph(graph, title="age 60").get_figure(),
     "groups": lambda graph, groups: plots.plot_graph(graph, groups=groups, title="age 60").get_figure(),
-    "difference": lambda graph, groups: plots.plot_difference(graph, -graph, groups=groups),
+    "difference": lambda graph, groups: plots.plot_difference(graph, -graph, groups=groups)[0].figure,
     "circle": lambda graph, groups: plots.plot_network(graph, groups=groups, title="age 60").get_figure(),
     "spring": lambda graph, _: plots.plot_network(graph, layout="spring", title="age 60").get_figure(),
 }
@@ -143,8 +143,7 @@ def test_a_heatmap_sorts_nodes_by_group_and_draws_lines_between_them():
 
 def test_a_difference_is_on_the_scale_of_both_graphs():
     first, second = random_graph(6), random_graph(6, seed=1)
-    figure = plots.plot_difference(first, second, labels=["25", "75"])
-    panels = figure.axes[:3]
+    panels = plots.plot_difference(first, second, labels=["25", "75"])
     assert [axis.get_title() for axis in panels] == ["25", "75", "75 minus 25"]
     shown = [axis.images[0].get_array() for axis in panels]
     np.testing.assert_allclose(shown[2], second - first)
@@ -155,15 +154,15 @@ def test_a_difference_is_on_the_scale_of_both_graphs():
 def test_bands_have_counts_and_density_in_their_titles(data):
     model, Z = data
     bands = an.bands(model, Z, "age", threshold=0.1)
-    figure = plots.plot_bands(bands, groups=["x", "y"] * 3)
-    titles = [axis.get_title() for axis in figure.axes[:4]]
+    axes = plots.plot_bands(bands, groups=["x", "y"] * 3)
+    titles = [axis.get_title() for axis in axes]
     for title, label, share in zip(titles, bands.labels, bands.density, strict=True):
         assert title == f"age {label}\n75 rows, density {100 * share:.0f} %"
-    check_readable(figure)
+    check_readable(axes[0].figure)
     cut = plots.plot_bands(bands, threshold=0.2)
-    shown = cut.axes[0].images[0].get_array()
+    shown = cut[0].images[0].get_array()
     np.testing.assert_array_equal(shown, bands.matrices[0] * (np.abs(bands.matrices[0]) > 0.2))
-    assert f"density {100 * (shown != 0).sum() / 30:.0f} %" in cut.axes[0].get_title()
+    assert f"density {100 * (shown != 0).sum() / 30:.0f} %" in cut[0].get_title()
 
 
 def test_a_network_draws_every_edge_between_its_nodes():
@@ -327,6 +326,53 @@ def test_pictures_draw_on_given_axes(data):
     for draw in drawings:
         ax = plt.subplots()[1]
         assert draw(ax) is ax
+
+
+def test_several_pictures_are_as_many_axes_of_one_figure(data):
+    model, Z = data
+    graph = random_graph(4)
+    values = graph.to_numpy()
+    two = {"true": np.stack([values] * 3), "estimated": np.stack([values] * 3)}
+    drawings = {
+        2 * 3: lambda: plots.plot_graphs(two, ["a", "b", "c"]),
+        3: lambda: plots.plot_difference(graph, -graph),
+        4: lambda: plots.plot_bands(an.bands(model, Z, "age", threshold=0.1)),
+        5: lambda: plots.plot_heatmaps([values] * 5, list("abcde")),  # a sixth place stays empty
+    }
+    for count, draw in drawings.items():
+        axes = draw()
+        assert axes.shape == (count,)
+        assert all(isinstance(axis, plt.Axes) and len(axis.images) == 1 for axis in axes)
+        assert {axis.figure for axis in axes} == {plt.gcf()}
+
+
+def test_intervals_are_shaded_where_the_table_has_them(data):
+    model, Z = data
+    edges = [("n0", "n1")]
+    for along in ("age", "site"):
+        table = an.edge_curves(model, along, Z, edges, n_points=5)
+        middle = table["partial_correlation"]
+        sure = table.assign(interval_low=middle - 0.5, interval_high=middle + 0.7)
+        for shown, low, high, title in (
+            (table, "low", "high", ""),
+            (sure, "interval_low", "interval_high", "with intervals of 95 %"),
+        ):
+            axes = plots.plot_edge_curves(shown)
+            (band,) = axes.collections
+            drawn = np.concatenate([path.vertices[:, 1] for path in band.get_paths()])
+            assert (drawn.min(), drawn.max()) == pytest.approx((shown[low].min(), shown[high].max()))
+            assert axes.get_legend().get_title().get_text() == title
+            check_readable(axes.get_figure())
+
+
+def test_edges_without_shares_are_cells_without_a_number(data):
+    model, Z = data
+    drivers = an.edge_drivers(model, Z, most=3)
+    drivers.loc[drivers.index[:2], ["alone", "total"]] = np.nan
+    axes = plots.plot_drivers(drivers)
+    assert np.isnan(np.ma.filled(axes.images[0].get_array(), np.nan)[0]).all()
+    assert len(axes.texts) == 4
+    plots.plot_drivers(drivers.assign(effect=np.nan), value="effect").get_figure().canvas.draw()
 
 
 @pytest.mark.parametrize(

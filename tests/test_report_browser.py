@@ -14,6 +14,7 @@ import pytest
 
 import graphfield as gf
 from browser import Browser, chromium
+from graphfield.analysis import edge_curves
 from graphfield.report import write_report
 from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
@@ -81,6 +82,30 @@ def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) ->
     sure = [upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) for by in (2 * atol, -2 * atol)]
     assert (present >= sure[0]).all(), "an edge of Python's is missing in the page"
     assert (present <= sure[1]).all(), "the page has an edge that Python has not"
+
+
+def test_curves_of_resampled_fits_have_the_intervals_of_edge_curves(opened):
+    model, Z = fitted("ensemble"), table()[1]
+    page = opened(model, Z)
+    z, chosen = page.run("window.graphfield.state().z"), page.run("window.graphfield.state().chosen")
+    names = np.array(model.node_names_)
+    j, k = np.triu_indices(len(names), 1)
+    edges = list(zip(names[j[chosen]], names[k[chosen]], strict=True))
+    for along in ("age", "site"):
+        others = {name: value for name, value in z.items() if name != along}
+        expected = edge_curves(model, along, Z, edges, n_points=5, others=others)
+        values = list(dict.fromkeys(expected["value"]))
+        found = page.run(f"window.graphfield.along({json.dumps(along)}, {json.dumps(values)})")
+        for (source, target), points in zip(edges, found, strict=True):
+            part = expected[expected["source"].eq(source) & expected["target"].eq(target)]
+            columns = ["partial_correlation", "interval_low", "interval_high"]
+            inside = part[columns].clip(-1, 1)  # as the page shows them
+            np.testing.assert_allclose([q[1:] for q in points], inside, atol=1e-4)
+    assert page.run("document.querySelectorAll('#curve-panels .interval').length") == len(edges) * (1 + 3)
+    assert "95 %, from how far 2 fits" in page.run("document.querySelector('#curves').textContent")
+    plain = opened(fitted("archetypes in an average"), Z)  # its members saw the same rows
+    assert plain.run("document.querySelectorAll('#curve-panels .interval').length") == 0
+    assert "Shaded: intervals" not in plain.run("document.querySelector('#curves').textContent")
 
 
 def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.analysis.errors import error_columns
 from graphfield.analysis.network import chosen_measures, labels_of, measurer
 from graphfield.analysis.rows import (
     Asked,
@@ -81,6 +82,11 @@ def edge_curves(
         and ``low`` and ``high``, the 10 % and 90 % quantiles over the rows that are averaged: far apart where
         other covariates move this edge too.
 
+        These two say nothing of how sure the curve is. Of an :class:`~graphfield.Ensemble` with
+        ``resample=True`` the table also has ``standard_error`` of the average, and ``interval_low`` and
+        ``interval_high``, an interval of 95 % at each value; with ``resample=False`` it has ``spread``.
+        :func:`compare` says what these are and are not.
+
     Examples
     --------
     >>> import graphfield as gf
@@ -98,6 +104,9 @@ def edge_curves(
         j, k = edge_positions(model, edges)
     asked = ask(model, grid(rows, along, values, fixed))
     mean, low, high = _summaries(asked, len(values), lambda block: block.partial[:, j, k], len(j))
+    weights = np.full(len(asked.index), 1 / len(rows))
+    place = np.repeat(np.arange(len(values)), len(rows))
+    errors = error_columns(asked, weights, place, (j, k), mean)
     repeated = {name: np.tile(names, len(values)) for name, names in pair_names(model, j, k).items()}
     return pd.DataFrame(
         {
@@ -107,6 +116,7 @@ def edge_curves(
             "partial_correlation": mean.ravel(),
             "low": low.ravel(),
             "high": high.ravel(),
+            **{name: column.ravel() for name, column in errors.items()},
         }
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield.analysis.errors import error_columns
 from graphfield.analysis.rows import ask, at_one, pair_names, pair_positions
 
 if TYPE_CHECKING:
@@ -46,11 +47,25 @@ def graph_at(
 def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
     """Every pair of nodes at two covariate values, the largest change first.
 
+    How sure is a difference? One fit cannot say. Fit ``gf.Ensemble(estimator=..., resample=True)``, with 20
+    members or more: its table has standard errors and intervals.
+
     Returns
     -------
     DataFrame
         ``source``, ``target``, partial correlations ``first`` (at z1) and ``second`` (at z2), and
         ``difference`` = second - first.
+
+        Of an :class:`~graphfield.Ensemble` with ``resample=True`` also ``standard_error``, the standard
+        deviation over the members of their own difference, and ``interval_low`` and ``interval_high``,
+        difference -+ t * standard_error, where t is the 97.5 % quantile of Student's distribution with
+        n_members - 1 degrees of freedom. This is a bootstrap standard error of one member, so it is cautious
+        for the average of the members. It does not know of the bias of a penalty, which pulls all members
+        towards zero alike, and an interval speaks of one pair: of many, some miss by chance.
+
+        Of an Ensemble with ``resample=False`` also ``spread``, the same standard deviation. The members
+        saw the same rows there, so it is only what chance in fitting does: no standard error, and too small
+        to make an interval of.
 
     Examples
     --------
@@ -60,15 +75,25 @@ def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> list(compare(model, [0.1, 0.2], [0.9, 0.2]).columns)
     ['source', 'target', 'first', 'second', 'difference']
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> table = compare(several.fit(sim.X[:, :4], sim.Z), [0.1, 0.2], [0.9, 0.2])
+    >>> list(table.columns)[5:]
+    ['standard_error', 'interval_low', 'interval_high']
     """
-    first, second = (graph_at(model, z).to_numpy() for z in (z1, z2))
-    j, k = pair_positions(len(first))
+    both = pd.concat([at_one(model, z) for z in (z1, z2)], ignore_index=True)
+    asked = ask(model, both)
+    pairs = pair_positions(model.n_features_in_)
+    at_pairs = asked.collect(lambda block: block.partial[:, *pairs], (len(pairs[0]),))
+    first, second = at_pairs[asked.index]
+    difference = second - first
+    errors = error_columns(asked, np.array([-1.0, 1.0]), np.zeros(2, dtype=np.intp), pairs, difference[None])
     table = pd.DataFrame(
         {
-            **pair_names(model, j, k),
-            "first": first[j, k],
-            "second": second[j, k],
-            "difference": second[j, k] - first[j, k],
+            **pair_names(model, *pairs),
+            "first": first,
+            "second": second,
+            "difference": difference,
+            **{name: values[0] for name, values in errors.items()},
         }
     )
     order = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.analysis.errors import variation_columns
 from graphfield.analysis.rows import (
     Asked,
     Edge,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _HELD_ENTRIES = 64 * 2**20
 # Standard deviation of a partial correlation below which single precision sees noise.
 _CONSTANT = 1e-6
+# Drivers are named where the standard deviation of an edge is at least this part of the largest of all.
+SHARE_FLOOR = 0.05
 
 
 def varying_edges(
@@ -58,6 +61,11 @@ def varying_edges(
         ``low`` and ``high`` (5 % and 95 % quantiles; of as many rows as fit in memory), ``range`` =
         high - low, and ``presence``, the share of rows in which the edge is there.
 
+        Of an :class:`~graphfield.Ensemble` with ``resample=True`` also ``standard_error`` of the mean, and
+        ``by_chance``: the standard deviation over rows that an edge which does not vary at all would show,
+        because its estimate at each z is off by something else. An edge varies where ``standard_deviation``
+        is clearly above that. With ``resample=False`` only ``spread`` of the mean; see :func:`compare`.
+
     Examples
     --------
     >>> import graphfield as gf
@@ -73,14 +81,10 @@ def varying_edges(
     counts = asked.counts.astype(np.float64)
     weights = counts / counts.sum()
     held = np.empty((min(asked.n_distinct, max(2, _HELD_ENTRIES // len(j))), len(j)), dtype=np.float32)
-    first = np.zeros(len(j))
-    mean, square, presence = (np.zeros(len(j)) for _ in range(3))
+    moments, presence = _Moments(len(j)), np.zeros(len(j))
     for block in asked.blocks():
         own, values = weights[block.positions], block.partial[:, j, k]
-        if block.positions.start == 0:
-            first = values[0].astype(np.float64)  # sums of differences from it lose no digits
-        mean += own @ (values - first)
-        square += own @ np.square(values - first)
+        moments.add(own, values)
         presence += own @ block.graph[:, j, k]
         kept = slice(block.positions.start, min(block.positions.stop, len(held)))
         if kept.start < kept.stop:
@@ -89,12 +93,13 @@ def varying_edges(
     table = pd.DataFrame(
         {
             **pair_names(model, j, k),
-            "mean": first + mean,
-            "standard_deviation": np.sqrt(np.maximum(square - mean**2, 0)),
+            "mean": moments.mean,
+            "standard_deviation": moments.deviation,
             "low": low,
             "high": high,
             "range": high - low,
             "presence": presence,
+            **variation_columns(asked, weights, (j, k)),
         }
     )
     order = np.argsort(-table["standard_deviation"].to_numpy(), kind="stable")
@@ -127,12 +132,17 @@ def edge_drivers(
     not sum to 1, and a model that could have used either of two such covariates may have divided the credit
     between them in any way. Shares come from a sample and are good to a few hundredths.
 
+    Shares say nothing of size, and of an edge that hardly varies they would divide up noise. So an edge whose
+    standard deviation over rows is below 5 % of the largest of the network (of all pairs, not only those
+    in ``edges``) has no shares: they are NaN.
+
     Parameters
     ----------
     model : fitted estimator
     Z : table
     edges : list of (source, target), "all", or None
-        None takes the ``most`` edges that vary most over the rows.
+        None takes the ``most`` edges that vary most over the rows. Edges come in the order of the list, else
+        those that vary most first.
     n_rows : int or None
         Rows to compare, a sample that does not depend on the order of Z.
     most : int
@@ -144,8 +154,8 @@ def edge_drivers(
     -------
     DataFrame
         ``source``, ``target``, ``covariate``, ``alone``, ``total``, ``effect`` (the standard deviation of the
-        partial correlation that ``total`` stands for) and ``standard_deviation`` of the edge over rows.
-        Shares of an edge that does not vary are zero.
+        partial correlation that ``total`` stands for; it is there for every edge), ``standard_deviation`` of
+        the edge over rows, and ``relative_deviation``, that divided by the largest of the network.
 
     Examples
     --------
@@ -154,7 +164,7 @@ def edge_drivers(
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> edge_drivers(model, sim.Z, most=3).shape
-    (6, 7)
+    (6, 8)
     """
     check_number("most", most, 1, integer=True)
     check_number("n_repeats", n_repeats, 1, integer=True)
@@ -170,15 +180,19 @@ def edge_drivers(
     rows = rows.iloc[: max(3, _HELD_ENTRIES // len(j))]
     base = _pair_values(ask(model, rows), j, k)
     deviation = base.std(axis=0, dtype=np.float64)
-    if edges is None:
-        chosen = np.argsort(-deviation, kind="stable")[:most]
+    if edges is not None and not isinstance(edges, str):
+        largest = _largest_deviation(ask(model, rows))
+    else:
+        largest = deviation.max()
+        chosen = np.argsort(-deviation, kind="stable")[: most if edges is None else None]
         j, k, base, deviation = j[chosen], k[chosen], base[:, chosen], deviation[chosen]
     names = [column.name for column in model.encoder_.columns]
     alone, total = np.empty((len(names), len(j))), np.empty((len(names), len(j)))
     for i, name in enumerate(names):
         alone[i], total[i] = _shares(model, rows, name, base, (j, k), n_repeats)
-    varies = deviation > _CONSTANT
-    alone, total = np.where(varies, alone, 0.0), np.where(varies, total, 0.0)
+    effect = np.where(deviation > _CONSTANT, np.sqrt(total) * deviation, 0.0)
+    relative = deviation / largest if largest > _CONSTANT else np.zeros(len(deviation))
+    alone, total = (np.where(relative >= SHARE_FLOOR, share, np.nan) for share in (alone, total))
     edge_names = {side: np.repeat(value, len(names)) for side, value in pair_names(model, j, k).items()}
     return pd.DataFrame(
         {
@@ -186,8 +200,9 @@ def edge_drivers(
             "covariate": np.tile(np.array(names, dtype=object), len(j)),
             "alone": alone.T.ravel(),
             "total": total.T.ravel(),
-            "effect": (np.sqrt(total) * deviation).T.ravel(),
+            "effect": effect.T.ravel(),
             "standard_deviation": np.repeat(deviation, len(names)),
+            "relative_deviation": np.repeat(relative, len(names)),
         }
     )
 
@@ -198,8 +213,9 @@ def driver_summary(drivers: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``covariate``; ``alone`` and ``total``, the shares of the variance of all edges of the table together;
-        ``mean_effect`` over edges; ``edges_led``, the number of varying edges of which it drives the most.
+        ``covariate``; ``alone`` and ``total``, the shares of the variance of all edges together: an edge
+        counts as much as it varies, and one without shares not at all; ``mean_effect`` over all edges;
+        ``edges_led``, the number of edges with shares of which it drives the most.
 
     Examples
     --------
@@ -210,7 +226,7 @@ def driver_summary(drivers: pd.DataFrame) -> pd.DataFrame:
     >>> list(driver_summary(edge_drivers(model, sim.Z)).columns)
     ['covariate', 'alone', 'total', 'mean_effect', 'edges_led']
     """
-    variance = drivers["standard_deviation"] ** 2
+    variance = drivers["standard_deviation"].where(drivers["total"].notna(), 0.0) ** 2
     scaled = {share: drivers[share] * variance for share in ("alone", "total")}
     parts = drivers.assign(**scaled, whole=variance)
     sums = parts.groupby("covariate", sort=False)[["alone", "total", "whole"]].sum()
@@ -252,6 +268,38 @@ def _shares(
         total += np.square(found - base[taken]).mean(axis=0) / 2
     safe = np.where(variance > 0, variance, 1.0) * len(shifts)
     return np.clip(alone / safe, 0, None), total / safe
+
+
+class _Moments:
+    """Mean and standard deviation of columns whose rows come in blocks, with weights that sum to one."""
+
+    def __init__(self, width: int) -> None:
+        self._first: NDArray[np.float64] | None = None
+        self._mean, self._square = np.zeros(width), np.zeros(width)
+
+    def add(self, weights: NDArray, values: NDArray) -> None:
+        if self._first is None:
+            self._first = values[0].astype(np.float64)  # sums of differences from it lose no digits
+        self._mean += weights @ (values - self._first)
+        self._square += weights @ np.square(values - self._first)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        return self._mean if self._first is None else self._first + self._mean
+
+    @property
+    def deviation(self) -> NDArray[np.float64]:
+        return np.sqrt(np.maximum(self._square - self._mean**2, 0))
+
+
+def _largest_deviation(asked: Asked) -> float:
+    """Standard deviation over rows of the pair of nodes that varies most."""
+    j, k = pair_positions(asked.model.n_features_in_)
+    shares = asked.counts / len(asked.index)
+    moments = _Moments(len(j))
+    for block in asked.blocks():
+        moments.add(shares[block.positions], block.partial[:, j, k])
+    return float(moments.deviation.max())
 
 
 def _pair_values(asked: Asked, j: NDArray[np.intp], k: NDArray[np.intp]) -> NDArray[np.float32]:

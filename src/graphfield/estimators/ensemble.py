@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from graphfield.graphs.strength import partial_correlations
 
 # How often rows of a member are drawn before a node that never varies among them is an error.
 _MOST_DRAWS = 10
-# Bytes of coefficients of one member held at a time by `spread`, which needs sums in double precision.
+# Bytes of coefficients of one member held at a time where members are told apart: sums are doubles.
 _SPREAD_BYTES = 16 * 2**20
 
 
@@ -159,7 +160,7 @@ class Ensemble(AveragedGraph):
         encoded = self._encode(Z)
         p = self.n_features_in_
         result = np.empty((len(encoded), p, p), dtype=np.float32)
-        for group in groups_of(encoded, rows_within(_SPREAD_BYTES, p)):
+        for group in groups_of(encoded, self._rows_per_member()):
             values = self._spread_at(group.distinct)
             if isinstance(group.rows, slice):
                 result[group.rows] = values
@@ -172,12 +173,20 @@ class Ensemble(AveragedGraph):
         """One member at a time: mean and squares about it are updated, so no member is kept."""
         shape = (len(encoded), self.n_features_in_, self.n_features_in_)
         mean, squares = np.zeros(shape), np.zeros(shape)
-        for count, (_, member, own) in enumerate(self._by_member(encoded), start=1):
-            partial = partial_correlations(member._coef_at(own), member._residual_scale_at(own))
+        for count, partial in enumerate(self._partial_by_member(encoded), start=1):
             step = partial - mean
             mean += step / count
             squares += step * (partial - mean)
         return np.sqrt(squares / (len(self._parts) - 1))
+
+    def _partial_by_member(self, encoded: Encoded) -> Iterator[NDArray]:
+        """Partial correlations (n, p, p) of one member after the other."""
+        for _, member, own in self._by_member(encoded):
+            yield partial_correlations(member._coef_at(own), member._residual_scale_at(own))
+
+    def _rows_per_member(self) -> int:
+        """Rows at which one member is asked at a time."""
+        return rows_within(_SPREAD_BYTES, self.n_features_in_)
 
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")

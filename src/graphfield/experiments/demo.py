@@ -130,6 +130,6 @@ def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     label = f"estimated, above {model.threshold_.value:.2f}"
     rows = {"true": truth, label: np.where(graph, model.partial_correlations(Z), 0.0)}
     columns = [f"z = ({a:g}, {b:g})" for a, b in PICTURED]
-    figure = plot_graphs(rows, columns)
+    figure = plot_graphs(rows, columns)[0].figure
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
+from graphfield.analysis.errors import interval_reach
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import OutputError
 from graphfield.graphs.groups import Groups, group_labels
@@ -135,6 +136,7 @@ def _assembled(
     shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
         covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
+    reach = interval_reach(model) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
     p = len(model.node_names_)
@@ -146,6 +148,7 @@ def _assembled(
         "covariates": covariates,
         "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
         "program": program,
+        "reach": reach,
         "pairs": {
             name: store.add(getattr(found, name)) for name in ("mean", "spread", "least", "most", "present")
         },
@@ -165,6 +168,7 @@ def _assembled(
     return {
         "summary": words.summary(model, rows, found, moved, pairs),
         "exactness": _exactness(shown),
+        "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows)),
         "data": _json(data),
         "arrays": store.text(),

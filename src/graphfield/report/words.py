@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from graphfield import __version__
+from graphfield.analysis.errors import LEVEL
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.figures import DENSITY, Survey
@@ -234,6 +235,14 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
 
 def _list(items: Iterable[str]) -> str:
     return '<ul class="plain">' + "".join(f"<li>{escape(str(item))}</li>" for item in items) + "</ul>"
+
+
+def intervals(model: Any) -> str:
+    """What is shaded around the curves of edges."""
+    return (
+        f" Shaded: intervals of {100 * LEVEL:.0f} %, from how far {len(model.members_)} fits to rows drawn "
+        "with replacement are apart; they do not know of the bias of a penalty."
+    )
 
 
 def training(model: GraphEstimator) -> str:

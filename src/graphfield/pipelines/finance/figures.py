@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.graphs.connectivity import MEASURES
@@ -17,7 +18,6 @@ from graphfield.report.plots.style import GREY, colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from graphfield.pipelines.finance.study import FinanceStudy
 
@@ -28,7 +28,7 @@ _MONTH = 21  # trading days
 _FULL_COLOUR = 0.995
 
 
-def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None = None) -> Figure:
+def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None = None) -> NDArray:
     """One panel per measure, daily and as a mean over 21 days, and the volatility below."""
     plt = pyplot()
     table = study.connectivity
@@ -36,14 +36,14 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
     for name in shown:
         check_choice("measures", name, list(table.columns))
     blue, orange = colours(2)
-    figure, axes = plt.subplots(
+    axes = plt.subplots(
         len(shown) + 1,
         1,
         figsize=(10, 1.7 * (len(shown) + 1) + 0.6),
         sharex=True,
         squeeze=False,
         layout="constrained",
-    )
+    )[1]
     series = [(table[name], MEASURES[name].label, blue) for name in shown]
     series.append((study.Z[study.volatility], study.volatility, orange))
     for axis, (values, label, colour) in zip(axes[:, 0], series, strict=True):
@@ -60,7 +60,7 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
     for axis in axes[1:, 0]:
         mark_events(axis, dict.fromkeys(study.events, ""))
     axes[0, 0].set_title("Connectivity over time", fontsize=10, pad=6 + 9 * lines)
-    return figure
+    return axes.ravel()
 
 
 def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | None = None) -> Axes:
@@ -96,7 +96,7 @@ def against_volatility(study: FinanceStudy, measure: str = "density", ax: Axes |
     )
 
 
-def graphs_of_days(study: FinanceStudy) -> Figure:
+def graphs_of_days(study: FinanceStudy) -> NDArray:
     if study.days is None:
         raise ParameterError("No days were chosen: name some in days=[...] of finance_study.")
     level = study.Z.loc[pd.DatetimeIndex(study.days.labels), study.volatility].to_numpy()
@@ -110,7 +110,7 @@ def graphs_of_days(study: FinanceStudy) -> Figure:
     )
 
 
-def average_graphs_of_bands(study: FinanceStudy) -> Figure:
+def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
     normal, high = (study.averages.frame(label) for label in (NORMAL, HIGH))
     counts = dict(zip(study.averages.labels, study.averages.n_rows, strict=True))
     name = study.volatility
@@ -119,10 +119,10 @@ def average_graphs_of_bands(study: FinanceStudy) -> Figure:
         f"{name} above {study.cuts[HIGH]:.4g} ({counts[HIGH]:,} days)",
     ]
     matrices = [normal.to_numpy(), high.to_numpy()]
-    figure = plot_difference(normal, high, labels=labels, groups=study.sectors, limit=_limit(matrices))
+    axes = plot_difference(normal, high, labels=labels, groups=study.sectors, limit=_limit(matrices))
     largest = float(np.abs(matrices[1] - matrices[0]).max())
-    figure.axes[2].set_title(f"high minus normal (at most {largest:.2f})", fontsize=10)
-    return figure
+    axes[2].set_title(f"high minus normal (at most {largest:.2f})", fontsize=10)
+    return axes
 
 
 def _limit(matrices: Sequence[Any]) -> float:

@@ -164,12 +164,13 @@ def _tables(study: FinanceStudy) -> dict[str, pd.DataFrame]:
 
 def _figures(study: FinanceStudy) -> Iterator[tuple[str, Any]]:
     measure = "density" if "density" in study.connectivity else str(study.connectivity.columns[0])
-    yield "connectivity.png", study.plot_connectivity(None if measure == "density" else [measure])
+    shown = None if measure == "density" else [measure]
+    yield "connectivity.png", study.plot_connectivity(shown)[0].figure
     yield "beside_volatility.png", study.plot_beside(measure).get_figure()
     yield "against_volatility.png", study.plot_against(measure).get_figure()
-    yield "averages.png", study.plot_averages()
+    yield "averages.png", study.plot_averages()[0].figure
     if study.days is not None:
-        yield "days.png", study.plot_days()
+        yield "days.png", study.plot_days()[0].figure
 
 
 def _beside_the_model(study: FinanceStudy) -> dict[str, bytes]:

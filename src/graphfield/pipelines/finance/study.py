@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.analysis import Bands, average_graphs, connectivity
@@ -35,7 +36,6 @@ from graphfield.pipelines.finance.days import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class FinanceStudy:
 
         return described(self)
 
-    def plot_connectivity(self, measures: Sequence[str] | None = None) -> Figure:
-        """Measures over time, the volatility below them, with events and periods marked."""
+    def plot_connectivity(self, measures: Sequence[str] | None = None) -> NDArray:
+        """Measures over time, the volatility below them, with events and periods marked: as many Axes."""
         from graphfield.pipelines.finance.figures import connectivity_over_time
 
         return connectivity_over_time(self, measures)
@@ -143,14 +143,14 @@ class FinanceStudy:
 
         return against_volatility(self, measure, ax)
 
-    def plot_days(self) -> Figure:
-        """Heatmaps of the chosen days, by sector, edges only, on one colour scale."""
+    def plot_days(self) -> NDArray:
+        """Heatmaps of the chosen days, by sector, edges only, on one colour scale: one Axes per day."""
         from graphfield.pipelines.finance.figures import graphs_of_days
 
         return graphs_of_days(self)
 
-    def plot_averages(self) -> Figure:
-        """Average graphs of the normal and of the high days, and the difference of the two."""
+    def plot_averages(self) -> NDArray:
+        """Average graphs of the normal and of the high days, and the difference of the two: three Axes."""
         from graphfield.pipelines.finance.figures import average_graphs_of_bands
 
         return average_graphs_of_bands(self)

@@ -62,9 +62,10 @@ def shown_density(bands: Bands, threshold: float) -> NDArray[np.float64]:
 
 def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:
     """Average graphs above the threshold, with subjects and density in the titles."""
-    figure = plot_bands(bands, groups=groups, threshold=study.threshold)
+    axes = plot_bands(bands, groups=groups, threshold=study.threshold)
+    figure = axes[0].figure
     density = shown_density(bands, study.threshold)
-    for i, axis in enumerate(figure.axes[: len(bands.labels)]):
+    for i, axis in enumerate(axes):
         text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
     about = f"averages with |partial correlation| > {study.threshold:.3g}"

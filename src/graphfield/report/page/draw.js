@@ -79,6 +79,7 @@ function short(text, most) {
 }
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
+// (points are [x, y] or [x, y, low, high], with an interval)
 // at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader
 function chart(box, o) {
   const width = Math.max(280, box.clientWidth || 380), height = Math.round(Math.min(250, width * 0.62));
@@ -117,8 +118,12 @@ function chart(box, o) {
   (o.dots || []).forEach(([x, y, shift]) => root.append(svg("circle", { cx: sx(x) + (shift || 0) * (levels ? w / levels.length : 0), cy: sy(y), r: 2, fill: "#0b5cad", "fill-opacity": 0.28 })));
   if (o.at !== undefined) root.append(svg("line", { x1: sx(o.at), x2: sx(o.at), y1: top, y2: top + h, stroke: "#1b1f24", "stroke-dasharray": "2 3" }));
   const ends = [];
-  for (const line of o.lines) {
-    const points = line.points.map(([x, y]) => [sx(x), sy(y)]);
+  for (const [n, line] of o.lines.entries()) {
+    const aside = levels && line.points[0]?.length > 2 ? Math.min(7, w / levels.length / 7) * (n - (o.lines.length - 1) / 2) : 0;
+    const points = line.points.map(([x, y]) => [sx(x) + aside, sy(y)]);
+    const band = line.points.filter((q) => q.length > 2).map(([x, , low, high]) => [sx(x) + aside, sy(low), sy(high)]);
+    if (levels) band.forEach(([x, y1, y2]) => root.append(svg("line", { class: "interval", x1: x, x2: x, y1, y2, stroke: line.colour, "stroke-width": 2 })));
+    else if (band.length) root.append(svg("polygon", { class: "interval", points: [...band.map((q) => [q[0], q[1]]), ...band.map((q) => [q[0], q[2]]).reverse()].map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" "), fill: line.colour, "fill-opacity": 0.12 }));
     if (levels) points.forEach(([x, y]) => root.append(svg("circle", { cx: x, cy: y, r: 4, fill: line.colour })));
     root.append(svg("polyline", { points: points.map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" "), fill: "none", stroke: line.colour, "stroke-width": levels ? 1 : 2, "stroke-dasharray": line.dash || undefined, "stroke-opacity": levels ? 0.5 : 1 }));
     if (line.label && points.length) ends.push({ y: points[points.length - 1][1], line });

@@ -135,7 +135,7 @@ class Page {
       panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
       return;
     }
-    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap((points) => points.map((q) => q[1])));
+    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap((points) => points.flatMap((q) => q.slice(1))));
     const low = Math.min(0, ...all), high = Math.max(0, ...all), room = Math.max(0.05, 0.08 * (high - low));
     const boxes = this.panels(panels, covariates.length);
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
@@ -153,8 +153,18 @@ class Page {
 
   curve(c) {
     const values = c.kind === "number" ? Array.from({ length: 49 }, (_, i) => c.low + ((c.high - c.low) * i) / 48) : c.levels;
-    const along = values.map((v) => this.field.edgesAt({ ...this.z, [c.name]: v }, this.chosen).partial);
-    return this.chosen.map((_, s) => values.map((v, i) => [v, along[i][s]]));
+    return this.alongValues(c, values);
+  }
+
+  // Per chosen edge: value, partial correlation and, where the members tell, the ends of its interval.
+  alongValues(c, values) {
+    const at = values.map((v) => ({ ...this.z, [c.name]: v }));
+    const along = at.map((z) => this.field.edgesAt(z, this.chosen).partial);
+    const reach = this.data.reach && at.map((z) => this.field.spreadAt(z, this.chosen).map((s) => this.data.reach * s));
+    return this.chosen.map((_, s) => values.map((v, i) => {
+      const y = along[i][s];
+      return reach ? [v, y, Math.max(-1, y - reach[i][s]), Math.min(1, y + reach[i][s])] : [v, y];
+    }));
   }
 
   connectivity() {
@@ -235,4 +245,5 @@ window.graphfield = {
   state: () => ({ z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
   shown: () => Array.from(page.now.partial),
   csv: () => page.table.csv(),
+  along: (name, values) => page.alongValues(page.data.covariates.find((c) => c.name === name), values),
 };

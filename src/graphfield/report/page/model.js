@@ -135,12 +135,21 @@ class GraphField {
   }
 
   // The same for a few pairs only, without touching the others.
-  edgesAt(z, wanted) {
+  edgesAt(z, wanted, program = this.program) {
     const forward = new Float64Array(wanted.length), backward = new Float64Array(wanted.length);
     const variance = new Float64Array(this.p);
-    this.add(this.program, z, 1, variance, { wanted, forward, backward });
+    this.add(program, z, 1, variance, { wanted, forward, backward });
     const first = wanted.map((i) => this.first[i]), second = wanted.map((i) => this.second[i]);
     return this.finished(variance, forward, backward, first, second);
+  }
+
+  // Standard deviation over the members of an average.
+  spreadAt(z, wanted) {
+    const members = this.program.parts.map((part) => this.edgesAt(z, wanted, part).partial), n = members.length;
+    return wanted.map((_, i) => {
+      const mean = members.reduce((sum, own) => sum + own[i], 0) / n;
+      return Math.sqrt(members.reduce((sum, own) => sum + (own[i] - mean) ** 2, 0) / (n - 1));
+    });
   }
 
   finished(variance, forward, backward, first, second) {

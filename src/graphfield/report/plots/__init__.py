@@ -1,7 +1,7 @@
 """Pictures: heatmaps, networks, curves, drivers, connectivity. matplotlib is imported when one is drawn.
 
 Functions that draw one picture take an optional ``ax`` and return the Axes; those that draw several beside
-each other return the Figure.
+each other return a flat array with one Axes per picture, so ``axes[0].figure`` is the figure.
 """
 
 from graphfield.report.plots.archetypes import plot_archetypes

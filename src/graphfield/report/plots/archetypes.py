@@ -13,14 +13,12 @@ from graphfield.report.plots.heatmaps import plot_graph
 from graphfield.report.plots.style import pyplot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from graphfield.estimators.archetype import ArchetypeCGM
 
 _GROUPS = 40  # along a covariate
 
 
-def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *, most: int = 6) -> Figure:
+def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *, most: int = 6) -> NDArray:
     """The archetypes of a fitted :class:`~graphfield.ArchetypeCGM`, and who has how much of them.
 
     Above, a heatmap of the partial correlations of each archetype with its average share over the rows of
@@ -28,13 +26,15 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     (the first, unless named) and averaged over up to 40 neighbouring groups, so other covariates are as they
     are in Z.
 
+    Returns the Axes of the heatmaps and, last, that of the shares; ``axes[0].figure`` is the figure.
+
     Examples
     --------
     >>> import graphfield as gf
     >>> from graphfield.report.plots import plot_archetypes
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X, sim.Z)
-    >>> figure = plot_archetypes(model, sim.Z)
+    >>> axes = plot_archetypes(model, sim.Z)
     """
     plt = pyplot()
     if not hasattr(model, "shares"):
@@ -70,7 +70,7 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
             below.bar(labels, heights[:, i], bottom=bottoms[:, i], label=letter, color=colours[i])
     below.set(xlabel=name, ylabel="share", ylim=(0, 1))
     below.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8, frameon=False)
-    return figure
+    return np.array([*axes, below], dtype=object)
 
 
 def _shares_along(values: pd.Series, shares: pd.DataFrame) -> tuple[list[Any], NDArray, bool]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield.analysis.errors import LEVEL
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.report.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
 
@@ -18,7 +19,8 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
 
     Lines are averages over the other covariates, shaded from the 10 % to the 90 % quantile over the rows
-    averaged; levels of a category are dots with bars, joined where there are two.
+    averaged; levels of a category are dots with bars, joined where there are two. Where the table has
+    intervals (of an ``Ensemble`` with ``resample=True``), these are shaded instead, and the legend says so.
 
     Examples
     --------
@@ -35,28 +37,40 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
         raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.")
     edges = [(edge, part) for edge, part in curves.groupby(["source", "target"], sort=False)]
     ax = new_axes(ax, 7.5, 4.2)
+    has_intervals = {"interval_low", "interval_high"} <= set(curves.columns)
+    ends = ("interval_low", "interval_high") if has_intervals else ("low", "high")
     is_numeric = pd.api.types.is_numeric_dtype(curves["value"])
     draw = _lines if is_numeric else _levels
-    draw(ax, [part for _, part in edges])
+    draw(ax, [part for _, part in edges], ends)
     ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
     ax.set(xlabel=names[0], ylabel="partial correlation")
     ax.set_title(title, fontsize=10)
     ax.margins(x=0.01 if is_numeric else 0.08)
     ax.spines[["top", "right"]].set_visible(False)
     n_columns = 1 if len(edges) <= 18 else 2
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False, ncols=n_columns)
+    ax.legend(
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        fontsize=8,
+        frameon=False,
+        ncols=n_columns,
+        title=f"with intervals of {LEVEL:.0%}".replace("%", " %") if has_intervals else None,
+        title_fontsize=8,
+    )
     return ax
 
 
-def _lines(ax: Any, parts: list[pd.DataFrame]) -> None:
+def _lines(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
+    low, high = ends
     for part, colour in zip(parts, colours(len(parts)), strict=True):
         part = part.sort_values("value")
         ax.plot(part["value"], part["partial_correlation"], color=colour, label=edge_names(part)[0])
-        if (part["high"] > part["low"]).any():
-            ax.fill_between(part["value"], part["low"], part["high"], color=colour, alpha=0.13, linewidth=0)
+        if (part[high] > part[low]).any():
+            ax.fill_between(part["value"], part[low], part[high], color=colour, alpha=0.13, linewidth=0)
 
 
-def _levels(ax: Any, parts: list[pd.DataFrame]) -> None:
+def _levels(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
+    low, high = ends
     levels = list(dict.fromkeys(parts[0]["value"]))
     aside = np.linspace(-0.25, 0.25, len(parts)) if len(parts) > 1 else np.zeros(1)
     for part, colour, shift in zip(parts, colours(len(parts)), aside, strict=True):
@@ -64,8 +78,8 @@ def _levels(ax: Any, parts: list[pd.DataFrame]) -> None:
         middle = part["partial_correlation"].to_numpy()
         label = edge_names(part)[0]
         ax.plot(where, middle, "o", color=colour, markersize=5, label=label)
-        if (part["high"] > part["low"]).any():
-            ax.vlines(where, part["low"], part["high"], color=colour)
+        if (part[high] > part[low]).any():
+            ax.vlines(where, part[low], part[high], color=colour)
         if len(levels) == 2:  # the slope is the answer
             ax.plot(where, middle, color=colour, linewidth=0.8, alpha=0.5, zorder=1)
     crowded = sum(len(str(level)) for level in levels) > 70

@@ -66,8 +66,8 @@ def plot_drivers(
     """Heatmap of edges by covariates from ``edge_drivers``: who drives which edge.
 
     ``value`` is ``total``, ``alone`` or ``effect``; the first ``most`` edges of the table are shown. Beside
-    the name of an edge stands its standard deviation over rows: shares of an edge that hardly varies mean
-    little.
+    the name of an edge stands its standard deviation over rows. An edge that hardly varies has no shares: its
+    cells are grey.
 
     Examples
     --------
@@ -87,10 +87,13 @@ def plot_drivers(
     shares = wide.loc[list(zip(edges["source"], edges["target"], strict=True)), covariates].to_numpy()
     shape = (len(edges), len(covariates))
     ax = new_axes(ax, float(np.clip(3.8 + 0.62 * shape[1], 5, 14)), 1.6 + 0.26 * shape[0])
-    highest = float(shares.max(initial=0.0)) if value == "effect" else 1.0
+    highest = float(np.nanmax(shares, initial=0.0)) if value == "effect" else 1.0
     image = ax.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=highest or 1.0, aspect="auto")
+    ax.set_facecolor("#e6e6e6")  # behind cells without a share
     if shape[1] <= 14:
         for (i, j), share in np.ndenumerate(shares):
+            if np.isnan(share):
+                continue
             ink = "white" if share > 0.6 * (highest or 1.0) else "black"
             ax.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=7, color=ink)
     shown = covariates if shape[1] <= 60 else ["" for _ in covariates]

@@ -27,7 +27,6 @@ from graphfield.report.plots.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from graphfield.analysis.averages import Bands
 
@@ -107,8 +106,11 @@ def _heatmap(
 
 def plot_graphs(
     rows: dict[str, NDArray], columns: Sequence[str], names: Sequence[str] | None = None
-) -> Figure:
-    """A grid of heatmaps on one colour scale: one row per entry (label to (m, p, p)), m columns."""
+) -> NDArray:
+    """A grid of heatmaps on one colour scale: one row per entry (label to (m, p, p)), m columns.
+
+    Returns the Axes, row after row; ``axes[0].figure`` is the figure.
+    """
     plt = pyplot()
     limit = max(float(np.abs(matrices).max()) for matrices in rows.values())
     shape = (len(rows), len(columns))
@@ -121,7 +123,7 @@ def plot_graphs(
         axes[i, 0].set_ylabel(label, fontsize=11)
     image = axes[0, 0].images[0]
     figure.colorbar(image, ax=axes, shrink=0.6, label="partial correlation")
-    return figure
+    return axes.ravel()
 
 
 def plot_difference(
@@ -132,15 +134,17 @@ def plot_difference(
     labels: Sequence[str] = ("first", "second"),
     groups: Groups | None = None,
     limit: float | None = None,
-) -> Figure:
+) -> NDArray:
     """Two graphs and their difference (second - first) side by side, all on one colour scale.
+
+    Returns the three Axes; ``axes[0].figure`` is the figure.
 
     Examples
     --------
     >>> import numpy as np
     >>> from graphfield.report.plots import plot_difference
     >>> young, old = np.array([[0, 0.4], [0.4, 0]]), np.array([[0, -0.1], [-0.1, 0]])
-    >>> figure = plot_difference(young, old, ["a", "b"], labels=["age 25", "age 75"])
+    >>> axes = plot_difference(young, old, ["a", "b"], labels=["age 25", "age 75"])
     """
     a, names = matrix_and_names(first, names)
     b, _ = matrix_and_names(second, names)
@@ -154,8 +158,10 @@ def plot_bands(
     groups: Groups | None = None,
     threshold: float | None = None,
     limit: float | None = None,
-) -> Figure:
+) -> NDArray:
     """Average graphs of quantile bands or levels, with the number of rows and the density in the titles.
+
+    Returns one Axes per band; ``axes[0].figure`` is the figure.
 
     Parameters
     ----------
@@ -176,7 +182,7 @@ def plot_bands(
     >>> from graphfield.report.plots import plot_bands
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
-    >>> figure = plot_bands(bands(model, sim.Z, "z1", threshold=0.1))
+    >>> axes = plot_bands(bands(model, sim.Z, "z1", threshold=0.1))
     """
     matrices, density = bands.matrices, bands.density
     if threshold is not None:
@@ -200,15 +206,17 @@ def plot_heatmaps(
     *,
     groups: Groups | None = None,
     limit: float | None = None,
-) -> Figure:
+) -> NDArray:
     """Several graphs on one colour scale: up to four beside each other, then the next line.
+
+    Returns one Axes per graph; ``axes[0].figure`` is the figure.
 
     Examples
     --------
     >>> import numpy as np
     >>> from graphfield.report.plots import plot_heatmaps
     >>> graph = np.array([[0, 0.4], [0.4, 0]])
-    >>> figure = plot_heatmaps([graph, -graph], ["Monday", "Tuesday"], ["a", "b"])
+    >>> axes = plot_heatmaps([graph, -graph], ["Monday", "Tuesday"], ["a", "b"])
     """
     plt = pyplot()
     p = len(matrices[0])
@@ -233,7 +241,7 @@ def plot_heatmaps(
     for axis in list(axes.flat)[len(matrices) :]:
         axis.set_axis_off()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.7, label="partial correlation")
-    return figure
+    return axes.ravel()[: len(matrices)]
 
 
 def _label_nodes(ax: Axes, names: Sequence[str] | None, p: int) -> None:
