@@ -236,6 +236,8 @@ def _marginals(model: Any) -> str:
         return f"{used}."
     if math.isnan(check.gain):
         return f"{used} (too few rows to tell whether normal scores predict better)."
+    if check.one_value_decides:
+        return f"{used} (as it is, a single value makes up most of some node's variance)."
     if check.hides:
         return f"{used} (normal scores explain less of each other's variance in held-out rows)."
     if not check.prefers:

@@ -25,6 +25,8 @@ _RIDGE = 0.05  # of the regressions that are compared, added to the variances of
 _EVIDENCE, _LEAST_GAIN = 3.0, 1e-3
 # Standard errors by which nodes as they are must explain more variance to be kept all the same.
 _COUNTER_EVIDENCE = 2.0
+# The share of a node's variance that no single value may make up.
+_MOST_OF_ONE = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class MarginalCheck:
     ----------
     prefers : bool
         Whether they do, by more than three standard errors and more than 0.001, and do not explain less
-        variance by more than two standard errors.
+        variance by more than two standard errors; or ``one_value_decides``.
     gain : float
         By how much, as a rank correlation of predicted and actual values, averaged over nodes. Not a
         number where there are too few rows to tell.
@@ -46,6 +48,9 @@ class MarginalCheck:
         a share of it, averaged over nodes.
     hides : bool
         Whether it is less, by more than two standard errors.
+    one_value_decides : bool
+        Whether they are preferred only because a single value makes up most of a node's variance, as typing
+        errors do: as it is, such a node has no relation to any other.
     """
 
     prefers: bool
@@ -53,13 +58,15 @@ class MarginalCheck:
     standard_error: float
     explained_gain: float = float("nan")
     hides: bool = False
+    one_value_decides: bool = False
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
         numbers = (values.get(name) for name in ("gain", "standard_error", "explained_gain"))
         gain, error, explained = (float("nan") if number is None else number for number in numbers)
-        return cls(values["prefers"], gain, error, explained, values.get("hides", False))
+        flags = (values.get(name, False) for name in ("hides", "one_value_decides"))
+        return cls(values["prefers"], gain, error, explained, *flags)
 
 
 _TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))
@@ -79,6 +86,7 @@ def prefer_normal_scores(
     clearly explain more of the variance of a node as it is: where Gaussian relations are seen through
     increasing functions, no transform has larger correlations than the normal scores; larger ones, say
     because extreme values go together, mean that this model does not hold and scores would hide relations.
+    Where a single value makes up most of a node's variance, scores are preferred in any case.
 
     Parameters
     ----------
@@ -115,8 +123,16 @@ def prefer_normal_scores(
     gain, error = _mean_of_units(gains, units)
     explained_gain, explained_error = _mean_of_units(explained, units)
     hides = explained_gain < -_COUNTER_EVIDENCE * explained_error
-    prefers = gain > max(_EVIDENCE * error, _LEAST_GAIN) and not hides
-    return MarginalCheck(prefers, gain, error, explained_gain, hides)
+    better = gain > max(_EVIDENCE * error, _LEAST_GAIN) and not hides
+    one_decides = not better and any(_largest_share(node) > _MOST_OF_ONE for node in X.T)
+    return MarginalCheck(better or one_decides, gain, error, explained_gain, hides, one_decides)
+
+
+def _largest_share(node: NDArray[np.floating]) -> float:
+    """Of a node's variance about its median that one value makes up."""
+    squares = np.square(node - np.median(node), dtype=np.float64)
+    total = squares.sum()
+    return float(squares.max() / total) if total > 0 else 0.0
 
 
 def _mean_of_units(values: NDArray[np.float64], units: NDArray[np.intp]) -> tuple[float, float]:
