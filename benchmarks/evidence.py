@@ -92,6 +92,37 @@ def conditional(rng: np.random.Generator) -> Case:
     return X, pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * rng.normal(size=n)}), {}, "b"
 
 
+def subjects(rng: np.random.Generator, real: bool) -> Case:
+    """30 subjects with covariates of their own; the p-value of ``motion`` given age and sex."""
+    n_groups, size = 30, 20
+    label = np.repeat(np.arange(n_groups), size)
+    age = rng.uniform(-1, 1, n_groups)
+    own = 0.4 + 0.15 * rng.normal(size=n_groups) + (0.4 * age if real else 0)
+    Z = pd.DataFrame(
+        {
+            "age": age,
+            "motion": 0.5 * age + rng.exponential(size=n_groups),
+            "sex": rng.choice(list("fm"), n_groups),
+        }
+    )
+    return (
+        chain(rng, len(label), own[label]),
+        Z.iloc[label].reset_index(drop=True),
+        {"groups": label},
+        "motion",
+    )
+
+
+def few_groups(rng: np.random.Generator) -> Case:
+    """30 subjects, graphs that differ by chance alone: motion given age and sex."""
+    return subjects(rng, real=False)
+
+
+def few_groups_age(rng: np.random.Generator) -> Case:
+    """30 subjects, graphs that move with age: motion, which goes along with age, given age and sex."""
+    return subjects(rng, real=True)
+
+
 def mean(rng: np.random.Generator) -> Case:
     """Means of all nodes move with a, b and their product; the graph does not."""
     n = 300
@@ -114,6 +145,8 @@ CASES: dict[str, Callable[[np.random.Generator], Case]] = {
     "series": series,
     "slow-series": slow_series,
     "conditional": conditional,
+    "few-groups": few_groups,
+    "few-groups-age": few_groups_age,
     "mean": mean,
     "scale": scale,
 }

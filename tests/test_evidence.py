@@ -152,6 +152,53 @@ def test_a_series_says_how_few_shifts_there_are():
         gf.dependence_test(rng.normal(size=(60, 3)), rng.normal(size=(60, 1)), time=["soon"] * 60)
 
 
+@pytest.mark.parametrize(("memory", "said"), [(0.5, False), (0.97, True)])
+def test_a_series_says_when_it_holds_few_stretches(memory, said):
+    rng = np.random.default_rng(2)
+    z = np.zeros(400)
+    for i in range(1, 400):
+        z[i] = memory * z[i - 1] + rng.normal()
+    found = gf.dependence_test(
+        rng.normal(size=(400, 4)), z[:, None], time=np.arange(400), covariates=[], n_permutations=19
+    )
+    assert any("independent stretches" in note for note in found.notes) == said
+
+
+def test_few_groups_do_not_make_a_covariate_matter_given_the_others():
+    """With signs of groups, a third of such p-values was below .05."""
+    p_values = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        label = np.repeat(np.arange(25), 20)
+        factor = rng.normal(size=(500, 1))
+        Z = pd.DataFrame(
+            {"a": rng.normal(size=25), "b": rng.normal(size=25), "c": rng.choice(["f", "m"], 25)}
+        )
+        found = gf.dependence_test(
+            rng.normal(size=(500, 6)) + factor,
+            Z.iloc[label].reset_index(drop=True),
+            groups=label,
+            covariates=["a", "c"],
+            n_permutations=39,
+            random_state=seed,
+        )
+        p_values += list(found.covariates.p_value)
+    assert np.mean(np.array(p_values) <= 0.1) < 0.2
+    assert 0.35 < np.mean(p_values) < 0.65
+
+
+def test_a_covariate_of_25_subjects_is_seen_given_another():
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(25), 40)
+    age, motion = rng.uniform(-1, 1, 25), rng.normal(size=25)
+    X = rng.normal(size=(1_000, 6))
+    X[:, 1:] += (0.5 + 0.5 * age)[label, None] * X[:, :-1]
+    Z = pd.DataFrame({"age": age[label], "motion": motion[label]})
+    found = gf.dependence_test(X, Z, groups=label).covariates
+    assert found.p_value["age"] <= 0.01
+    assert found.p_value["motion"] > 0.05
+
+
 def test_too_little_to_tell():
     rng = np.random.default_rng(0)
     few = gf.dependence_test(rng.normal(size=(30, 3)), rng.normal(size=(30, 1)))

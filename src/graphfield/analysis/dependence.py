@@ -39,6 +39,8 @@ MIN_ROWS, MIN_GROUPS = 50, 10
 _MOST_DEGREES = 7
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
+# Fewer independent stretches of a time series than this are spoken of: circular shifts need some.
+_FEW_STRETCHES = 25
 
 
 def dependence_test(
@@ -233,6 +235,12 @@ def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
             f"{1 / (overall.n_permutations + 1):.2g}."
         )
+    stretches = _independent_stretches(smooths) if question.timed and question.labels is None else np.inf
+    if stretches < _FEW_STRETCHES:
+        notes.append(
+            f"The covariates change so slowly that the series holds only about {stretches:.0f} independent "
+            "stretches; p-values are then up to twice too small."
+        )
     names = [smooth.name for smooth in smooths]
     return Evidence(
         verdict=verdict(overall.p_value, gains.over_static),
@@ -247,6 +255,20 @@ def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
         n_folds=len(question.splits()),
         notes=tuple(notes),
     )
+
+
+def _independent_stretches(smooths: list[Smooth]) -> float:
+    """The number of rows divided by how many of them the slowest covariate needs to forget itself."""
+    least = np.inf
+    for smooth in smooths:
+        n = len(smooth.columns)
+        spectrum = np.square(np.abs(np.fft.rfft(smooth.columns[:, 0], 2 * n)))
+        correlation = np.fft.irfft(spectrum)[:n]
+        correlation /= correlation[0]
+        below = np.flatnonzero(correlation < 0)
+        until = below[0] if len(below) else n
+        least = min(least, n / (1 + 2 * correlation[1:until].sum()))
+    return float(least)
 
 
 def _gains(question: _Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
