@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/variation.py [--seeds 10] [--rows 1500] [--device cpu] [--out FILE.json]
 
 A chain of 10 nodes, three covariates that do not matter, the default ``DNNCGM`` with a tenth and with three
-tenths of the rows held out. Prints how much of the movement it kept (``variation_``), and by how much 3,000 new
-rows are predicted better (worse, where negative) than by its own graph averaged over the training rows.
+tenths of the rows held out. Prints how much of the movement it kept (``variation_``), and by how much 3,000
+new rows are predicted better (worse, where negative) than by its own graph averaged over the training rows.
 """
 
 from __future__ import annotations
