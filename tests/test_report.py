@@ -222,6 +222,12 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     most = int(partial.std(axis=0).argmax())
     j, k = np.triu_indices(6, 1)
     assert f"n{j[most]} \u2013 n{k[most]}</strong>" in text
+    weakest = re.findall(r"<strong>n(\d) \u2013 n(\d)</strong> \([^)]*; an edge in (\d+)", text)
+    assert weakest, "a test of nothing"
+    shares = model.predict_graph(Z, threshold=model.threshold_.value).mean(axis=0)
+    assert [int(w[2]) for w in weakest] == [
+        max(1, round(100 * shares[int(w[0]), int(w[1])])) for w in weakest
+    ]
     assert page_data(text)["chosen"][0] == most
 
 
@@ -279,14 +285,17 @@ def test_an_edge_is_one_from_both_nodes(tmp_path):
 
 def test_a_model_without_an_edge_says_so(tmp_path):
     model = copy.copy(fitted("linear"))
-    model.threshold_ = replace(model.threshold_, value=1.5)
+    model.threshold_ = replace(model.threshold_, value=2.5)
     text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
     told = section(text, "summary")
-    assert "no edge above the threshold of the model</strong> (1.500)" in told
+    assert "no edge above the threshold of the model</strong> (2.500)" in told
     most = np.abs(upper(model.partial_correlations(table()[1]))).max()
     assert f"the largest |partial correlation| of any pair is {most:.3f}" in told
     assert "vary most" not in told
     assert page_data(text)["chosen"] == []
+    assert "try a lower one below" not in told
+    model.threshold_ = replace(model.threshold_, value=1.5, is_gap=False)
+    assert "try a lower one below" in summarised(model, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,11 @@ _STILL = 1e-4  # a standard deviation below which nothing varies
 _END = 0.995  # what is shown as 1.00
 _NAMED = 5  # warnings and pairs that are named one by one
 
+_TOO_HIGH = (
+    "This threshold is an estimate of the noise, which comes out too high where most pairs are connected: "
+    "try a lower one below."
+)
+
 
 def summary(
     model: GraphEstimator,
@@ -70,7 +75,8 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     if not survey.present.any():
         most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
         none = f"{where} has <strong>no edge above the threshold of the model</strong> ({cut:.3f})"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
+        high = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
+        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{high} {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
@@ -108,12 +114,20 @@ def _varying(survey: Survey, pairs: Pairs) -> str:
     order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > _STILL]
     if not order:
         return "None of these edges varies." if survey.present.any() else ""
-    named = [f"{_pair(pairs[i])} ({_range(survey.least[i], survey.most[i])})" for i in order]
+    named = [
+        f"{_pair(pairs[i])} ({_range(survey.least[i], survey.most[i])}{_where(survey.present[i])})"
+        for i in order
+    ]
     return f"The edges that vary most over these rows: {', '.join(named)}."
 
 
 def _pair(pair: tuple[str, str]) -> str:
     return f"<strong>{escape(pair[0])} \u2013 {escape(pair[1])}</strong>"
+
+
+def _where(share: float) -> str:
+    """In how many rows the pair is an edge, where that is not in all."""
+    return "" if share > 0.995 else f"; an edge in {max(1, round(100 * share))}\u00a0% of them"
 
 
 def _range(least: float, most: float) -> str:
