@@ -75,8 +75,8 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     if not survey.present.any():
         most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
         none = f"{where} has <strong>no edge above the threshold of the model</strong> ({cut:.3f})"
-        high = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{high} {rule}"
+        hint = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
+        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{hint} {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
