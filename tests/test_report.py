@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -15,10 +17,13 @@ import graphfield as gf
 from graphfield.cli import main
 from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
-from graphfield.report import write_report
+from graphfield.report import words, write_report
 from graphfield.report.export import NotExported, export_program
+from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
 from graphfield.report.program import evaluate
+from graphfield.report.rows import Rows
+from graphfield.report.summary import summary
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
@@ -41,6 +46,7 @@ EVIDENCE = {
             "gain": 0.01,
             "standard_error": 0.002,
             "p_value": 0.01,
+            "adjusted_p_value": 0.042,
             "verdict": "evidence",
             "sentence": "s",
         }
@@ -86,6 +92,15 @@ def parsed(text: str) -> _Tags:
 
 def page_data(text: str) -> dict:
     return json.loads(parsed(text).scripts["page-data"])
+
+
+def visible(text: str) -> str:
+    """Without the program, the data and the style."""
+    return re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+
+
+def section(text: str, name: str) -> str:
+    return re.search(rf'<section id="{name}".*?</section>', text, flags=re.DOTALL)[0]
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +195,12 @@ def test_the_words_of_evidence_and_cards(tmp_path):
     )
     assert "No evidence" in text
     assert "The graph need not &lt;vary&gt;." in text
-    assert "\u22120.20\u00a0% (± 0.10)" in text
-    assert "p = 0.4 from 99 permutations" in text
-    assert "+1.00 % ± 0.20" in text
+    assert "0.20\u00a0% (± 0.10) worse than one graph for everybody; p = 0.4 from 99 rearrangements" in text
+    assert "permutation" not in visible(text)
+    row = [">age<", "+1.00 % ± 0.20", ">0.01<", ">0.042<", ">evidence<"]
+    assert [text.find(cell) for cell in row] == sorted(text.find(cell) for cell in row)
+    assert text.index(">p</th>") < text.index(">Adjusted p</th>")
+    assert -1 not in [text.find(cell) for cell in row]
     assert "Seen &amp; noted." in text
     assert "n1 &amp; n2 are copies. Drop one." in text
     assert "3 rows were dropped." in text
@@ -204,7 +222,127 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     most = int(partial.std(axis=0).argmax())
     j, k = np.triu_indices(6, 1)
     assert f"n{j[most]} \u2013 n{k[most]}</strong>" in text
+    weakest = re.findall(r"<strong>n(\d) \u2013 n(\d)</strong> \([^)]*; an edge in (\d+)", text)
+    assert weakest, "a test of nothing"
+    shares = model.predict_graph(Z, threshold=model.threshold_.value).mean(axis=0)
+    assert [int(w[2]) for w in weakest] == [
+        max(1, round(100 * shares[int(w[0]), int(w[1])])) for w in weakest
+    ]
     assert page_data(text)["chosen"][0] == most
+
+
+def summarised(model, tmp_path, **records) -> str:
+    path = write_report(model, tmp_path / "s.html", Z=table()[1].iloc[:60], overwrite=True, **records)
+    return section(path.read_text(encoding="utf-8"), "summary")
+
+
+def test_rows_that_were_left_out_are_not_counted(tmp_path):
+    X, Z = (part.copy() for part in table())
+    X.iloc[:20, 2] = np.nan
+    Z.iloc[15:30, 0] = np.nan
+    check = gf.check_data(X, Z, missing="drop", planned=False).to_json()
+    with pytest.warns(gf.DataWarning, match="Dropped 30 of 500"):
+        model = gf.RegGMM(missing="drop").fit(X, Z)
+    fit = {"table": "t.csv", "rows": len(X)}
+    path = write_report(model, tmp_path / "p.html", Z=Z.dropna(), check=check, fit=fit)
+    text = path.read_text(encoding="utf-8")
+    used = int((X.notna().all(axis=1) & Z.notna().all(axis=1)).sum())
+    assert used == 470
+    told = "470 rows of t.csv (30 left out: missing or infinite values)"
+    assert f"fitted to {told}" in text
+    assert "<dd>470 (30 left out" in section(text, "data")
+    rows = "Rows: 485 of the table that have all covariates"
+    assert rows in text
+    assert "the fit used 470 rows and left out 30" in text
+    assert "500 rows" not in visible(text.replace("30 of 500 rows", ""))
+
+
+def test_warnings_of_the_data_check_are_in_the_summary(tmp_path):
+    told = summarised(fitted("linear"), tmp_path, check=CHECK)
+    assert "One thing in the data looks wrong:</strong> n1 &amp; n2 are copies. See the <a href" in told
+    many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in range(7)]}
+    told = summarised(fitted("linear"), tmp_path, check=many)
+    assert (
+        "7 things in the data look wrong:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more" in told
+    )
+    assert "look wrong" not in summarised(fitted("linear"), tmp_path)
+
+
+def test_the_verdict_stands_beside_what_moves_the_graph(tmp_path):
+    told = summarised(fitted("linear"), tmp_path, evidence=EVIDENCE)
+    assert re.search(r"age \(0\.\d+: evidence\)", told)
+    assert re.search(r"site \(0\.\d+\)", told), "the test says nothing of it"
+    assert "verdict" not in summarised(fitted("linear"), tmp_path)
+
+
+def test_an_edge_is_one_from_both_nodes(tmp_path):
+    """As in Python: an edge whose weaker direction is below the threshold is none."""
+    model = fitted("linear")
+    told = summarised(model, tmp_path)
+    assert f"above {model.threshold_.value:.3f} from both nodes" in told
+    assert "either node" not in told
+
+
+def test_a_model_without_an_edge_says_so(tmp_path):
+    model = copy.copy(fitted("linear"))
+    model.threshold_ = replace(model.threshold_, value=2.5)
+    text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
+    told = section(text, "summary")
+    assert "no edge above the threshold of the model</strong> (2.500)" in told
+    most = np.abs(upper(model.partial_correlations(table()[1]))).max()
+    assert f"the largest |partial correlation| of any pair is {most:.3f}" in told
+    assert "vary most" not in told
+    assert page_data(text)["chosen"] == []
+    assert "try a lower one below" not in told
+    model.threshold_ = replace(model.threshold_, value=1.5, is_gap=False)
+    assert "try a lower one below" in summarised(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        (1.0, None),
+        (
+            0.43,
+            "Held-out rows support 43\u00a0% of the movement that was found; the graphs were drawn towards",
+        ),
+        (0.999, "support 99\u00a0% of the movement"),
+        (0.0, "The graph does not move with the covariates: held-out rows support none of the movement"),
+    ],
+)
+def test_how_much_of_the_movement_held_out_rows_support(tmp_path, kept, words):
+    model = copy.copy(fitted("patterns"))
+    model.variation_ = kept
+    told = summarised(model, tmp_path)
+    assert words in told if words else "eld-out rows support" not in told
+
+
+def test_partial_correlations_at_the_end_of_the_scale_are_marked():
+    model, Z = fitted("linear"), table()[1].iloc[:30]
+    found, pairs = survey(model, Z, None), [(f"a{i}", f"b{i}") for i in range(15)]
+    rows, told = Rows.of(model, Z), "reaches the end of the scale"
+    least, most = found.least.clip(-0.99, 0), found.most.clip(0, 0.99)
+    assert told not in summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    most[3] = 0.996
+    ended = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    assert f"<strong>a3 \u2013 b3</strong> {told} (\u00b11.00) at some rows" in ended
+
+
+def test_the_page_calls_the_average_over_pairs_no_strength(page):
+    measures = {m["name"]: m["values"] for m in page_data(page)["connectivity"]["measures"]}
+    assert not [name for name in measures if "strength" in name]
+    partial = np.abs(upper(fitted("linear").partial_correlations(table()[1])))
+    np.testing.assert_allclose(
+        measures["Average |partial correlation| of all pairs"], partial.mean(axis=1), atol=2e-5
+    )
+
+
+def test_shares_keep_digits_of_their_standard_error():
+    found = {**EVIDENCE, "gain_over_static": {"value": -5.8e-5, "standard_error": 3.3e-5}}
+    found["gain_over_linear"] = {"value": 0.012, "standard_error": 0.004}
+    told = words.evidence(found, "", fitted("linear"))
+    assert "are 0.0058\u00a0% (\u00b1 0.0033) worse than one graph for everybody" in told
+    assert "and 1.20\u00a0% (\u00b1 0.40) better than a linear model" in told
 
 
 def test_sliders_go_from_the_first_to_the_last_percentile(page):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +102,7 @@ def test_curves_of_resampled_fits_have_the_intervals_of_edge_curves(opened):
             part = expected[expected["source"].eq(source) & expected["target"].eq(target)]
             columns = ["partial_correlation", "interval_low", "interval_high"]
             inside = part[columns].clip(-1, 1)  # as the page shows them
-            np.testing.assert_allclose([q[1:] for q in points], inside, atol=1e-4)
+            np.testing.assert_allclose([q[1:] for q in points["points"]], inside, atol=1e-4)
     assert page.run("document.querySelectorAll('#curve-panels .interval').length") == len(edges) * (1 + 3)
     assert "95 %, from how far 2 fits" in page.run("document.querySelector('#curves').textContent")
     plain = opened(fitted("archetypes in an average"), Z)  # its members saw the same rows
@@ -124,6 +126,56 @@ def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
         "document.getElementById('state').textContent"
     )
     assert_same(browser, model, some_rows())
+
+
+def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
+    """Also pairs whose partial correlation is above the threshold but only one of its two directions."""
+    Z = table()[1]
+    model, between = copy.copy(fitted("full head")), 0
+    along = pd.DataFrame({"age": np.linspace(20, 80, 25)})
+    for cut in (0.05, 0.1, 0.15):
+        model.threshold_ = replace(model.threshold_, value=cut)
+        browser = opened(model, Z)
+        state = browser.run("window.graphfield.state()")
+        rows = along.assign(site=state["z"]["site"])
+        truth = upper(model.predict_graph(rows, threshold=cut))[:, state["chosen"]]
+        strong = np.abs(upper(model.partial_correlations(rows)))[:, state["chosen"]] > cut
+        between += int((strong & ~truth).sum())
+        found = browser.run(f"window.graphfield.along('age', {rows['age'].tolist()})")
+        np.testing.assert_array_equal(np.column_stack([line["edges"] for line in found]), truth)
+        now = upper(model.predict_graph(pd.DataFrame([state["z"]]), threshold=cut))[0, state["chosen"]]
+        chips = browser.run("[...document.querySelectorAll('#chosen .chip')].map((c) => c.textContent)")
+        assert ["no edge" not in chip for chip in chips] == now.tolist()
+    assert between, "a test of nothing: no partial correlation is above the threshold without an edge"
+
+
+def test_a_flat_curve_has_an_axis(opened):
+    model = copy.copy(fitted("static"))
+    model.threshold_ = replace(model.threshold_, value=1.5)
+    browser = opened(model, table()[1])
+    assert browser.run("document.getElementById('chosen').textContent").startswith("No edge is chosen")
+    browser.run("document.getElementById('heat').focus()")
+    browser.key("Enter", 13)
+    labels = "[...document.querySelector('#curve-panels svg').querySelectorAll('text[text-anchor=end]')]"
+    assert {"0", "0.1", "\u22120.1"} <= set(browser.run(f"{labels}.map((t) => t.textContent)"))
+    assert "no edge here" in browser.run("document.getElementById('net-note').textContent")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_the_table_of_evidence_is_all_there(opened, width, height):
+    line = {"gain": 0.01, "standard_error": 0.002, "p_value": 0.01, "adjusted_p_value": 0.02}
+    line |= {"verdict": "strong evidence", "sentence": "Edges move with it, given the others. " * 6}
+    found = {"verdict": "evidence", "covariates": [{**line, "name": name} for name in ("age", "site")] * 4}
+    browser = opened(fitted("linear"), table()[1], evidence=found)
+    browser.resize(width, height)
+    hidden = "['scroll', 'client'].map((w) => {box}[w + 'Height'] + ',' + {box}[w + 'Width'])"
+    whole, seen = browser.run(hidden.format(box="document.querySelector('#evidence .scroll')"))
+    assert whole == seen
+    tall = browser.run(
+        "Math.max(...[...document.querySelectorAll('#evidence td')].filter((c) => "
+        "c.textContent.length < 30).map((c) => c.closest('.stack') && innerWidth < 700 ? c.offsetHeight : 0))"
+    )
+    assert tall < 60, "an empty space"
 
 
 @pytest.mark.slow

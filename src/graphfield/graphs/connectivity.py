@@ -207,6 +207,10 @@ def measure_graphs(
 ) -> dict[str, NDArray]:
     """The named measures of every graph of a stack; ``labels`` are the groups of the nodes.
 
+    ``mean_strength`` is the mean over the nodes of :func:`strengths`, the sum of the sizes of the edges of a
+    node: p - 1 times the average weight of all pairs of p nodes, pairs without an edge counted as zero.
+    ``mean_degree`` is the same for numbers of neighbours; ``within`` and ``between`` are averages over pairs.
+
     >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
     >>> found = measure_graphs(path[None], 0.5 * path[None], ["density", "mean_strength"])
     >>> {name: values.round(2).tolist() for name, values in found.items()}

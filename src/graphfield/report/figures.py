@@ -71,7 +71,7 @@ def _measures(
     negative = density(graphs & (partial < 0))
     found = {
         DENSITY: edges,
-        "Mean strength: average |partial correlation| of all pairs": pair_means(np.abs(partial)),
+        "Average |partial correlation| of all pairs": pair_means(np.abs(partial)),
         "Share of edges that are negative": negative / np.where(edges > 0, edges, 1.0),
         "Clustering: share of connected triples that are triangles": transitivity(graphs),
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from graphfield.data import findings
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
+# The sentence of a data check about rows that were left out.
+_DROPPED = re.compile(r"Dropped ([\d,]+) of ([\d,]+) rows ")
 FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT}
 
 
@@ -35,6 +39,30 @@ def fit_record(
         "unused": list(unused),
         "seconds": round(seconds, 2),
     }
+
+
+@dataclass(frozen=True)
+class RowsUsed:
+    """Rows that a fit used, and rows of its table that it left out because of missing values."""
+
+    used: int
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, fit: Mapping[str, Any] | None, check: Mapping[str, Any] | None) -> RowsUsed | None:
+        """From ``fit.json`` and what ``data_check.json`` says was dropped; None where neither tells."""
+        if not fit or fit.get("rows") is None:
+            return None
+        rows = int(fit["rows"])
+        for change in (check or {}).get("changes") or []:
+            found = _DROPPED.match(str(change))
+            if found:
+                dropped, table = (int(number.replace(",", "")) for number in found.groups())
+                return cls(rows - dropped, dropped) if table == rows else cls(rows)
+        return cls(rows)
+
+    def left_out_words(self) -> str:
+        return f" ({self.left_out:,} left out: missing or infinite values)" if self.left_out else ""
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:

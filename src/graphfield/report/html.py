@@ -24,10 +24,12 @@ from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import effects, node_layout, node_order, survey
+from graphfield.report.folder import RowsUsed
 from graphfield.report.frames import frames_program
 from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
 from graphfield.report.store import Store
+from graphfield.report.summary import summary
 
 _SCRIPTS = ("draw.js", "model.js", "heatmap.js", "network.js", "table.js", "controls.js", "main.js")
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
@@ -106,13 +108,14 @@ def write_report(
         p = len(model.node_names_)
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
     rows = Rows.of(model, Z)
-    page = _assembled(model, rows, groups, max_bytes)
+    used = RowsUsed.of(fit, check)
+    page = _assembled(model, rows, groups, max_bytes, used, {"evidence": evidence, "check": check})
     page |= {
         "title": escape(title or _title(model, fit)),
-        "about": words.about(model, fit),
+        "about": words.about(model, fit, used),
         "evidence": words.evidence(evidence, evidence_command, model),
         "model": words.model_card(model, fit),
-        "data_card": words.data_card(check, fit),
+        "data_card": words.data_card(check, fit, used),
         "training": words.training(model),
         "version": __version__,
     }
@@ -129,6 +132,8 @@ def _assembled(
     rows: Rows,
     groups: list[str] | None,
     max_bytes: int,
+    used: RowsUsed | None,
+    records: Mapping[str, Mapping[str, Any] | None],
 ) -> dict[str, str]:
     covariates, typical = rows.described(model), rows.typical(model)
     found = survey(model, rows.Z, groups)
@@ -160,16 +165,16 @@ def _assembled(
             "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
         },
-        "rows_note": _rows_note(rows),
+        "rows_note": _rows_note(rows, used),
         "training": words.training_lines(model),
     }
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": words.summary(model, rows, found, moved, pairs),
+        "summary": summary(model, rows, found, moved, pairs, **records),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
-        "rows": escape(_rows_note(rows)),
+        "rows": escape(_rows_note(rows, used)),
         "data": _json(data),
         "arrays": store.text(),
     }
@@ -222,17 +227,20 @@ def _exactness(shown: Shown) -> str:
     )
 
 
-def _rows_note(rows: Rows) -> str:
+def _rows_note(rows: Rows, used: RowsUsed | None) -> str:
     if not rows.n_given:
         return "No rows were saved with the model: covariates were drawn from the ranges seen in training."
-    taken = f", of which {len(rows.Z):,} are used" if len(rows.Z) < rows.n_given else ""
-    return f"Rows: {rows.n_given:,} of the training table{taken}."
+    taken = f", of which {len(rows.Z):,} are shown" if len(rows.Z) < rows.n_given else ""
+    if used is None or not used.left_out:
+        return f"Rows: {rows.n_given:,} of the training table{taken}."
+    fitted = f"the fit used {used.used:,} rows and left out {used.left_out:,} with missing values"
+    return f"Rows: {rows.n_given:,} of the table that have all covariates{taken}; {fitted}."
 
 
 def _first_chosen(spread: NDArray, present: NDArray) -> list[int]:
     """The edges that vary most, among those that are there in some rows."""
     order = np.argsort(-(spread * (present > 0)), kind="stable")[:_CHOSEN]
-    return [int(i) for i in order if present[i] > 0] or [int(i) for i in order[:1]]
+    return [int(i) for i in order if present[i] > 0]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:

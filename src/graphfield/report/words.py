@@ -13,8 +13,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
-from graphfield.report.figures import DENSITY, Survey
-from graphfield.report.rows import Rows
+from graphfield.report.folder import RowsUsed
 
 _KINDS = {
     "DNNCGM": "edges follow the covariates through a neural network",
@@ -28,16 +27,23 @@ _KINDS = {
     "Ensemble": "the average of several fits",
 }
 _GAINS = {
-    "gain_over_static": "over one graph for everybody",
-    "gain_over_linear": "over a linear model",
-    "model_gain_over_static": "by this kind of model over its own average graph",
-    "model_gain_over_linear": "by this kind of model over a linear one",
+    "edges as smooth functions of the covariates are": {
+        "gain_over_static": "one graph for everybody",
+        "gain_over_linear": "a linear model",
+    },
+    "this kind of model is": {
+        "model_gain_over_static": "its own average graph",
+        "model_gain_over_linear": "a linear one",
+    },
 }
 _YES = ("strong evidence", "evidence")
+_WHOLE = 15  # rows of a table of evidence that are shown without a box to scroll
 
 
 def number(value: float, digits: int = 2) -> str:
-    return f"{value:+.{digits}f}".replace("-", "\u2212")
+    """With its sign, unless it is zero to so many digits."""
+    shown = f"{value:+.{digits}f}"
+    return shown.replace("-", "\u2212") if float(shown) else shown[1:]
 
 
 def file_name(path: object) -> str:
@@ -45,75 +51,21 @@ def file_name(path: object) -> str:
     return str(path).replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def _paragraphs(sentences: Iterable[str]) -> str:
+def paragraphs(sentences: Iterable[str]) -> str:
     return "\n".join(f"<p>{sentence}</p>" for sentence in sentences if sentence)
 
 
-def about(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
+def about(model: GraphEstimator, fit: Mapping[str, Any] | None, used: RowsUsed | None = None) -> str:
     """One sentence: what was fitted to what."""
     kind = type(model).__name__
     names = [column.name for column in model.encoder_.columns]
     given = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = f"A model of {count(len(model.node_names_), 'node')} and {count(len(names), 'covariate')}"
     what += f" ({escape(given)})" if names else ""
-    if fit and "rows" in fit:
+    if fit and used:
         table = f" of {escape(file_name(fit['table']))}" if fit.get("table") else ""
-        what += f", fitted to {count(int(fit['rows']), 'row')}{table}"
-    return _paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
-
-
-def summary(
-    model: GraphEstimator,
-    rows: Rows,
-    survey: Survey,
-    effects: Mapping[str, float],
-    pairs: Sequence[tuple[str, str]],
-) -> str:
-    """How many edges there are, which vary most, which covariate moves the graph most."""
-    return _paragraphs([_edges(model, rows, survey), _varying(survey, pairs), _moving(effects)])
-
-
-def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
-    density = survey.measures[DENSITY]
-    n_pairs = len(survey.mean)
-    low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
-    average = float(density.mean())
-    where = "Over covariates drawn from the ranges of the training table the graph"
-    if rows.n_given:
-        where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
-    if not model.encoder_.columns:
-        where = "The graph"
-    spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
-    return (
-        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
-        f"({100 * average:.2g}\u00a0%{spread}). A pair counts as an edge where its |partial "
-        f"correlation|, judged from either node, is above {model.threshold_.value:.3f}."
-    )
-
-
-def _varying(survey: Survey, pairs: Sequence[tuple[str, str]]) -> str:
-    ranked = np.argsort(-survey.spread, kind="stable")[:4]
-    order = [int(i) for i in ranked if survey.spread[i] > 1e-4]
-    if not order:
-        return "No edge varies: there is one graph for everybody."
-    named = [
-        f"<strong>{escape(pairs[i][0])} \u2013 {escape(pairs[i][1])}</strong> "
-        f"({number(survey.least[i])} to {number(survey.most[i])})"
-        for i in order
-    ]
-    return f"The edges that vary most over these rows: {', '.join(named)}."
-
-
-def _moving(effects: Mapping[str, float]) -> str:
-    moved = {name: size for name, size in effects.items() if size > 1e-4}
-    if not moved:
-        return ""
-    ranked = [f"{escape(name)} ({size:.3f})" for name, size in list(moved.items())[:6]]
-    return (
-        "What moves the graph, by the model alone (standard deviation of an average edge while one covariate "
-        "goes from its 1st to its 99th percentile or through its levels, the others typical): "
-        f"{', '.join(ranked)}."
-    )
+        what += f", fitted to {count(used.used, 'row')}{table}{escape(used.left_out_words())}"
+    return paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
 
 
 def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
@@ -145,19 +97,14 @@ def _not_tested(command: str, model: GraphEstimator) -> str:
 
 def _gains(found: Mapping[str, Any]) -> str:
     phrases = []
-    for key, against in _GAINS.items():
-        gain = found.get(key)
-        if gain:
-            value, error = 100 * gain["value"], 100 * gain["standard_error"]
-            shown = f"{value:+.2f}".replace("-", "\u2212")
-            phrases.append(
-                f"{shown}\u00a0% (\u00b1 {error:.2f}) of the held-out squared error gained {against}"
-            )
-    text = "; ".join(phrases)
+    for who, against in _GAINS.items():
+        told = [_compared(found[key], other) for key, other in against.items() if found.get(key)]
+        phrases += [f"{who} {' and '.join(told)}"] if told else []
+    text = f"By squared error on held-out rows, {'; '.join(phrases)}" if phrases else ""
     if found.get("p_value") is not None:
         text += ("; " if text else "") + f"p = {found['p_value']:.3g}"
         if found.get("n_permutations"):
-            text += f" from {count(int(found['n_permutations']), 'permutation')}"
+            text += f" from {count(int(found['n_permutations']), 'rearrangement')}"
     if found.get("scheme"):
         text += f" ({escape(str(found['scheme']))})"
     of = []
@@ -168,32 +115,69 @@ def _gains(found: Mapping[str, Any]) -> str:
     return f'<p class="small">{text}{", " if text and of else ""}{", ".join(of)}.</p>' if text or of else ""
 
 
+def _compared(gain: Mapping[str, float], other: str) -> str:
+    if gain["value"] == 0:
+        return f"no better and no worse than {other}"
+    size, error = percent(abs(gain["value"]), gain["standard_error"])
+    return f"{size}\u00a0% (\u00b1 {error}) {'better' if gain['value'] > 0 else 'worse'} than {other}"
+
+
+def percent(value: float, error: float) -> tuple[str, str]:
+    """A share and its standard error in percent, with two digits of the smaller one.
+
+    >>> percent(0.0676, 0.0071), percent(-0.000058, 0.000033), percent(0.0, 0.0)
+    (('6.76', '0.71'), ('-0.0058', '0.0033'), ('0.00', '0.00'))
+    """
+    sizes = [100 * abs(size) for size in (value, error) if size]
+    digits = int(np.clip(1 - np.floor(np.log10(min(sizes))), 2, 6)) if sizes else 2
+    return f"{100 * value:.{digits}f}", f"{100 * error:.{digits}f}"
+
+
 def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     body = []
     for row in rows:
-        gain, error = row.get("gain"), row.get("standard_error")
-        size = "" if gain is None else f"{100 * gain:+.2f} %".replace("-", "\u2212")
-        size += "" if error is None or gain is None else f" \u00b1 {100 * error:.2f}"
-        p_value = "" if row.get("p_value") is None else f"{row['p_value']:.3g}"
+        ps = [row.get(key) for key in ("p_value", "adjusted_p_value")]
         told = [str(row.get(key, "")) for key in ("verdict", "sentence")]
-        body.append([str(row.get("name", "")), size, p_value, *told])
-    return table(["Covariate", "Gain from edges that vary with it", "p", "Verdict", "In words"], body, (1, 2))
+        shown = ["" if p is None else f"{p:.3g}" for p in ps]
+        body.append(
+            [str(row.get("name", "")), _gain_cell(row.get("gain"), row.get("standard_error")), *shown, *told]
+        )
+    head = ["Covariate", "Gain from edges that vary with it", "p", "Adjusted p", "Verdict", "In words"]
+    rule = "Verdicts go by the adjusted p, which allows for the number of covariates, and by the gain."
+    kind = "stack whole" if len(body) <= _WHOLE else "stack"
+    return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'
 
 
-def table(head: Sequence[str], body: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> str:
-    """Everything in it is escaped; columns whose position is in ``numbers`` are set to the right."""
+def _gain_cell(gain: float | None, error: float | None) -> str:
+    if gain is None:
+        return ""
+    size, spread = percent(gain, error or 0.0)
+    sign = "+" if gain > 0 else ""
+    return f"{sign}{size} %".replace("-", "\u2212") + ("" if error is None else f" \u00b1 {spread}")
+
+
+def table(
+    head: Sequence[str], body: Sequence[Sequence[str]], numbers: Collection[int] = (), kind: str = ""
+) -> str:
+    """Everything in it is escaped; columns whose position is in ``numbers`` are set to the right.
+
+    Of kind "stack", every row is a card with named lines on a narrow screen; "whole" has no box to scroll.
+    """
 
     def cells(tag: str, row: Sequence[str], extra: str = "") -> str:
-        marks = (' class="number"' if i in numbers else "" for i, _ in enumerate(row))
+        marks = [' class="number"' if i in numbers else "" for i, _ in enumerate(row)]
+        if "stack" in kind and tag == "td":
+            marks = [f'{mark} data-label="{escape(name)}"' for mark, name in zip(marks, head, strict=True)]
         both = zip(marks, row, strict=True)
         return "".join(f"<{tag}{extra}{mark}>{escape(str(cell))}</{tag}>" for mark, cell in both)
 
     lines = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in body)
     top = cells("th", head, ' scope="col"')
     inner = f"<thead><tr>{top}</tr></thead><tbody>{lines}</tbody>"
-    return f'<div class="scroll" tabindex="0"><table>{inner}</table></div>'
+    classes = f"scroll {kind}".strip()
+    return f'<div class="{classes}" tabindex="0"><table>{inner}</table></div>'
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
@@ -282,13 +266,15 @@ def training_lines(model: GraphEstimator) -> dict[str, Any] | None:
     return {"lines": lines, "marks": marks} if lines else None
 
 
-def data_card(check: Mapping[str, Any] | None, fit: Mapping[str, Any] | None) -> str:
+def data_card(
+    check: Mapping[str, Any] | None, fit: Mapping[str, Any] | None, used: RowsUsed | None = None
+) -> str:
     """Columns, changes and warnings of the data check; what the fit was given."""
     parts = []
     if fit:
         facts = [("Table", file_name(fit["table"]))] if fit.get("table") else []
-        keys = (("rows", "Rows"), ("group", "Groups by"))
-        facts += [(label, str(fit[key])) for key, label in keys if fit.get(key) is not None]
+        facts += [("Rows", f"{used.used:,}{used.left_out_words()}")] if used else []
+        facts += [("Groups by", str(fit["group"]))] if fit.get("group") is not None else []
         if fit.get("unused"):
             facts.append(("Columns not used", ", ".join(map(str, fit["unused"]))))
         parts.append(_facts(facts))

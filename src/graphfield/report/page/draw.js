@@ -80,7 +80,8 @@ function short(text, most) {
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
 // (points are [x, y] or [x, y, low, high], with an interval)
-// at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader
+// at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
+// a line with edges, true or false for each point, is bold where they are true
 function chart(box, o) {
   const width = Math.max(280, box.clientWidth || 380), height = Math.round(Math.min(250, width * 0.62));
   const left = 46, right = o.lines.length > 1 ? 22 : 12, top = o.title ? 26 : 10, bottom = o.xlabel ? 40 : 30;
@@ -93,7 +94,7 @@ function chart(box, o) {
     const most = Math.max(...o.bars, 1), wide = w / o.bars.length;
     o.bars.forEach((n, i) => root.append(svg("rect", { x: left + i * wide, y: top + h - (22 * n) / most, width: Math.max(0.5, wide - (levels ? 12 : 0.5)), height: (22 * n) / most, fill: "#dfe4ea", transform: levels ? "translate(6 0)" : undefined })));
   }
-  if (o.cut > 0 && o.cut < Math.max(high, -low))
+  if (o.cut > 0)
     root.append(svg("rect", { x: left, width: w, y: sy(Math.min(high, o.cut)), height: Math.max(0, sy(Math.max(low, -o.cut)) - sy(Math.min(high, o.cut))), fill: "#8c959f", "fill-opacity": 0.1 }));
   for (const t of ticks(low, high, 5)) {
     root.append(svg("line", { class: t === 0 && low < 0 ? "axis" : "grid", x1: left, x2: left + w, y1: sy(t), y2: sy(t) }));
@@ -124,8 +125,16 @@ function chart(box, o) {
     const band = line.points.filter((q) => q.length > 2).map(([x, , low, high]) => [sx(x) + aside, sy(low), sy(high)]);
     if (levels) band.forEach(([x, y1, y2]) => root.append(svg("line", { class: "interval", x1: x, x2: x, y1, y2, stroke: line.colour, "stroke-width": 2 })));
     else if (band.length) root.append(svg("polygon", { class: "interval", points: [...band.map((q) => [q[0], q[1]]), ...band.map((q) => [q[0], q[2]]).reverse()].map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" "), fill: line.colour, "fill-opacity": 0.12 }));
-    if (levels) points.forEach(([x, y]) => root.append(svg("circle", { cx: x, cy: y, r: 4, fill: line.colour })));
-    root.append(svg("polyline", { points: points.map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" "), fill: "none", stroke: line.colour, "stroke-width": levels ? 1 : 2, "stroke-dasharray": line.dash || undefined, "stroke-opacity": levels ? 0.5 : 1 }));
+    const there = (i) => !line.edges || line.edges[i], stroke = (own, wide, opacity) => root.append(svg("polyline", { class: wide > 1 ? "curve" : "curve faint", points: own.map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" "), fill: "none", stroke: line.colour, "stroke-width": wide, "stroke-dasharray": line.dash || undefined, "stroke-opacity": opacity }));
+    if (levels) {
+      points.forEach(([x, y], i) => root.append(svg("circle", { cx: x, cy: y, r: there(i) ? 4 : 3, fill: there(i) ? line.colour : "#fff", stroke: line.colour })));
+      stroke(points, 1, 0.5);
+    } else for (let i = 0; i < points.length; ) {
+      let end = i + 1;
+      while (end < points.length && there(end) === there(i)) end++;
+      stroke(points.slice(i, end + 1), there(i) ? 2.2 : 1, there(i) ? 1 : 0.75);
+      i = end;
+    }
     if (line.label && points.length) ends.push({ y: points[points.length - 1][1], line });
   }
   ends.sort((a, b) => a.y - b.y);

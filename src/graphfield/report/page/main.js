@@ -1,6 +1,9 @@
 // The page: what z is, which graph that gives, and who has to draw it.
 
 const MOST_CHOSEN = 6;
+const FLAT = 0.1; // curves are drawn at least from minus this to this
+const END = 0.9995; // what is shown as 1.000: estimates are cut off there
+const CUT_OFF = "\u00b11.000 is the end of the scale, where estimates are cut off: not to be taken literally.";
 
 class Page {
   constructor(data, buffer) {
@@ -46,6 +49,7 @@ class Page {
   grouped() { return this.groups && byId("order").checked; }
   colour(node) { return GROUPS[this.groupNames.indexOf(this.groups[node]) % GROUPS.length]; }
   isEdge(graph, i) { return graph.weaker[i] > this.cut; }
+  atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
   evaluate() { this.now = this.field.graphAt(this.z); }
@@ -109,7 +113,7 @@ class Page {
     const now = this.now.partial[i], edge = this.isEdge(this.now, i) ? "edge" : "no edge";
     let text = `${this.pairName(i)}: ${signed(now, 3)} (${edge})`;
     if (this.pinned) text += `, pinned ${signed(this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
-    return `${text}. Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.`;
+    return `${text}. Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
   toggle(i) {
@@ -127,21 +131,21 @@ class Page {
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
-      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}`, button);
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : " (no edge here)"}`, button);
     });
-    byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, "No edge is chosen.")]));
+    byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, "No edge is chosen: click a cell of the heatmap.")]));
     const covariates = this.data.covariates.filter((c) => !c.fixed), panels = byId("curve-panels");
     if (!this.chosen.length || !covariates.length) {
       panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
       return;
     }
-    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap((points) => points.flatMap((q) => q.slice(1))));
-    const low = Math.min(0, ...all), high = Math.max(0, ...all), room = Math.max(0.05, 0.08 * (high - low));
+    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap(({ points }) => points.flatMap((q) => q.slice(1))));
+    const low = Math.min(-FLAT, ...all), high = Math.max(FLAT, ...all), room = 0.08 * (high - low);
     const boxes = this.panels(panels, covariates.length);
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
-      title: c.name, x: c, y: [low - (low < 0 ? room : 0), high + (high > 0 ? room : 0)], cut: this.cut, at: this.z[c.name], bars: c.counts,
-      lines: found[n].map((points, s) => ({ points, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
-      says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s][0][1])} to ${signed(found[n][s].at(-1)[1])}`).join("; "),
+      title: c.name, x: c, y: [low - room, high + room], cut: this.cut, at: this.z[c.name], bars: c.counts,
+      lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
+      says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`).join("; "),
     })));
   }
 
@@ -156,14 +160,18 @@ class Page {
     return this.alongValues(c, values);
   }
 
-  // Per chosen edge: value, partial correlation and, where the members tell, the ends of its interval.
+  // Per chosen pair, at each value whether it is an edge, and points: value, partial correlation and, where the
+  // members tell, the ends of its interval.
   alongValues(c, values) {
     const at = values.map((v) => ({ ...this.z, [c.name]: v }));
-    const along = at.map((z) => this.field.edgesAt(z, this.chosen).partial);
+    const along = at.map((z) => this.field.edgesAt(z, this.chosen));
     const reach = this.data.reach && at.map((z) => this.field.spreadAt(z, this.chosen).map((s) => this.data.reach * s));
-    return this.chosen.map((_, s) => values.map((v, i) => {
-      const y = along[i][s];
-      return reach ? [v, y, Math.max(-1, y - reach[i][s]), Math.min(1, y + reach[i][s])] : [v, y];
+    return this.chosen.map((_, s) => ({
+      edges: along.map((graph) => this.isEdge(graph, s)),
+      points: values.map((v, i) => {
+        const y = along[i].partial[s];
+        return reach ? [v, y, Math.max(-1, y - reach[i][s]), Math.min(1, y + reach[i][s])] : [v, y];
+      }),
     }));
   }
 
@@ -173,7 +181,7 @@ class Page {
       measures.forEach((m, i) => menu.append(el("option", { value: i }, m.name)));
       menu.addEventListener("change", () => this.connectivity());
     }
-    const { name, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(1e-3, 0.06 * (high - low));
+    const { name, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
     const boxes = this.panels(box, this.data.covariates.length);
     this.data.covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
@@ -193,15 +201,17 @@ class Page {
   }
 
   legend() {
-    const { limit, view } = this.shown;
-    if (this.keyed === `${limit} ${view}`) return;
-    this.keyed = `${limit} ${view}`;
+    const { limit, view } = this.shown, weak = byId("weak").checked, key = `${limit} ${view} ${weak}`;
+    if (this.keyed === key) return;
+    this.keyed = key;
     const digits = limit < 0.1 ? 2 : 1, what = view === "difference" ? "difference of partial correlations" : "partial correlation";
     const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours of a ${what}: from blue, minus ${limit}, over white, zero, to red, plus ${limit}` });
     for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
     bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
     const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
     const parts = [el("span", {}, what), bar, sample("#b2182b", "none", "positive: solid"), sample("#2166ac", "6 4", "negative: dashed"), el("span", {}, "wider: stronger")];
+    const square = (colour, text) => el("span", { class: "group-key" }, el("i", { style: `background:${colour};border-radius:0` }), text);
+    parts.push(square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "grey: a node and itself"));
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }

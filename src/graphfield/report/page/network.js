@@ -44,13 +44,41 @@ class Network {
       group.setAttribute("transform", `translate(${this.x[i].toFixed(1)} ${this.y[i].toFixed(1)})`);
       group.querySelector("circle").setAttribute("r", radius);
       const text = group.querySelector("text"), side = Math.sign(page.data.layout.x[i] - 0.5);
+      if (few && !circle) return;
       const inward = !few && Math.abs(this.x[i] / width - 0.5) > 0.3;
       text.setAttribute("text-anchor", circle ? (side < 0 ? "end" : "start") : inward ? (side < 0 ? "start" : "end") : "middle");
       text.setAttribute("y", circle ? 4 : -radius - 4);
       text.setAttribute("x", circle ? side * (radius + 4) : 0);
       text.style.display = few ? "" : "none";
     });
+    if (few && !circle) this.beside(radius);
     for (const [pair, line] of this.used) this.place(line, pair);
+  }
+
+  // Labels stand where they cross the fewest edges of the average graph, other labels and nodes.
+  beside(radius) {
+    const { page } = this, f = page.field, edges = [], taken = [];
+    for (let i = 0; i < f.pairs; i++) if (page.pairs.present[i] >= 0.2) edges.push(i);
+    this.nodes.forEach((group, i) => {
+      const text = group.querySelector("text"), wide = text.getComputedTextLength() || 6 * text.textContent.length, away = radius + 4;
+      const places = [["middle", 0, -away], ["middle", 0, away + 9], ["start", away, 4], ["end", -away, 4], ["start", away - 2, -away + 2], ["end", -away + 2, -away + 2], ["start", away - 2, away + 6], ["end", -away + 2, away + 6]];
+      const tried = places.map(([anchor, dx, dy], n) => {
+        const left = this.x[i] + dx - (anchor === "middle" ? wide / 2 : anchor === "end" ? wide : 0), top = this.y[i] + dy - 10;
+        const box = [left - 1, top, left + wide + 1, top + 13];
+        let cost = 0.01 * n;
+        for (const e of edges) if (crosses(box, this.x[f.first[e]], this.y[f.first[e]], this.x[f.second[e]], this.y[f.second[e]])) cost += 0.5 + Math.abs(page.pairs.mean[e]);
+        for (const other of taken) if (box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]) cost += 3;
+        this.x.forEach((x, k) => { if (k !== i && x > box[0] - radius && x < box[2] + radius && this.y[k] > box[1] - radius && this.y[k] < box[3] + radius) cost += 2; });
+        if (box[0] < 0 || box[1] < 0 || box[2] > this.size || box[3] > this.size) cost += 20;
+        return { cost, box, anchor, dx, dy };
+      });
+      const best = tried.reduce((a, b) => (b.cost < a.cost ? b : a));
+      taken.push(best.box);
+      text.setAttribute("text-anchor", best.anchor);
+      text.setAttribute("x", best.dx);
+      text.setAttribute("y", best.dy);
+      text.style.display = "";
+    });
   }
 
   draw() {
@@ -58,7 +86,7 @@ class Network {
     for (let i = 0; i < values.length; i++) if (visible[i] && edges[i] && values[i] !== 0) kept.push(i);
     kept.sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
     const drawn = kept.slice(0, MOST_LINES), wanted = new Set(drawn);
-    byId("net-note").textContent = kept.length > MOST_LINES ? `the ${MOST_LINES} strongest of ${kept.length.toLocaleString("en")} edges` : "point at a line or a node; click a line to draw its curve";
+    byId("net-note").textContent = kept.length > MOST_LINES ? `the ${MOST_LINES} strongest of ${kept.length.toLocaleString("en")} edges` : drawn.length ? "point at a line or a node; click a line to draw its curve" : "no edge here: no pair is above the threshold";
     const free = [];
     for (const [pair, line] of this.used) if (!wanted.has(pair)) { free.push(line); this.used.delete(pair); }
     const crowd = Math.min(1, 120 / Math.max(drawn.length, 1)) * 0.45, widest = page.p > 100 ? 3.4 : 5.4;
@@ -149,6 +177,18 @@ class Network {
       event.preventDefault();
     }
   }
+}
+
+// Whether a line passes through a box [left, top, right, bottom].
+function crosses([left, top, right, bottom], x1, y1, x2, y2) {
+  let from = 0, to = 1;
+  for (const [start, move, low, high] of [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]]) {
+    if (move === 0) { if (start < low || start > high) return false; continue; }
+    const a = (low - start) / move, b = (high - start) / move;
+    from = Math.max(from, Math.min(a, b));
+    to = Math.min(to, Math.max(a, b));
+  }
+  return from <= to;
 }
 
 // Writing an attribute costs even where it has not changed.
