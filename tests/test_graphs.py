@@ -85,6 +85,15 @@ def test_a_sparse_estimate_is_cut_at_the_sampling_noise():
     assert found.value == pytest.approx(0.02)
 
 
+def test_a_dense_graph_is_not_taken_for_noise():
+    """Six nodes, all related to their neighbours: the median pair is an edge."""
+    weights = np.abs(np.random.default_rng(0).normal(0.45, 0.06, size=(200, 15)))
+    weights[:, :5] *= 0.2
+    found = find_threshold(weights, n_samples=600)
+    assert not found.is_gap
+    assert found.value < 0.41
+
+
 def test_no_gap_in_pure_noise():
     noise = np.abs(np.random.default_rng(0).normal(0, 0.02, (50, 600)))
     found = find_threshold(noise, n_samples=1000)

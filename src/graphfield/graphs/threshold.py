@@ -21,6 +21,9 @@ _DEPTH = 0.5
 _MIN_SHARE = 1e-3
 # Pairs of nodes below which a histogram says nothing.
 _MIN_PAIRS = 10
+# How many times the sampling noise of a static graph the noise of edges may be: as if a sixteenth of the
+# rows were behind each graph.
+_MOST_NOISE = 4.0
 # Magnitudes that are computed with in double precision at a time.
 _BLOCK = 1_000_000
 # Covariate values whose edge magnitudes are pooled, and how many magnitudes there may be in all.
@@ -155,10 +158,11 @@ def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
 
     The noise scale is read off the median magnitude (most pairs of a sparse graph are no edges).
     With very few pairs the median may itself be an edge, and in an estimate that is sparse itself it is
-    zero or next to it. The level is never below twice the sampling noise ``1/sqrt(n)``.
+    zero or next to it. The level is never below twice the sampling noise ``1/sqrt(n)``. In a dense graph the
+    median is an edge, too, so the scale is never above four times the sampling noise.
     """
-    sampling = 2.0 / float(np.sqrt(n_samples))
+    sampling = 1.0 / float(np.sqrt(n_samples))
     if n_pairs < _MIN_PAIRS:
-        return sampling
-    scale = _median(pooled) / 0.6745
-    return max(sampling, scale * float(np.sqrt(2.0 * np.log(n_pairs))))
+        return 2.0 * sampling
+    scale = min(_median(pooled) / 0.6745, _MOST_NOISE * sampling)
+    return max(2.0 * sampling, scale * float(np.sqrt(2.0 * np.log(n_pairs))))
