@@ -134,13 +134,15 @@ def _network_density(study: FmriStudy) -> Figure:
     where = np.arange(len(study.bands.labels))
     drawn = [name for name in names if study.networks.count(name) > 1]
     # Side by side, or equal ones would hide each other.
-    aside = np.linspace(-_ASIDE, _ASIDE, len(drawn)) if len(drawn) > 1 else np.zeros(len(drawn))
+    aside = np.linspace(-_ASIDE, _ASIDE, len(drawn) + 1)
     for i, (name, colour) in enumerate(zip(drawn, colours(len(drawn)), strict=True)):
         within = 100 * density[:, names.index(name), names.index(name)]
         style = {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 5, "linewidth": 1.2}
         ax.plot(where + aside[i], within, color=colour, alpha=0.85, label=short(name), **style)
     if between is not None:
-        ax.plot(where, 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks")
+        ax.plot(
+            where + aside[-1], 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks"
+        )
     ax.set_xticks(where, study.bands.labels)
     ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
     title = f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}{_caution(study)}"

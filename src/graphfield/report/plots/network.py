@@ -146,13 +146,21 @@ def plot_network(
         _labels_around(ax, names, places, reach)
     elif names is not None:
         _labels_beside(ax, names, places, np.abs(edges).sum(axis=1), reach)
-    notes = [f"the strongest {drawn:,} of {there:,} edges"] if drawn < there else []
-    size = np.abs(matrix[np.triu_indices(len(matrix), 1)])
-    if (size[size > 0] <= threshold).any() or not there:
-        above = f"|partial correlation| > {threshold:.3g}"
-        notes.append(f"edges with {above}" if there else f"no edge with {above}")
-    ax.set_title("\n".join(line for line in (title, ", ".join(notes)) if line), fontsize=10)
+    note = _not_drawn(matrix, threshold, drawn, there)
+    ax.set_title("\n".join(line for line in (title, note) if line), fontsize=10)
     return ax
+
+
+def _not_drawn(matrix: NDArray, threshold: float, drawn: int, there: int) -> str:
+    """Which edges a picture shows, where it does not show all."""
+    size = np.abs(matrix[np.triu_indices(len(matrix), 1)])
+    hidden = bool((size[size > 0] <= threshold).any())
+    if drawn == there and there and not hidden:
+        return ""
+    which = "edges" if there else "no edge"
+    if drawn < there:
+        which = f"the strongest {drawn:,} of {there:,} edges"
+    return f"{which} with |partial correlation| > {threshold:.3g}" if hidden or not there else which
 
 
 def _places(
