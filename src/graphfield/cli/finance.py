@@ -32,7 +32,7 @@ def finance_parser(group: Any) -> None:
     p.add_argument(
         "--returns-of",
         metavar="NAME,...",
-        help="prices among the covariates that enter as daily returns (default: the index)",
+        help="prices among the covariates that enter as daily returns (default: the index; '': none)",
     )
     p.add_argument("--volatility", metavar="NAME", help="covariate that tells calm from turbulent days")
     p.add_argument("--sectors", type=Path, metavar="FILE", help="table with the columns ticker and sector")

@@ -110,9 +110,8 @@ def _networks(study: FmriStudy) -> Figure:
         axis.set_title(f"{_band_name(study, i)}\n{study.bands.n_rows[i]:,} subjects", fontsize=10)
         if g <= _WRITTEN:
             _write_cells(axis, shown[i], highest)
-    title = f"Mean |partial correlation| within and between sub-networks{_caution(study)}"
-    figure.suptitle(title, fontsize=11)
     figure.colorbar(image, ax=axes, shrink=0.8)
+    above_pictures(figure, f"Mean |partial correlation| within and between sub-networks{_caution(study)}")
     return figure
 
 
