@@ -130,7 +130,8 @@ def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
     matrices = [normal.to_numpy(), high.to_numpy()]
     axes = plot_difference(normal, high, labels=labels, groups=study.sectors, limit=_limit(matrices))
     largest = float(np.abs(matrices[1] - matrices[0]).max())
-    axes[2].set_title(f"high minus normal (at most {largest:.2g})", fontsize=10)
+    size = f"at most {largest:.2g}" if largest >= 0.001 else "less than 0.001"
+    axes[2].set_title(f"high minus normal ({size})", fontsize=10)
     if study.doubt:
         above_pictures(axes[0].figure, f"({study.doubt})")
     return axes
@@ -172,7 +173,7 @@ def _mark_periods(ax: Any, study: FinanceStudy, *, named: bool) -> None:
                 period,
                 xy=(own[0], 0),  # events have their names at the top
                 xycoords=("data", "axes fraction"),
-                xytext=(3, 2),
+                xytext=(3, 8),
                 textcoords="offset points",
                 fontsize=7,
                 color=GREY,
