@@ -294,6 +294,18 @@ def test_quantiles_of_more_rows_than_fit_in_memory(model, Z, monkeypatch):
     np.testing.assert_allclose(some["low"], whole["low"], atol=0.05)
 
 
+def test_printed_bands_are_short_and_presence_is_a_share(model, Z):
+    many = pd.concat([Z] * 7, ignore_index=True)
+    found = an.bands(model, many, "age", threshold=0.0)
+    assert found.presence.max() == 1.0  # not a rounding error more
+    assert found.threshold == 0.0
+    lines = repr(found).splitlines()
+    assert lines[0].startswith(f"Average graphs of {len(found.node_names)} nodes in 4 bands of age")
+    assert lines[0].endswith("(edges: |partial correlation| > 0)")
+    assert lines[1].startswith(f"  {found.labels[0]}: {found.n_rows[0]:,} rows, density ")
+    assert len(lines) == 5
+
+
 def test_bands_of_a_number(model, Z):
     found = an.bands(model, Z, "age", quantiles=4)
     assert found.n_rows == [375] * 4

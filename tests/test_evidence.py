@@ -14,8 +14,9 @@ from sklearn.linear_model import Ridge
 
 import graphfield as gf
 from conftest import REAL_DATA, small_data
+from graphfield.analysis import tests_of_covariates
 from graphfield.analysis.covariate_basis import smooth_covariates, spline_columns, whitened
-from graphfield.analysis.evidence import verdict
+from graphfield.analysis.evidence import covariate_sentence, verdict
 from graphfield.analysis.held_out_gain import Gain, _Comparison, held_out_gains
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.score_test import combined_p_value
@@ -57,7 +58,8 @@ def test_what_is_there_is_found_and_what_is_not_is_not(found):
 def test_words(found):
     text = str(found)
     assert text.startswith(
-        "Strong evidence. The graph depends on the covariates (age, site, noise): letting edges vary lowers"
+        "Strong evidence. The graph depends on the covariates (age, site, noise): in ridge regressions, "
+        "letting edges vary lowers"
     )
     assert "No evidence that edges move with noise" in text
     assert "covariates exchanged between rows" in text
@@ -249,6 +251,52 @@ def test_a_given_model_is_judged_on_rows_it_has_not_seen():
 )
 def test_thresholds_of_the_verdict(p_value, gain, word):
     assert verdict(p_value, gain) == word
+
+
+@pytest.mark.parametrize(
+    ("raw", "adjusted", "gain", "said", "unsaid"),
+    [
+        # The verdict is that of the adjusted p-value, and so are the words.
+        (0.027, 0.08, Gain(-0.0005, 0.0003), "no more closely than chance allows when so many", "but"),
+        (0.027, 0.08, Gain(0.02, 0.001), ", but correlations follow no more", ", and"),
+        (
+            0.3,
+            0.6,
+            Gain(0.0001, 0.001),
+            "which may be chance, and correlations follow no more",
+            "when so many",
+        ),
+        (
+            0.02,
+            0.04,
+            Gain(-0.0005, 0.0003),
+            "(0.05 % higher, standard error 0.03 %), but correlations",
+            "raises",
+        ),
+        (0.02, 0.04, Gain(0.02, 0.001), "and correlations follow more closely than chance", "no more"),
+        (0.005, 0.01, Gain(0.02, 0.001), "more closely than in any of 199 rearrangements", "chance"),
+    ],
+)
+def test_words_follow_the_adjusted_p_value(raw, adjusted, gain, said, unsaid):
+    test = tests_of_covariates.Tested(raw, 199)
+    text = covariate_sentence("age", test, adjusted, gain, single=False, n_tested=3)
+    assert said in text
+    assert unsaid not in text
+    assert text.startswith("No evidence") == (verdict(adjusted, gain) == "no evidence")
+    assert f"p = {raw}" in text
+    assert f"adjusted for the number of covariates, p = {adjusted}" in text
+
+
+def test_one_covariate_alone_is_not_adjusted():
+    test = tests_of_covariates.Tested(0.03, 199)
+    text = covariate_sentence("age", test, 0.03, Gain(0.02, 0.001), single=False, n_tested=1)
+    assert text.startswith("Edges move with age, given the others")
+    assert "adjusted" not in text
+    X, Z = small_data(n=200)
+    (line,) = gf.dependence_test(X, Z, covariates=["age"], n_permutations=39).per_covariate
+    assert line.adjusted_p_value == line.p_value
+    assert "given the others" in line.sentence
+    assert "adjusted" not in line.sentence
 
 
 def test_combined_p_value_is_uniform_whichever_statistic_stands_out():

@@ -15,6 +15,7 @@ from conftest import REAL_DATA
 from graphfield.cli import main
 from graphfield.pipelines.finance import (
     compare_with_static,
+    comparison,
     daily_returns,
     dated_table,
     finance_study,
@@ -340,6 +341,36 @@ def test_figures_have_names_dates_and_events(study):
     plt.close("all")
 
 
+def test_a_model_without_edges_says_so_everywhere():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    rng = np.random.default_rng(0)
+    days = pd.bdate_range("2015-01-01", periods=300)
+    returns = pd.DataFrame(0.01 * rng.normal(size=(300, 6)), index=days, columns=list(SECTORS))
+    covariates = pd.DataFrame({"vix": rng.uniform(10, 40, 300)}, index=days)
+    options = {"train_until": "2015-08-31", "sectors": SECTORS, "n_permutations": 0, "days": ["2016-01-04"]}
+    found = finance_study(returns, covariates, estimator=gf.RegGMM(), threshold=0.9, **options)
+    assert not found.has_edges
+    no_edge = "he model found no edge: no |partial correlation| above 0.9"
+    assert f"T{no_edge} on any day" in found.summary
+    over_time = found.plot_connectivity()
+    assert no_edge in over_time[0].get_title()
+    assert all(axis.get_ylim()[0] >= -0.01 for axis in over_time[:-1])
+    assert "not defined on any day" in {text.get_text() for text in over_time[3].texts}
+    assert over_time[3].get_ylabel() == "modularity of the\nsectors"
+    assert no_edge in found.plot_beside().get_title()
+    assert no_edge in found.plot_against().get_title()
+    for axes in (found.plot_days(), found.plot_averages()):
+        assert no_edge in axes[0].figure.get_suptitle()
+    plt.close("all")
+
+
+def test_small_differences_have_digits():
+    text = comparison._size(7.3e-6, 9.5e-6)
+    assert text == "0.00073 % below (standard error 0.00095 %)"
+    assert comparison._size(-0.0022, 0.0028) == "0.22 % above (standard error 0.28 %)"
+    assert comparison._size(1e-12, 0.0) == "equal to"
+
+
 # -- the command ----------------------------------------------------------------------------
 
 FAST = ["--set", "rank=2", "--set", "max_steps=30", "--set", "hidden_size=8", "--set", "device=cpu"]
@@ -423,11 +454,15 @@ def test_returns_that_are_adjusted_already_are_taken_as_they_are(files, tmp_path
         (["--index", "SPX", "--returns-of", "NDX"], "--returns-of: there is no covariate 'NDX'"),
         (["--index", "SPX", "--event", "Brexit"], "--event expects DATE=TEXT"),
         (["--index", "SPX", "--set", "max_stepz=3"], "Did you mean 'max_steps'?"),
+        (["--index", "SPX", "--sectors", "REGIONS"], "regions.csv' must have the columns ticker and sector"),
+        (["--index", "SPX", "--sectors", "REGIONS"], "Its columns are 'region', 'network'"),
     ],
 )
 def test_bad_input_is_one_line(files, tmp_path, capsys, options, message):
     out = tmp_path / "out"
     arguments = command(files, "finance", files / "prices.csv", "--out", out, "--lookback", "100")
+    pd.DataFrame({"region": ["R0"], "network": ["visual"]}).to_csv(tmp_path / "regions.csv", index=False)
+    options = [str(tmp_path / "regions.csv") if option == "REGIONS" else option for option in options]
     assert main([*arguments, "--covariates", str(files / "vix.csv"), *options]) == 2
     error = capsys.readouterr().err
     assert len(error.strip().splitlines()) == 1

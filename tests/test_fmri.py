@@ -13,12 +13,14 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import REAL_DATA
+from graphfield.analysis.held_out_gain import Gain
 from graphfield.cli import main
 from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
 from graphfield.pipelines.fmri.figures import study_figures
 from graphfield.pipelines.fmri.phenotypes import match_subjects
 from graphfield.pipelines.fmri.scan_files import read_folder
 from graphfield.pipelines.fmri.subjects import read_networks
+from graphfield.pipelines.two_answers import disagreement
 
 P = 9
 NETWORKS = ["growing"] * 4 + ["steady"] * 3 + ["alone"] * 2
@@ -313,7 +315,9 @@ def test_a_score_without_effect_is_not_sold_as_one():
     shuffled = people.assign(score=rng.permutation(people["score"].to_numpy()))
     found = fmri_study(loaded(scans, shuffled), estimator=gf.RegGMM(), threshold=0.1, evidence=False)
     assert found.gain.verdict != "better"
-    assert "not supported" in study_figures(found)["connectivity"].get_suptitle()
+    for name, figure in study_figures(found).items():
+        titles = [figure.get_suptitle(), *(axis.get_title() for axis in figure.axes)]
+        assert any("not supported by subjects left out" in title for title in titles), name
     plt.close("all")
     assert any("not established" in line for line in found.sentences())
 
@@ -400,6 +404,56 @@ def test_bands_are_averages_over_their_subjects(study):
     np.testing.assert_allclose(study.bands.matrices[0], study.graphs()[lowest].mean(axis=0), atol=1e-6)
 
 
+def test_every_density_is_the_mean_over_subjects(study):
+    """In the table, the sentence and the pictures, of all regions and of one sub-network."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    Z = study.subjects.table.reset_index(drop=True)
+    cut = study.model.predict_graph(Z, threshold=study.threshold)
+    pairs = ([np.triu_indices(P, 1), np.triu_indices(4, 1)], ["bands", "network_growing"])
+    figures = study_figures(study)
+    codes = pd.qcut(study.subjects.table["score"], 4, labels=False).to_numpy()
+    for (j, k), name in zip(*pairs, strict=True):
+        expected = [100 * cut[codes == i][:, j, k].mean() for i in range(4)]
+        titles = [axis.get_title() for axis in figures[name].axes if axis.get_title()]
+        for title, share in zip(titles, expected, strict=True):
+            assert title.endswith(f"density {share:.1f} %")
+        if name == "bands":
+            assert all(f"{share:.1f} % (" in study.sentences()[-1] for share in expected)
+        else:
+            (line,) = [
+                line for line in figures["network_density"].axes[0].lines if line.get_label() == "growing"
+            ]
+            np.testing.assert_allclose(line.get_ydata(), expected)
+    plt.close("all")
+
+
+def test_lines_of_equal_density_do_not_hide_each_other(study):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    lines = study_figures(study)["network_density"].axes[0].lines
+    places = [tuple(line.get_xdata()) for line in lines]
+    assert len(set(places)) == len(places) >= 3
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "gain", "found", "ridge", "said"),
+    [
+        ("better", 0.01, "no evidence", 0.0, "The two disagree"),
+        ("no clear difference", 0.001, "weak evidence", 0.0, "The two differ"),
+        ("no clear difference", 0.001, "no evidence", -0.001, "means nothing"),
+        ("better", 0.01, "weak evidence", -0.01, "opposite directions"),
+        ("better", 0.01, "strong evidence", 0.01, None),
+        ("no clear difference", -0.001, "no evidence", -0.001, None),
+        ("not known", 0.01, "no evidence", -0.01, None),
+    ],
+)
+def test_two_answers_that_differ_are_explained(verdict, gain, found, ridge, said):
+    evidence = SimpleNamespace(verdict=found, gain_over_static=Gain(ridge, 0.001))
+    text = disagreement(verdict, Gain(gain, 0.001), evidence, "later days")
+    assert text is None if said is None else said in text
+    assert disagreement(verdict, Gain(gain, 0.001), None, "later days") is None
+
+
 def test_clusters_where_no_sub_networks_are_given():
     scans, people = simulated(20, 40)
     found = loaded(scans, people)
@@ -414,17 +468,24 @@ def test_clusters_where_no_sub_networks_are_given():
 def test_the_permutation_test_is_asked_by_subject(monkeypatch):
     """Where there is one; what it says comes before everything else."""
     asked = {}
-    lines = [SimpleNamespace(name=name, sentence=f"About {name}.") for name in ("motion", "score")]
+    lines = [SimpleNamespace(name="score", verdict="evidence", sentence="About score.")]
 
-    def dependence_test(X, Z, *, groups, random_state):
-        asked.update(rows=len(X), groups=set(groups))
-        return SimpleNamespace(sentence="No evidence.", per_covariate=lines, to_json=lambda: "{}")
+    def dependence_test(X, Z, *, groups, covariates, random_state):
+        asked.update(rows=len(X), groups=set(groups), covariates=covariates)
+        return SimpleNamespace(verdict="no evidence", sentence="None.", per_covariate=lines)
 
     monkeypatch.setattr("graphfield.pipelines.fmri.study.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
-    found = fmri_study(loaded(scans, people), estimator=gf.RegGMM(), threshold=0.1, n_folds=0)
-    assert asked == {"rows": 144, "groups": set(scans)}
-    assert found.sentences()[1:3] == ["No evidence.", "About score."]
+    options = {"estimator": gf.RegGMM(), "threshold": 0.1, "n_folds": 0}
+    found = fmri_study(loaded(scans, people, covariates=["motion"]), **options)
+    assert asked == {"rows": 144, "groups": set(scans), "covariates": ["score"]}
+    assert found.sentences()[1:3] == [
+        "Permutation test of score: evidence. About score.",
+        "Permutation test of all covariates together: no evidence. None.",
+    ]
+    alone = fmri_study(loaded(scans, people), **options)
+    assert alone.sentences()[1] == "Permutation test of score: no evidence. None."
+    assert "Permutation" not in alone.sentences()[2]
 
 
 # -- one command -------------------------------------------------------------------------------
@@ -470,6 +531,20 @@ def test_one_command_from_a_folder_to_figures_and_tables(tmp_path, capsys):
     np.testing.assert_allclose(model.partial_correlations(row)[0], graphs[3], atol=1e-6)
     assert main(command) == 2
     assert "--force" in capsys.readouterr().err
+
+
+def test_a_table_of_something_else_is_named_with_its_columns(small, tmp_path):
+    scans, people = small
+    path = tmp_path / "sectors.csv"
+    pd.DataFrame({"ticker": ["AAPL", "JPM"], "sector": ["tech", "banks"]}).to_csv(path, index=False)
+    with pytest.raises(
+        gf.DataError, match=r"--networks.*sectors.csv' must have the columns region and network"
+    ):
+        loaded(scans, people, regions=REGIONS, networks=path)
+    with pytest.raises(
+        gf.DataError, match=r"lacks 'r0', .*Its columns are 'ticker', 'sector'.*'AAPL', 'JPM'"
+    ):
+        loaded(scans, people, regions=REGIONS, networks=path)
 
 
 # -- real data ---------------------------------------------------------------------------------

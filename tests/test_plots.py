@@ -159,10 +159,17 @@ def test_bands_have_counts_and_density_in_their_titles(data):
     for title, label, share in zip(titles, bands.labels, bands.density, strict=True):
         assert title == f"age {label}\n75 rows, density {100 * share:.0f} %"
     check_readable(axes[0].figure)
-    cut = plots.plot_bands(bands, threshold=0.2)
-    shown = cut[0].images[0].get_array()
-    np.testing.assert_array_equal(shown, bands.matrices[0] * (np.abs(bands.matrices[0]) > 0.2))
-    assert f"density {100 * (shown != 0).sum() / 30:.0f} %" in cut[0].get_title()
+    # White up to the threshold of the bands, or one that was asked for; the density stays that of the bands.
+    for options, cut, said in (
+        ({}, 0.1, "> 0.1; density: mean over rows"),
+        ({"threshold": 0.2}, 0.2, "> 0.2; density: mean over rows, at > 0.1"),
+        ({"threshold": 0}, 0.0, "averages of all pairs; density: mean over rows, at > 0.1"),
+    ):
+        axes = plots.plot_bands(bands, **options)
+        shown = axes[0].images[0].get_array()
+        np.testing.assert_array_equal(shown, bands.matrices[0] * (np.abs(bands.matrices[0]) > cut))
+        assert axes[0].figure.get_suptitle().endswith(said)
+        assert [axis.get_title() for axis in axes] == titles
 
 
 def test_a_network_draws_every_edge_between_its_nodes():
@@ -202,8 +209,37 @@ def test_only_the_strongest_of_many_edges_are_drawn_and_the_title_says_so():
     graph = random_graph(40)
     axes = plots.plot_network(graph, max_edges=10)
     assert len(axes.collections[0].get_segments()) == 10
-    n_edges = int((np.triu(graph.to_numpy(), 1) != 0).sum())
-    assert axes.get_title() == f"the strongest 10 of {n_edges} edges"
+    size = np.abs(graph.to_numpy()[np.triu_indices(40, 1)])
+    many = f"the strongest 10 of {(size > 0.05).sum()} edges with |partial correlation| > 0.05"
+    assert axes.get_title() == many
+    every = plots.plot_network(graph, threshold=0, title="all")
+    assert len(every.collections[0].get_segments()) == (size > 0).sum()
+    assert every.get_title() == "all"
+    assert plots.plot_network(graph * 0.01).get_title() == "no edge with |partial correlation| > 0.05"
+
+
+def test_tiny_values_have_a_faint_colour():
+    tiny = random_graph(6) * 1e-3
+    assert plots.plot_graph(tiny).images[0].get_clim() == (-0.05, 0.05)
+    assert plots.plot_difference(tiny, -tiny)[2].images[0].get_clim() == (-0.05, 0.05)
+    assert plots.plot_graph(tiny, limit=0.001).images[0].get_clim() == (-0.001, 0.001)
+
+
+def test_the_groups_of_a_network_are_named_below_it():
+    graph = random_graph(12)
+    axes = plots.plot_network(graph, groups=groups_of(graph))
+    axes.get_figure().canvas.draw()
+    box, legend = axes.get_window_extent(), axes.get_legend().get_window_extent()
+    assert legend.y1 <= box.y0 + 1
+    assert abs((legend.x0 + legend.x1) / 2 - (box.x0 + box.x1) / 2) < 3
+
+
+def test_what_cannot_be_negative_has_no_negative_axis():
+    where = np.linspace(0, 1, 40)
+    for values in (np.zeros(40), np.full(40, 0.3), np.r_[np.zeros(20), np.linspace(0, 1, 20)]):
+        low, high = plots.plot_connectivity(pd.Series(values, name="density"), where).get_ylim()
+        assert -0.031 * high <= low <= 0
+        assert high >= max(0.1, values.max())
 
 
 def test_curves_show_the_table(data):
@@ -362,6 +398,8 @@ def test_intervals_are_shaded_where_the_table_has_them(data):
             drawn = np.concatenate([path.vertices[:, 1] for path in band.get_paths()])
             assert (drawn.min(), drawn.max()) == pytest.approx((shown[low].min(), shown[high].max()))
             assert axes.get_legend().get_title().get_text() == title
+            texts = [text.get_text() for text in axes.get_legend().get_texts()]
+            assert any("10 to 90 % of rows" in text for text in texts) == (shown is table)
             check_readable(axes.get_figure())
 
 

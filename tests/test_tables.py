@@ -63,6 +63,16 @@ def test_roles_by_name_pattern_and_default(table):
     assert list(rest.X.columns) == [f"n{i}" for i in range(6)]
 
 
+def test_a_printed_table_is_its_roles(table):
+    wide = table.assign(**{f"extra{i}": "text" for i in range(20)})
+    text = repr(gf.from_table(wide, covariates=["age"]))
+    assert len(text.splitlines()) <= 5
+    assert text.startswith(f"{len(table)} rows\n")
+    assert "1 covariate: 'age'" in text
+    assert "unused:" in text
+    assert "more" in text
+
+
 def test_row_numbers_are_no_nodes(table):
     table.insert(0, "Unnamed: 0", np.arange(30))
     with pytest.warns(gf.DataWarning, match="'code' looks like an identifier"):

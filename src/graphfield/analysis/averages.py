@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from graphfield.analysis.rows import TableLike, ask, covariate_rows, covariate_spec
 from graphfield.data.covariates import Categorical, as_text
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import DataError, ParameterError
+from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.graphs.connectivity import pair_means
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
 
+_LINES = 10  # of bands, when printed
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Bands:
     """Average graphs, one per band.
 
@@ -35,6 +37,8 @@ class Bands:
         Share of the rows of each band in which the edge is there, at the threshold that was asked for.
     n_rows : list of int
     node_names : list of str
+    threshold : float or None
+        The size of a partial correlation above which an edge counts as present; what "gap" came to.
     """
 
     name: str
@@ -43,6 +47,17 @@ class Bands:
     presence: NDArray[np.float64]
     n_rows: list[int]
     node_names: list[str]
+    threshold: float | None = None
+
+    def __repr__(self) -> str:
+        cut = "" if self.threshold is None else f" (edges: |partial correlation| > {self.threshold:.3g})"
+        of = f" of {self.name}" if self.name else ""
+        lines = [f"Average graphs of {len(self.node_names)} nodes in {len(self.labels)} bands{of}{cut}"]
+        shown = zip(self.labels[:_LINES], self.n_rows, self.density, strict=False)
+        lines += [f"  {label}: {count(n, 'row')}, density {100 * share:.1f} %" for label, n, share in shown]
+        if len(self.labels) > _LINES:
+            lines.append(f"  and {len(self.labels) - _LINES} more")
+        return "\n".join(lines)
 
     @property
     def density(self) -> NDArray[np.float64]:
@@ -168,14 +183,15 @@ def _averages(
     counts = np.zeros((len(labels), asked.n_distinct))
     np.add.at(counts, (codes[kept], asked.index), 1.0)
     n_rows = counts.sum(axis=1)
-    shares = counts / n_rows[:, None]
     p = model.n_features_in_
     matrices, presence = np.zeros((len(labels), p, p)), np.zeros((len(labels), p, p))
     for block in asked.blocks():
-        own = shares[:, block.positions].astype(np.float32)
+        own = counts[:, block.positions].astype(np.float32)
         matrices += np.tensordot(own, block.partial, axes=1)
-        presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)
-    return Bands(name, labels, matrices, presence, n_rows.astype(int).tolist(), list(model.node_names_))
+        presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)  # whole numbers, hence exact
+    matrices, presence = (sums / n_rows[:, None, None] for sums in (matrices, presence))
+    counted = n_rows.astype(int).tolist()
+    return Bands(name, labels, matrices, presence, counted, list(model.node_names_), asked.cut)
 
 
 def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -> NDArray[np.intp]:

@@ -80,7 +80,8 @@ def dependence_test(
     time : sequence of length n, optional
         Numbers or dates; rows that follow each other are not independent.
     covariates : sequence of str, optional
-        Which to test one by one; default all. An empty one saves time.
+        Which to test one by one, each given all others; default all. P-values are adjusted for the number
+        tested, so name the one that the question is about where there is one. None (``[]``) saves time.
     n_permutations : int, default 199
         The smallest possible p-value is one over this number plus one. With ``time`` there are no more
         different shifts than rows. Where a covariate's p-value is small, it is made finer with more
@@ -301,7 +302,9 @@ def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple
                 adjusted_p_value=adjusted[name],
                 n_permutations=0 if test is None else test.n_permutations,
                 verdict=verdict(adjusted[name], gain),
-                sentence=covariate_sentence(name, test, adjusted[name], gain, single),
+                sentence=covariate_sentence(
+                    name, test, adjusted[name], gain, single=single, n_tested=len(tests)
+                ),
             )
         )
     return tuple(lines)

@@ -16,6 +16,7 @@ from graphfield.exceptions import DataError, OutputError
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
 STRONG, PLAIN = (0.01, 3.0), (0.05, 2.0)
+_ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
 def verdict(p_value: float | None, gain: Gain | None) -> str:
@@ -26,17 +27,16 @@ def verdict(p_value: float | None, gain: Gain | None) -> str:
     """
     if p_value is None or gain is None or math.isnan(p_value):
         return "not known"
-    p_value -= 1e-9  # 6 / 600 is not quite 0.01 in binary
-    if p_value > PLAIN[0]:
+    if not _significant(p_value):
         return "no evidence"
-    if p_value <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
+    if p_value - _ROUNDING <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
         return "strong evidence"
     return "evidence" if gain.value > PLAIN[1] * gain.standard_error else "weak evidence"
 
 
 @dataclass(frozen=True)
 class CovariateEvidence:
-    """One covariate, given all others; ``adjusted_p_value`` accounts for their number (Holm)."""
+    """One covariate, given all others; ``adjusted_p_value`` accounts for how many were tested (Holm)."""
 
     name: str
     gain: float
@@ -55,9 +55,15 @@ class Evidence:
     Attributes
     ----------
     verdict : str
-        "strong evidence" (p-value at most .01 and a held-out gain of more than three standard errors),
-        "evidence" (.05 and two standard errors), "weak evidence" (.05, but a gain that could be chance),
-        "no evidence" (p-value above .05), or "not known" (too few rows or groups to tell).
+        By two numbers, the p-value and the held-out gain over a static graph:
+
+        - "strong evidence": p at most .01 and a gain of more than three standard errors;
+        - "evidence": p at most .05 and a gain of more than two standard errors;
+        - "weak evidence": p at most .05, but no gain, or one of two standard errors at most;
+        - "no evidence": p above .05, whatever the gain;
+        - "not known": no test, for too few rows or groups.
+
+        For one covariate, p is its ``adjusted_p_value`` and the gain is that beyond all others.
     sentence : str
         The same with numbers, to be quoted.
     p_value : float or None
@@ -177,45 +183,73 @@ def overall_sentence(names: list[str], test: Tested, gain: Gain) -> str:
         who = f"the covariates ({', '.join(names)})"
     words = {
         "no evidence": f"There is no evidence that the graph depends on {who}",
-        "weak evidence": f"The graph seems to depend on {who}, but too little to predict from it",
+        "weak evidence": f"The graph seems to depend on {who}, but with no clear gain in prediction",
     }
     start = words.get(verdict(test.p_value, gain), f"The graph depends on {who}")
-    return f"{start}: {_held_out(gain)}, and {_compared(test)}."
+    return f"{start}: {_both(gain, test, test.p_value)}."
 
 
 def covariate_sentence(
-    name: str, test: Tested | None, adjusted: float | None, gain: Gain, single: bool
+    name: str, test: Tested | None, adjusted: float | None, gain: Gain, *, single: bool, n_tested: int
 ) -> str:
+    """In the words of the p-value adjusted for the number of covariates that were tested."""
     if test is None or adjusted is None:
         return f"{name} cannot be told apart from the other covariates, or varies in too few groups."
     given = "" if single else ", given the others"
     words = {
         "no evidence": f"No evidence that edges move with {name}{given}",
-        "weak evidence": f"Edges seem to move with {name}{given}, but too little to predict from it",
+        "weak evidence": f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
     }
     start = words.get(verdict(adjusted, gain), f"Edges move with {name}{given}")
-    also = "" if single else f"; adjusted for the number of covariates, p = {_digits(adjusted)}"
-    return f"{start}: {_held_out(gain)}, and {_compared(test)}{also}."
+    also = "" if n_tested == 1 else f"; adjusted for the number of covariates, p = {_digits(adjusted)}"
+    return f"{start}: {_both(gain, test, adjusted)}{also}."
+
+
+def percent(share: float) -> str:
+    """A share of an error in percent, with two digits however small it is.
+
+    >>> percent(0.0391), percent(7.3e-06), percent(3e-9), percent(0.0)
+    ('3.9 %', '0.00073 %', 'less than 0.0001 %', '0 %')
+    """
+    size = abs(share)
+    if size == 0 or size >= 0.1:
+        return f"{100 * share:.0f} %"
+    return "less than 0.0001 %" if size < 1e-6 else f"{100 * share:.2g} %"
+
+
+def _significant(p_value: float) -> bool:
+    return p_value - _ROUNDING <= PLAIN[0]
+
+
+def _both(gain: Gain, test: Tested, p_value: float) -> str:
+    """What the cross-validation says and what the test says, joined by "but" where they differ."""
+    lowers = gain.value > PLAIN[1] * gain.standard_error
+    join = "and" if lowers == _significant(p_value) else "but"
+    return f"{_held_out(gain)}, {join} {_compared(test, p_value)}"
 
 
 def _held_out(gain: Gain) -> str:
+    """Of ridge regressions of every node on all others, those that vary against static ones."""
+    start = "in ridge regressions, letting edges vary"
+    error = f"standard error {percent(gain.standard_error)}"
     if round(abs(gain.value), 5) == 0:
-        return "letting edges vary does not lower held-out squared error"
-    error = f"(standard error {_percent(gain.standard_error)})"
-    verb = "lowers" if gain.value > 0 else "raises"
-    return f"letting edges vary {verb} held-out squared error by {_percent(abs(gain.value))} {error}"
+        return f"{start} does not lower held-out squared error"
+    if gain.value < 0:
+        return f"{start} does not lower held-out squared error ({percent(-gain.value)} higher, {error})"
+    doubt = "" if gain.value > PLAIN[1] * gain.standard_error else ", which may be chance"
+    return f"{start} lowers held-out squared error by {percent(gain.value)} ({error}){doubt}"
 
 
-def _compared(test: Tested) -> str:
+def _compared(test: Tested, p_value: float) -> str:
+    """In the words of ``p_value``, which is that of the test or adjusted."""
     p = f"p = {_digits(test.p_value)}"
+    of = f"{p} from {test.n_permutations:,} rearrangements"
+    if not _significant(p_value):
+        many = " when so many covariates are tested" if _significant(test.p_value) else ""
+        return f"correlations follow no more closely than chance allows{many} ({of})"
     if test.p_value <= 1.5 / (test.n_permutations + 1):
         return f"correlations follow more closely than in any of {test.n_permutations:,} rearrangements ({p})"
-    more = "no more closely" if test.p_value > PLAIN[0] else "more closely"
-    return f"correlations follow {more} than chance allows ({p} from {test.n_permutations:,} rearrangements)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
+    return f"correlations follow more closely than chance allows ({of})"
 
 
 def _digits(p_value: float) -> str:

@@ -32,7 +32,7 @@ def finance_parser(group: Any) -> None:
     p.add_argument(
         "--returns-of",
         metavar="NAME,...",
-        help="prices among the covariates that enter as daily returns (default: the index)",
+        help="prices among the covariates that enter as daily returns (default: the index; '': none)",
     )
     p.add_argument("--volatility", metavar="NAME", help="covariate that tells calm from turbulent days")
     p.add_argument("--sectors", type=Path, metavar="FILE", help="table with the columns ticker and sector")
@@ -65,7 +65,7 @@ def finance_parser(group: Any) -> None:
 
 
 def finance(arguments: argparse.Namespace) -> None:
-    from graphfield.pipelines.finance import finance_study, read_dated, read_sectors, residual_returns
+    from graphfield.pipelines.finance import finance_study, read_dated, residual_returns
     from graphfield.pipelines.finance.output import check_folder
     from graphfield.report.plots import pyplot
 
@@ -73,7 +73,6 @@ def finance(arguments: argparse.Namespace) -> None:
     check_folder(arguments.out, overwrite=arguments.force)
     estimator = _estimator(arguments)
     prices, covariates = _tables(arguments, read_dated(arguments.prices))
-    sectors = None if arguments.sectors is None else read_sectors(arguments.sectors)
     if arguments.returns:
         returns = prices
     else:
@@ -93,7 +92,7 @@ def finance(arguments: argparse.Namespace) -> None:
         train_until=arguments.train_until,
         valid_until=arguments.valid_until,
         volatility=arguments.volatility,
-        sectors=sectors,
+        sectors=arguments.sectors,
         days=names(arguments.days),
         events=_events(arguments.event),
         start=arguments.start,

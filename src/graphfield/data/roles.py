@@ -18,12 +18,12 @@ from graphfield.data.dates import is_date, to_days
 from graphfield.data.frames import Frame, as_frame
 from graphfield.data.missing import bad_entries
 from graphfield.data.tables import read_table
-from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, DataWarning, ParameterError, count, listing, suggestion
 
 OTHER = "other"  # the level that rare ones are pooled into
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableData:
     """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
 
@@ -38,6 +38,20 @@ class TableData:
     time: pd.Series | None = None
     rest: pd.DataFrame = field(default_factory=pd.DataFrame)
     pooled: dict[str, list[str]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lines = [count(len(self.X), "row")]
+        roles = {"node": list(self.X.columns), "covariate": list(self.Z.columns)}
+        lines += [f"  {count(len(names), role)}: {listing(names)}" for role, names in roles.items()]
+        if self.groups is not None:
+            lines.append(f"  group: {self.groups.name} ({self.groups.nunique():,} different)")
+        if self.time is not None:
+            lines.append(f"  time: {self.time.name}")
+        for name, levels in self.pooled.items():
+            lines.append(f"  {name}: {listing(levels)} pooled into {OTHER!r}")
+        if self.unused:
+            lines.append(f"  unused: {listing(self.unused)}")
+        return "\n".join(lines)
 
 
 def from_table(
@@ -77,6 +91,11 @@ def from_table(
     >>> data = from_table(table, covariates=["age"], group="id")
     >>> list(data.X.columns), list(data.Z.columns)
     (['a', 'b'], ['age'])
+    >>> data
+    2 rows
+      2 nodes: 'a', 'b'
+      1 covariate: 'age'
+      group: id (2 different)
     """
     frame = read_table(table) if isinstance(table, (str, Path)) else as_frame(table, "table").values
     frame = as_frame(frame, "table").values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,24 @@ def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
     if again:
         raise DataError(f"{str(path)!r} must name each {first} once, but has {listing(again)} again.")
     return dict(zip(names, [str(value) for value in values], strict=True))
+
+
+def check_described(
+    described: Mapping[str, str], names: Sequence[str], option: str, path: str | Path, first: str, second: str
+) -> None:
+    """Raise unless the table of ``option``, from :func:`read_pairs`, has a ``second`` for all these names.
+
+    It may well be another table, so its columns are in the message.
+    """
+    lacking = [name for name in names if name not in described]
+    if not lacking:
+        return
+    columns = listing(read_table(path).columns)
+    raise DataError(
+        f"{option}: {str(path)!r} must have the columns {first} and {second} with a row for every {first}, "
+        f"but it lacks {listing(lacking, most=5)}. Its columns are {columns}, and it names "
+        f"{listing(described, most=5)}."
+    )
 
 
 def _read_text(path: Path, separator: str) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.analysis.evidence import percent
 from graphfield.data.frames import node_values
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.graphical_lasso import GraphicalLasso
@@ -21,6 +22,7 @@ from graphfield.exceptions import ExtrapolationWarning
 # Fewer months than this have no standard error worth the name.
 MIN_MONTHS = 6
 _CLEAR = 2.0  # standard errors
+_NOTHING = 1e-6  # a difference of rounding
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,16 @@ def _sentence(verdict: str, gains: list[tuple[float, float]], when: str) -> str:
         "worse": "predicts worse than one graph for all days",
         "no clear difference": "predicts no better than one graph for all days, as far as they can tell",
     }
-    sizes = [
-        f"{100 * abs(gain):.2f} % {'below' if gain > 0 else 'above'} (standard error {100 * error:.2f} %)"
-        for gain, error in gains
-    ]
+    own, lasso = (_size(gain, error) for gain, error in gains)
     return (
-        f"{when}, a graph that varies with the covariates {words[verdict]}: its squared error is {sizes[0]} "
-        f"that of its own average over the days it was fitted to, and {sizes[1]} that of a graphical lasso."
+        f"{when}, a graph of the fitted model that varies with the covariates {words[verdict]}: its squared "
+        f"error is {own} that of its own average over the days it was fitted to, and {lasso} that of a "
+        "graphical lasso."
     )
+
+
+def _size(gain: float, error: float) -> str:
+    if abs(gain) < _NOTHING:
+        return "equal to"
+    side = "below" if gain > 0 else "above"
+    return f"{percent(abs(gain))} {side} (standard error {percent(error)})"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.tables import check_described
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 from graphfield.graphs.groups import Groups, group_labels
-from graphfield.pipelines.finance.tables import as_day, dated_table
+from graphfield.pipelines.finance.tables import as_day, dated_table, read_sectors
 
 PERIODS = ("train", "validation", "test")
 HIGH, NORMAL = "high", "normal"
@@ -130,8 +132,12 @@ def volatility_name(Z: pd.DataFrame, name: str | None) -> str:
     return name
 
 
-def sectors_of(sectors: Groups, returns: Any, X: pd.DataFrame) -> dict[str, str]:
+def sectors_of(sectors: Groups | str | Path, returns: Any, X: pd.DataFrame) -> dict[str, str]:
     """The sector of every stock of the study."""
+    if isinstance(sectors, (str, Path)):
+        table = read_sectors(sectors)
+        check_described(table, list(X.columns), "sectors (--sectors)", sectors, "ticker", "sector")
+        sectors = table
     if isinstance(sectors, (dict, pd.Series)):
         return dict(zip(X.columns, group_labels(dict(sectors), list(X.columns)), strict=True))
     names = list(dated_table(returns, "The table of returns").columns)

@@ -14,7 +14,8 @@ from graphfield.graphs.connectivity import MEASURES
 from graphfield.pipelines.finance.days import HIGH, NORMAL
 from graphfield.report.plots import plot_connectivity, plot_difference, plot_heatmaps, pyplot
 from graphfield.report.plots.connectivity import mark_events
-from graphfield.report.plots.style import GREY, colours
+from graphfield.report.plots.heatmaps import above_pictures
+from graphfield.report.plots.style import GREY, colours, from_zero, full_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,13 +45,15 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
         squeeze=False,
         layout="constrained",
     )[1]
-    series = [(table[name], MEASURES[name].label, blue) for name in shown]
+    series = [(table[name], _label(name), blue) for name in shown]
     series.append((study.Z[study.volatility], study.volatility, orange))
     for axis, (values, label, colour) in zip(axes[:, 0], series, strict=True):
         smooth = values.rolling(_MONTH, min_periods=1).mean()
         axis.plot(values.index, values, color=colour, linewidth=0.5, alpha=0.35, label="day")
         axis.plot(values.index, smooth, color=colour, linewidth=1.3, label=f"mean of {_MONTH} days")
         axis.set_ylabel(_broken(label), fontsize=8)
+        if axis is not axes[-1, 0]:
+            _fit_scale(axis, values.to_numpy(dtype=np.float64))
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.005)
@@ -59,13 +62,13 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
     lines = mark_events(axes[0, 0], study.events)
     for axis in axes[1:, 0]:
         mark_events(axis, dict.fromkeys(study.events, ""))
-    axes[0, 0].set_title("Connectivity over time", fontsize=10, pad=6 + 9 * lines)
+    axes[0, 0].set_title(f"Connectivity over time{_caution(study)}", fontsize=10, pad=6 + 9 * lines)
     return axes.ravel()
 
 
 def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | None = None) -> Axes:
     check_choice("measure", measure, list(study.connectivity.columns))
-    label = MEASURES[measure].label
+    label = _label(measure)
     smooth = (
         study.connectivity[measure]
         .rolling(_MONTH, min_periods=1)
@@ -78,7 +81,7 @@ def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | 
         name="date",
         beside=study.Z[study.volatility],
         events=study.events,
-        title=f"{label.capitalize()} beside {study.volatility}",
+        title=f"{label.capitalize()} beside {study.volatility}{_caution(study)}",
         ax=ax,
     )
     _mark_periods(ax, study, named=True)
@@ -86,14 +89,17 @@ def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | 
 
 
 def against_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | None = None) -> Axes:
-    return plot_connectivity(
+    check_choice("measure", measure, list(study.connectivity.columns))
+    ax = plot_connectivity(
         study.connectivity,
         study.Z[study.volatility].to_numpy(),
         measure=measure,
         name=study.volatility,
-        title=f"{MEASURES[measure].label.capitalize()} of every day" if measure in MEASURES else "",
+        title=f"{_label(measure).capitalize()} of every day{_caution(study)}",
         ax=ax,
     )
+    ax.set_ylabel(_label(measure))
+    return ax
 
 
 def graphs_of_days(study: FinanceStudy) -> NDArray:
@@ -105,9 +111,12 @@ def graphs_of_days(study: FinanceStudy) -> NDArray:
         for label, value, share in zip(study.days.labels, level, study.days.density, strict=True)
     ]
     matrices = list(study.days.matrices)
-    return plot_heatmaps(
+    axes = plot_heatmaps(
         matrices, titles, study.days.node_names, groups=study.sectors, limit=_limit(matrices)
     )
+    if study.doubt:
+        above_pictures(axes[0].figure, f"({study.doubt})")
+    return axes
 
 
 def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
@@ -121,14 +130,35 @@ def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
     matrices = [normal.to_numpy(), high.to_numpy()]
     axes = plot_difference(normal, high, labels=labels, groups=study.sectors, limit=_limit(matrices))
     largest = float(np.abs(matrices[1] - matrices[0]).max())
-    axes[2].set_title(f"high minus normal (at most {largest:.2f})", fontsize=10)
+    size = f"at most {largest:.2g}" if largest >= 0.001 else "less than 0.001"
+    axes[2].set_title(f"high minus normal ({size})", fontsize=10)
+    if study.doubt:
+        above_pictures(axes[0].figure, f"({study.doubt})")
     return axes
+
+
+def _caution(study: FinanceStudy) -> str:
+    """Below a title: what must not look like a finding."""
+    return f"\n({study.doubt})" if study.doubt else ""
+
+
+def _label(measure: str) -> str:
+    return MEASURES[measure].label.replace("groups", "sectors")
+
+
+def _fit_scale(ax: Any, values: NDArray[np.float64]) -> None:
+    """No negative numbers where there can be none, and a word where there is nothing to draw."""
+    from_zero(ax, values)
+    if not np.isfinite(values).any():
+        ax.text(
+            0.5, 0.5, "not defined on any day", transform=ax.transAxes, ha="center", va="center", fontsize=8
+        )
 
 
 def _limit(matrices: Sequence[Any]) -> float:
     """The value at full colour."""
     sizes = np.concatenate([np.abs(matrix[np.triu_indices(len(matrix), 1)]) for matrix in matrices])
-    return float(np.quantile(sizes, _FULL_COLOUR) or sizes.max())
+    return full_colour(np.quantile(sizes, _FULL_COLOUR) or sizes)
 
 
 def _mark_periods(ax: Any, study: FinanceStudy, *, named: bool) -> None:
@@ -141,13 +171,13 @@ def _mark_periods(ax: Any, study: FinanceStudy, *, named: bool) -> None:
         if named:
             ax.annotate(
                 period,
-                xy=(own[0], 1),
+                xy=(own[0], 0),  # events have their names at the top
                 xycoords=("data", "axes fraction"),
-                xytext=(3, -2),
+                xytext=(3, 8),
                 textcoords="offset points",
                 fontsize=7,
                 color=GREY,
-                va="top",
+                va="bottom",
             )
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield.analysis.held_out_gain import Gain
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
+from graphfield.pipelines.two_answers import disagreement
 from graphfield.report.folder import EVIDENCE, FIT, fit_record
 from graphfield.report.plots import pyplot
 
@@ -46,6 +48,13 @@ def described(study: FinanceStudy) -> str:
     ]
     if study.evidence is not None:
         lines.append(f"Permutation test: {study.evidence.verdict}. {study.evidence.sentence}")
+    gain = Gain(study.held_out.gain, study.held_out.standard_error)
+    differ = disagreement(study.held_out.verdict, gain, study.evidence, "later days")
+    lines += [] if differ is None else [differ]
+    if not study.has_edges:
+        lines.append(
+            f"{study.doubt[0].upper()}{study.doubt[1:]} on any day. Pictures of the graph are empty."
+        )
     lines.append(
         "Density of the estimated graphs on test days: "
         + ", ".join(
@@ -55,7 +64,7 @@ def described(study: FinanceStudy) -> str:
         )
         + "."
     )
-    if study.held_out.verdict != "better":
+    if study.has_edges and study.held_out.verdict != "better":
         unknown = study.held_out.verdict == "not known"
         confirmed = (
             "whether later days confirm it is not known" if unknown else "later days do not confirm it"
@@ -73,7 +82,9 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
     rank = math.nan
     if "density" in study.connectivity:
         level = study.Z.loc[test, study.volatility]
-        rank = float(study.connectivity["density"][test].corr(level, method="spearman"))
+        density = study.connectivity["density"][test]
+        if density.nunique() > 1 and level.nunique() > 1:
+            rank = float(density.corr(level, method="spearman"))
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -107,7 +118,8 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
         "averages": _bands(study),
         "rank_correlation_of_density_and_volatility": _finite(rank),
         "threshold": study.threshold,
-        "cut": study.model._resolve_threshold(study.threshold),
+        "cut": study.averages.threshold,
+        "has_edges": study.has_edges,
         "rule": study.rule,
         "model": type(study.model).__name__,
         "fit_seconds": round(study.seconds, 2),

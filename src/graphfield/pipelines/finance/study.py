@@ -94,6 +94,20 @@ class FinanceStudy:
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def has_edges(self) -> bool:
+        """Whether any day has an edge; without one there is nothing to be seen in the pictures."""
+        density = self.connectivity["density"] if "density" in self.connectivity else pd.Series(dtype=float)
+        return bool(self.averages.presence.any() or density.any())
+
+    @property
+    def doubt(self) -> str:
+        """Why pictures of a graph that moves show no finding, in a few words; empty where they do."""
+        if not self.has_edges:
+            return f"the model found no edge: no |partial correlation| above {self.averages.threshold:.3g}"
+        words = {"better": "", "not known": "too few later days to confirm that the graph varies"}
+        return words.get(self.held_out.verdict, "later days do not confirm that the graph varies")
+
+    @property
     def edges(self) -> pd.DataFrame:
         """Edges of the chosen days: ``date, source, target, weight, partial_correlation``."""
         dates = [] if self.days is None else list(self.days.labels)
@@ -169,7 +183,7 @@ def finance_study(
     train_until: Any,
     valid_until: Any = None,
     volatility: str | None = None,
-    sectors: Groups | None = None,
+    sectors: Groups | str | Path | None = None,
     days: Sequence[Any] = (),
     events: Mapping[Any, str] | None = None,
     start: Any = None,
@@ -199,7 +213,7 @@ def finance_study(
         no validation days, and the model holds out training days of its own.
     volatility : str, optional
         The covariate that tells calm from turbulent days; by default the one with "vix" in its name.
-    sectors : mapping from ticker to sector, or one sector per column, optional
+    sectors : mapping from ticker to sector, one sector per column, or path of a table of both, optional
         For blocks in the heatmaps and for connectivity within and between sectors.
     days : list of dates
         Whose graphs are drawn.

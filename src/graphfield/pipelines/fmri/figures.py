@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis import Bands, subnetwork
-from graphfield.graphs import connectivity
 from graphfield.graphs.groups import block_means
 from graphfield.report.plots import (
     plot_bands,
@@ -19,7 +18,8 @@ from graphfield.report.plots import (
     plot_graph,
     pyplot,
 )
-from graphfield.report.plots.style import SEQUENTIAL, colours, heatmap_size, label_size, short
+from graphfield.report.plots.heatmaps import above_pictures
+from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, label_size, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +31,7 @@ _FEWEST_REGIONS = 3
 # Numbers are written into cells of a table of this many sub-networks at most.
 _WRITTEN = 10
 _DRAWN = ("density", "within", "between")
+_ASIDE, _MARKERS = 0.09, "osD^v<>P"
 
 
 def study_figures(study: FmriStudy) -> dict[str, Figure]:
@@ -55,25 +56,16 @@ def _band_name(study: FmriStudy, i: int) -> str:
     return f"{study.score} {study.bands.labels[i]}"
 
 
-def shown_density(bands: Bands, threshold: float) -> NDArray[np.float64]:
-    """Share of pairs whose average over the band is above the threshold, (m,)."""
-    return connectivity.density(np.abs(bands.matrices) > threshold)
-
-
 def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:
-    """Average graphs above the threshold, with subjects and density in the titles."""
-    axes = plot_bands(bands, groups=groups, threshold=study.threshold)
-    figure = axes[0].figure
-    density = shown_density(bands, study.threshold)
+    """Average graphs above the threshold, with subjects and the mean of their densities in the titles."""
+    axes = plot_bands(bands, groups=groups)
+    density = bands.density
     for i, axis in enumerate(axes):
         text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
-    about = f"averages with |partial correlation| > {study.threshold:.3g}"
-    figure.suptitle(f"{title or 'All regions'}: {about}", fontsize=11)
-    figure.set_figheight(figure.get_figheight() + 0.5)
-    engine: Any = figure.get_layout_engine()
-    engine.set(h_pad=0.1)
-    return figure
+    about = f"averages with |partial correlation| > {study.threshold:.3g}; density: mean over subjects"
+    above_pictures(axes[0].figure, f"{title or 'All regions'}: {about}{_caution(study)}")
+    return axes[0].figure
 
 
 def _difference(study: FmriStudy) -> Figure:
@@ -81,7 +73,7 @@ def _difference(study: FmriStudy) -> Figure:
     side = heatmap_size(len(study.networks))
     figure, ax = pyplot().subplots(figsize=(side + 1.6, side), layout="constrained")
     change = study.bands.matrices[-1] - study.bands.matrices[0]
-    title = f"{_band_name(study, -1)} minus {study.bands.labels[0]}"
+    title = f"{_band_name(study, -1)} minus {study.bands.labels[0]}{_caution(study)}"
     plot_graph(change, study.bands.node_names, groups=study.networks, title=title, ax=ax)
     figure.colorbar(ax.images[0], ax=ax, shrink=0.7, label="change of the mean partial correlation")
     return figure
@@ -105,7 +97,7 @@ def _networks(study: FmriStudy) -> Figure:
         sharey=True,
         layout="constrained",
     )
-    highest = float(shown.max(initial=0.0)) or 1.0
+    highest = full_colour(shown)
     size = label_size(72 * side / g * 0.8) or 4.5
     for i, axis in enumerate(axes.flat):
         if i >= n_bands:
@@ -118,8 +110,8 @@ def _networks(study: FmriStudy) -> Figure:
         axis.set_title(f"{_band_name(study, i)}\n{study.bands.n_rows[i]:,} subjects", fontsize=10)
         if g <= _WRITTEN:
             _write_cells(axis, shown[i], highest)
-    figure.suptitle("Mean |partial correlation| within and between sub-networks", fontsize=11)
     figure.colorbar(image, ax=axes, shrink=0.8)
+    above_pictures(figure, f"Mean |partial correlation| within and between sub-networks{_caution(study)}")
     return figure
 
 
@@ -140,11 +132,16 @@ def _network_density(study: FmriStudy) -> Figure:
     figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     where = np.arange(len(study.bands.labels))
     drawn = [name for name in names if study.networks.count(name) > 1]
-    for name, colour in zip(drawn, colours(len(drawn)), strict=True):
+    # Side by side, or equal ones would hide each other.
+    aside = np.linspace(-_ASIDE, _ASIDE, len(drawn) + 1)
+    for i, (name, colour) in enumerate(zip(drawn, colours(len(drawn)), strict=True)):
         within = 100 * density[:, names.index(name), names.index(name)]
-        ax.plot(where, within, marker="o", markersize=4, color=colour, label=short(name))
+        style = {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 5, "linewidth": 1.2}
+        ax.plot(where + aside[i], within, color=colour, alpha=0.85, label=short(name), **style)
     if between is not None:
-        ax.plot(where, 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks")
+        ax.plot(
+            where + aside[-1], 100 * between, "k--", marker="s", markersize=3.5, label="between sub-networks"
+        )
     ax.set_xticks(where, study.bands.labels)
     ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
     title = f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}{_caution(study)}"
@@ -161,10 +158,8 @@ def _connectivity(study: FmriStudy) -> Figure:
     figure, axes = plt.subplots(1, len(_DRAWN), figsize=(4.2 * len(_DRAWN), 3.6), layout="constrained")
     for axis, measure in zip(axes, _DRAWN, strict=True):
         plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
-        legend = axis.get_legend()
-        if legend is not None:
-            for text in legend.get_texts():
-                text.set_text(text.get_text().replace("rows", "subjects"))
+        axis.set_ylabel(axis.get_ylabel().replace("groups", "sub-networks"))
+        _say_subjects(axis)
     figure.suptitle(f"Connectivity of the graph of every subject{_caution(study)}", fontsize=11)
     return figure
 
@@ -174,14 +169,19 @@ def _edge_curves(study: FmriStudy) -> Figure:
     figure, ax = pyplot().subplots(figsize=(7.5, 4.2), layout="constrained")
     title = f"Edges that move most with {study.score}{_caution(study)}"
     plot_edge_curves(study.score_curves(), title=title, ax=ax)
+    _say_subjects(ax)
     return figure
+
+
+def _say_subjects(ax: Any) -> None:
+    """Rows are subjects here, in a legend too."""
+    for text in () if ax.get_legend() is None else ax.get_legend().get_texts():
+        text.set_text(text.get_text().replace("rows", "subjects"))
 
 
 def _caution(study: FmriStudy) -> str:
     """Below a title: a trend that subjects left out do not support must not look like a finding."""
-    if study.gain is None:
-        return "\n(not compared with a static graph)"
-    return "" if study.gain.verdict == "better" else "\n(not supported by subjects left out of training)"
+    return f"\n({study.doubt})" if study.doubt else ""
 
 
 def _slug(name: str) -> str:

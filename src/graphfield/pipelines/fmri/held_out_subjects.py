@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from graphfield.analysis.evidence import percent
+from graphfield.analysis.held_out_gain import Gain
 from graphfield.data.frames import Frame
 from graphfield.data.splits import folds
 from graphfield.estimators.base import GraphEstimator
@@ -47,10 +49,15 @@ class SubjectGain:
         how = {"better": "better than", "worse": "worse than", "no clear difference": "no better than"}
         side = "lower" if self.value >= 0 else "higher"
         return (
-            f"On subjects that were left out of training ({self.n_subjects} in {self.n_folds} folds), the "
-            f"varying graph predicts {how[self.verdict]} one graph for all (squared error "
-            f"{100 * abs(self.value):.2f} % ± {100 * self.standard_error:.2f} % {side})."
+            f"Model fitted here, on subjects that were left out of training ({self.n_subjects} in "
+            f"{self.n_folds} folds): the varying graph predicts {how[self.verdict]} one graph for all, which "
+            f"is a single pattern (squared error {percent(abs(self.value))} {side}, standard error "
+            f"{percent(self.standard_error)})."
         )
+
+    @property
+    def share(self) -> Gain:
+        return Gain(self.value, self.standard_error)
 
 
 def subject_gain(

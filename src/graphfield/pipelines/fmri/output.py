@@ -12,7 +12,6 @@ import pandas as pd
 
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import save_model
-from graphfield.pipelines.fmri.figures import shown_density
 from graphfield.report.folder import EVIDENCE, FIT, fit_record
 from graphfield.report.plots import pyplot
 
@@ -42,7 +41,6 @@ def write_study(study: FmriStudy, out: str | Path, *, overwrite: bool = False) -
 
 def _tables(study: FmriStudy) -> dict[str, bytes]:
     bands = study.bands.table.rename(columns={"n_rows": "n_subjects"})
-    bands["density_of_average"] = shown_density(study.bands, study.threshold)
     regions = pd.DataFrame({"region": study.subjects.regions, "network": study.networks})
     tables = {
         "subjects.csv": study.connectivity().rename_axis("subject").reset_index(),

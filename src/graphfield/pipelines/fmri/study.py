@@ -28,6 +28,7 @@ from graphfield.exceptions import DataError, listing, suggestion
 from graphfield.graphs.groups import block_means
 from graphfield.pipelines.fmri.held_out_subjects import SubjectGain, subject_gain
 from graphfield.pipelines.fmri.subjects import Subjects
+from graphfield.pipelines.two_answers import disagreement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +59,8 @@ class FmriStudy:
     gain : SubjectGain or None
         Of the varying graph over one graph for all, on subjects left out.
     evidence : Evidence or None
-        Permutation test of whether the graph depends on the score, where asked for.
+        Permutation test of whether the graph depends on the covariates and, as its only line, on the score
+        given the others; where asked for.
     notes : list of str
         What was left out or assumed, in sentences.
     seconds : dict
@@ -78,6 +80,24 @@ class FmriStudy:
     @property
     def score(self) -> str:
         return self.subjects.score
+
+    @property
+    def score_evidence(self) -> Any:
+        """What the permutation test says of the score, given the other covariates; None without a test."""
+        lines = () if self.evidence is None else self.evidence.per_covariate
+        return next((line for line in lines if line.name == self.score), None)
+
+    @property
+    def doubt(self) -> str:
+        """Why differences along the score are not established, in a few words; empty where they are."""
+        if self.gain is None:
+            return "not compared with a static graph"
+        if self.gain.verdict != "better":
+            return "not supported by subjects left out of training"
+        line = self.score_evidence
+        if line is not None and line.verdict == "no evidence":
+            return f"no evidence for {self.score} in the permutation test"
+        return ""
 
     def graph(self, subject: str, *, threshold: float | str | None = None) -> pd.DataFrame:
         """Partial correlations at the covariates of one subject, with names on both sides."""
@@ -155,17 +175,32 @@ class FmriStudy:
     def sentences(self) -> list[str]:
         """The answer in words: how far to trust it first, then what was found."""
         lines = [self.subjects.summary]
+        own, alone = self.score_evidence, self.subjects.table.shape[1] == 1
+        if own is not None and not alone:
+            lines.append(f"Permutation test of {self.score}: {own.verdict}. {own.sentence}")
         if self.evidence is not None:
-            lines.append(str(self.evidence.sentence))
-            own = [line for line in self.evidence.per_covariate if line.name == self.score]
-            lines += [line.sentence for line in own if len(self.evidence.per_covariate) > 1]
+            what = self.score if alone else "all covariates together"
+            lines.append(f"Permutation test of {what}: {self.evidence.verdict}. {self.evidence.sentence}")
         if self.gain is not None:
             lines.append(self.gain.sentence)
-        if self.gain is None or self.gain.verdict != "better":
-            lines.append("Differences between bands below are what the model drew, and not established.")
+            new = "subjects left out of training"
+            differ = disagreement(self.gain.verdict, self.gain.share, self.evidence, new)
+            lines += [] if differ is None else [differ]
+        if self.doubt:
+            lines.append(
+                f"Differences between bands below are what the model drew, and not established: {self.doubt}."
+            )
+        if not self.bands.presence.any():
+            lines.append(
+                f"The model found no edge: no |partial correlation| of any subject is above "
+                f"{self.threshold:.3g}. Pictures of the graph are empty."
+            )
         labels, density = self.bands.labels, self.bands.density
         values = ", ".join(f"{100 * d:.1f} % ({label})" for label, d in zip(labels, density, strict=True))
-        lines.append(f"Density at |partial correlation| > {self.threshold:.3g} by {self.score}: {values}.")
+        lines.append(
+            f"Density at |partial correlation| > {self.threshold:.3g} by {self.score}, mean over subjects: "
+            f"{values}."
+        )
         return [*lines, *self.notes]
 
     def summary(self) -> dict[str, Any]:
@@ -236,7 +271,8 @@ def fmri_study(
     n_networks : int
         Clusters of regions to make where no sub-networks were given.
     evidence : bool
-        Whether to test by permutation of subjects that the graph depends on the covariates.
+        Whether to test by permutation of subjects that the graph depends on the covariates, and on the score
+        given the others. The score's p-value is not adjusted for them: they are not the question.
     random_state : int
     tell : callable, optional
         Is told what is being done.
@@ -311,9 +347,11 @@ def default_estimator(n_regions: int, seed: int) -> GraphEstimator:
 
 
 def _evidence(subjects: Subjects, seed: int, say: Callable[[str], None]) -> Any:
-    """The permutation test."""
+    """The permutation test: the score is the question, so it is tested given the others, and they are not."""
     say("Testing by permutation of subjects ...")
-    return dependence_test(subjects.X, subjects.Z, groups=subjects.groups, random_state=seed)
+    return dependence_test(
+        subjects.X, subjects.Z, groups=subjects.groups, covariates=[subjects.score], random_state=seed
+    )
 
 
 def _silent(text: str) -> None:

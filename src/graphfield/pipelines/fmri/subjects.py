@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.tables import read_table
+from graphfield.data.tables import check_described, read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
@@ -205,6 +205,8 @@ def load_subjects(
     by_name = isinstance(labels, Mapping) and regions is None
     n_regions = check_shapes(scans, _plausible(scans, n_given) if by_name else n_given)
     names = region_names(scans, regions, n_regions)
+    if isinstance(networks, (str, Path)) and isinstance(labels, Mapping):
+        check_described(labels, names, "networks (--networks)", networks, "region", "network")
     groups = None if labels is None else group_labels(labels, names)
     found, alone, absent = match_subjects(list(scans), ids)
     if alone or absent:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.report.plots.heatmaps import plot_graph
-from graphfield.report.plots.style import pyplot
+from graphfield.report.plots.style import full_colour, pyplot
 
 if TYPE_CHECKING:
     from graphfield.estimators.archetype import ArchetypeCGM
@@ -48,7 +48,7 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     precisions = model.archetypes_[:most]
     scales = np.sqrt(precisions.diagonal(axis1=1, axis2=2))
     partial = -precisions / scales[:, :, None] / scales[:, None, :] * (1 - np.eye(precisions.shape[1]))
-    limit = float(np.abs(partial).max())
+    limit = full_colour(partial)
     figure = plt.figure(figsize=(max(6.0, 2.9 * len(shown)), 6.2), layout="constrained")
     grid = figure.add_gridspec(2, len(shown), height_ratios=[1.25, 1])
     axes = []

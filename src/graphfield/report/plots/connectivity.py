@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, check_choice
 from graphfield.graphs.connectivity import MEASURES
-from graphfield.report.plots.style import GREY, colours, new_axes, points, short, text_width
+from graphfield.report.plots.style import GREY, colours, from_zero, new_axes, points, short, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,6 +82,7 @@ def plot_connectivity(
     else:
         _boxes(ax, where.astype(str).to_numpy(), series, blue)
     ax.set(xlabel=below, ylabel=label)
+    from_zero(ax, series)
     ax.spines[["top"]].set_visible(False)
     if beside is not None:
         _second_axis(ax, where, beside, orange)

@@ -19,8 +19,9 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
 
     Lines are averages over the other covariates, shaded from the 10 % to the 90 % quantile over the rows
-    averaged; levels of a category are dots with bars, joined where there are two. Where the table has
-    intervals (of an ``Ensemble`` with ``resample=True``), these are shaded instead, and the legend says so.
+    averaged: how much the other covariates matter, and no error of the line. Levels of a category are dots
+    with bars, joined where there are two. Where the table has intervals (of an ``Ensemble`` with
+    ``resample=True``), these are shaded instead. The legend says which.
 
     Examples
     --------
@@ -48,7 +49,11 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     ax.margins(x=0.01 if is_numeric else 0.08)
     ax.spines[["top", "right"]].set_visible(False)
     n_columns = 1 if len(edges) <= 18 else 2
+    handles = ax.get_legend_handles_labels()[0]
+    if not has_intervals and (curves["high"] > curves["low"]).any():
+        handles.append(_shade("shaded" if is_numeric else "bars"))
     ax.legend(
+        handles=handles,
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
         fontsize=8,
@@ -58,6 +63,14 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
         title_fontsize=8,
     )
     return ax
+
+
+def _shade(what: str) -> Any:
+    """For the legend: what is shaded is often taken for an error of the line."""
+    from matplotlib.patches import Patch
+
+    label = f"{what}: 10 to 90 % of rows,\nwhose other covariates differ"
+    return Patch(color=GREY, alpha=0.25, linewidth=0, label=label)
 
 
 def _lines(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.graphs import connectivity
 from graphfield.graphs.groups import Groups, group_labels, group_order
 from graphfield.report.plots.style import (
     DIVERGING,
     GREY,
     colour_bar,
+    full_colour,
     heatmap_size,
     label_size,
     matrix_and_names,
@@ -54,7 +54,8 @@ def plot_graph(
     groups : mapping from node name to group, or one group per node, optional
         Nodes are sorted by group, with lines between the groups and their names at the right.
     limit : float, optional
-        The value at full colour; share it between pictures that are to be compared.
+        The value at full colour; share it between pictures that are to be compared. By default the largest,
+        and 0.05 at least, so that tiny values look tiny.
     title : str
     ax : Axes, optional
         Without it a new figure is made, with a colour bar.
@@ -89,7 +90,7 @@ def _heatmap(
 ) -> Any:
     """The image; names of nodes below and, if ``left``, at the left, those of groups at the right."""
     p = len(matrix)
-    limit = float(np.abs(matrix).max(initial=0.0)) if limit is None else limit
+    limit = full_colour(matrix) if limit is None else limit
     blocks: list[tuple[str, int, int]] = []
     if groups is not None:
         labels = group_labels(groups, names if names is not None else [str(i) for i in range(p)])
@@ -112,7 +113,7 @@ def plot_graphs(
     Returns the Axes, row after row; ``axes[0].figure`` is the figure.
     """
     plt = pyplot()
-    limit = max(float(np.abs(matrices).max()) for matrices in rows.values())
+    limit = full_colour(*rows.values())
     shape = (len(rows), len(columns))
     figure, axes = plt.subplots(
         *shape, figsize=(3.2 * shape[1] + 0.8, 3.3 * shape[0]), squeeze=False, layout="constrained"
@@ -161,6 +162,8 @@ def plot_bands(
 ) -> NDArray:
     """Average graphs of quantile bands or levels, with the number of rows and the density in the titles.
 
+    The density is that of the graphs of the rows of a band, averaged: ``bands.density``.
+
     Returns one Axes per band; ``axes[0].figure`` is the figure.
 
     Parameters
@@ -169,9 +172,8 @@ def plot_bands(
         From ``graphfield.analysis.bands`` or ``average_graphs``, or a ``subnetwork`` of it.
     groups : mapping from node name to group, or one group per node, optional
     threshold : float, optional
-        Averages below it are left white, and the density is the share of pairs whose average is above it.
-        Otherwise all averages are shown, and the density is the average over rows of the density of their
-        graphs.
+        Averages that are not larger are left white; 0 shows all. By default that of the bands, above which
+        an edge counted as present. The line above the pictures says so.
     limit : float, optional
         The value at full colour.
 
@@ -184,15 +186,30 @@ def plot_bands(
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_bands(bands(model, sim.Z, "z1", threshold=0.1))
     """
-    matrices, density = bands.matrices, bands.density
-    if threshold is not None:
-        strong = np.abs(matrices) > threshold
-        matrices, density = matrices * strong, connectivity.density(strong)
+    cut = bands.threshold if threshold is None else threshold
+    matrices = bands.matrices if cut is None else bands.matrices * (np.abs(bands.matrices) > cut)
     titles = [
         f"{bands.name} {label}".strip() + f"\n{count:,} row{'s' * (count != 1)}, density {_percent(share)}"
-        for label, count, share in zip(bands.labels, bands.n_rows, density, strict=True)
+        for label, count, share in zip(bands.labels, bands.n_rows, bands.density, strict=True)
     ]
-    return plot_heatmaps(list(matrices), titles, bands.node_names, groups=groups, limit=limit)
+    axes = plot_heatmaps(list(matrices), titles, bands.node_names, groups=groups, limit=limit)
+    above_pictures(axes[0].figure, bands_shown(bands, cut))
+    return axes
+
+
+def bands_shown(bands: Bands, cut: float | None) -> str:
+    """What pictures of bands show, in words; averages are white up to ``cut``."""
+    shown = f"averages with |partial correlation| > {cut:.3g}" if cut else "averages of all pairs"
+    if bands.threshold is None or bands.threshold == cut:
+        return f"{shown}; density: mean over rows"
+    return f"{shown}; density: mean over rows, at > {bands.threshold:.3g}"
+
+
+def above_pictures(figure: Any, text: str) -> None:
+    """A line above all pictures of a figure, with room of its own."""
+    figure.suptitle(text, fontsize=10)
+    figure.set_figheight(figure.get_figheight() + 0.25 * (1 + text.count("\n")))
+    figure.get_layout_engine().set(h_pad=0.08)
 
 
 def _percent(share: float) -> str:
@@ -232,8 +249,7 @@ def plot_heatmaps(
         squeeze=False,
         layout="compressed",
     )
-    largest = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices)
-    limit = largest if limit is None else limit
+    limit = full_colour(*matrices) if limit is None else limit
     for i, (axis, matrix, title) in enumerate(zip(axes.flat, matrices, titles, strict=False)):
         last = (i + 1) % n_columns == 0 or i + 1 == len(matrices)
         _heatmap(axis, matrix, names, groups, limit, left=i % n_columns == 0, right=last)

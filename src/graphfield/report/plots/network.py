@@ -18,6 +18,7 @@ from graphfield.report.plots.style import (
     GREY,
     colour_bar,
     colours,
+    full_colour,
     label_size,
     matrix_and_names,
     new_axes,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Positions = dict[str, tuple[float, float]]
 _LAYOUTS = ("circle", "spring")
+# Pairs of nodes up to this partial correlation are no edges, unless asked for.
+_FAINT = 0.05
 
 
 def network_positions(
@@ -92,7 +95,7 @@ def plot_network(
     groups: Groups | None = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
     layout: str = "circle",
-    threshold: float = 0.0,
+    threshold: float = _FAINT,
     max_edges: int = 400,
     limit: float | None = None,
     title: str = "",
@@ -113,11 +116,12 @@ def plot_network(
     layout : {"circle", "spring"}
         Where positions are not given.
     threshold : float
-        Edges whose partial correlation is not larger than this are not drawn.
+        Edges whose partial correlation is not larger than this are not drawn, and the title says so where
+        there are such. 0 draws every pair that is not exactly zero.
     max_edges : int
         Only so many of the strongest edges are drawn; the title says so where there are more.
     limit : float, optional
-        The value at full colour and width.
+        The value at full colour and width. By default the largest, and 0.05 at least.
 
     Examples
     --------
@@ -127,10 +131,11 @@ def plot_network(
     """
     matrix, names = matrix_and_names(partial, names)
     shown_names = names if names is not None else [f"x{i + 1}" for i in range(len(matrix))]
-    places = _places(matrix, shown_names, groups, positions, layout)
+    edges = np.where(np.abs(matrix) > threshold, matrix, 0)
+    places = _places(edges, shown_names, groups, positions, layout)
     on_circle = bool(np.allclose(np.hypot(*places.T), 1.0, atol=1e-6))
     side = float(np.clip(5.0 + 0.02 * len(matrix), 5.5, 9.0))
-    ax = new_axes(ax, side + (2.2 if groups is not None else 0.8), side, "compressed")
+    ax = new_axes(ax, side + 0.8, side + (0.3 if groups is not None else 0.0), "compressed")
     room = _room_for_names(ax, names) if on_circle and names is not None else 1.12
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
@@ -140,13 +145,22 @@ def plot_network(
     if names is not None and on_circle:
         _labels_around(ax, names, places, reach)
     elif names is not None:
-        strength = np.abs(np.where(np.abs(matrix) > threshold, matrix, 0)).sum(axis=1)
-        _labels_beside(ax, names, places, strength, reach)
-    if drawn < there:
-        note = f"the strongest {drawn:,} of {there:,} edges"
-        title = f"{title}\n{note}" if title else note
-    ax.set_title(title, fontsize=10)
+        _labels_beside(ax, names, places, np.abs(edges).sum(axis=1), reach)
+    note = _not_drawn(matrix, threshold, drawn, there)
+    ax.set_title("\n".join(line for line in (title, note) if line), fontsize=10)
     return ax
+
+
+def _not_drawn(matrix: NDArray, threshold: float, drawn: int, there: int) -> str:
+    """Which edges a picture shows, where it does not show all."""
+    size = np.abs(matrix[np.triu_indices(len(matrix), 1)])
+    hidden = bool((size[size > 0] <= threshold).any())
+    if drawn == there and there and not hidden:
+        return ""
+    which = "edges" if there else "no edge"
+    if drawn < there:
+        which = f"the strongest {drawn:,} of {there:,} edges"
+    return f"{which} with |partial correlation| > {threshold:.3g}" if hidden or not there else which
 
 
 def _places(
@@ -177,7 +191,7 @@ def _draw_edges(
     order = np.argsort(np.abs(value), kind="stable")
     chosen = order[max(0, len(order) - max_edges) :]
     if limit is None:
-        limit = float(np.abs(value).max(initial=0.0))
+        limit = full_colour(value)
     scale = ScalarMappable(Normalize(-(limit or 1.0), limit or 1.0), cmap=DIVERGING)
     share = np.clip(np.abs(value[chosen]) / (limit or 1.0), 0, 1)
     tint = scale.to_rgba(value[chosen])
@@ -199,9 +213,11 @@ def _draw_nodes(ax: Any, names: Sequence[str], places: NDArray, groups: Groups |
         ax.scatter(
             *own.T, s=size, color=colour, edgecolors="white", linewidths=0.6, zorder=2, label=short(group)
         )
+    widest = max(text_width(short(group), 7) for group, _, _ in blocks)
     ax.legend(
-        loc="upper right",
-        bbox_to_anchor=(0.0, 1.0),
+        loc="upper center",  # below the circle
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=int(np.clip(points(ax)[0] / (widest + 24), 1, len(blocks))),
         fontsize=7,
         frameon=False,
         borderaxespad=0,

@@ -25,6 +25,8 @@ _SMALLEST, _LARGEST = 4.5, 8.0
 # Height of a line of text over its size, and width of a character.
 _LINE, _CHARACTER = 1.15, 0.6
 _LONGEST = 24  # characters of a label
+# A partial correlation of this size may have full colour, a smaller one never: tiny values look tiny.
+_LEAST_COLOUR = 0.05
 
 
 def pyplot() -> Any:
@@ -86,6 +88,26 @@ def points(ax: Any) -> tuple[float, float]:
 def colour_bar(ax: Any, image: Any, label: str = "partial correlation", **options: Any) -> None:
     """A colour bar beside the axes."""
     ax.get_figure().colorbar(image, ax=ax, label=label, **options)
+
+
+def full_colour(*matrices: NDArray) -> float:
+    """The value at full colour of matrices on one scale: the largest, but never a tiny one."""
+    return max(_LEAST_COLOUR, *(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices))
+
+
+def from_zero(ax: Any, values: NDArray[np.float64], least: float = 0.1) -> None:
+    """Let an axis of numbers that are not negative begin at zero, or just below, where it would go below.
+
+    Numbers that never differ have no scale of their own; then it ends at ``least`` or twice the number.
+    """
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    if low < 0:
+        return
+    if high - low < 1e-9:
+        ax.set_ylim(0, max(least, 2 * high))
+    if ax.get_ylim()[0] < 0 or high - low < 1e-9:  # a line at zero is not to be hidden by the axis
+        ax.set_ylim(bottom=-0.03 * ax.get_ylim()[1])
 
 
 def label_size(room: float) -> float | None:
