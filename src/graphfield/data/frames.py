@@ -254,8 +254,11 @@ def check_size(X: NDArray) -> None:
         )
 
 
-def check_ranges(X: NDArray, names: Sequence[str]) -> None:
-    """Each node must vary, within numbers whose squares are still numbers; nothing is copied."""
+def check_ranges(X: NDArray, names: Sequence[str], rows: NDArray[np.intp]) -> None:
+    """Each node must vary, within numbers whose squares are still numbers; nothing is copied.
+
+    ``rows`` are the positions of the rows of X in what the user passed.
+    """
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     width = high - low
     extreme = np.maximum(np.abs(low), np.abs(high)) > MAX_MAGNITUDE
@@ -264,8 +267,8 @@ def check_ranges(X: NDArray, names: Sequence[str]) -> None:
         column = int(bad[0])
         row = int(np.argmax(np.abs(X[:, column])))
         raise DataError(
-            f"Node {names[column]!r} cannot be computed with: row {row} holds {X[row, column]:g}. Correct "
-            "the value, or use other units for this column."
+            f"Node {names[column]!r} cannot be computed with: row {rows[row]} holds {X[row, column]:g}. "
+            "Correct the value, or use other units for this column."
         )
     constant = [name for name, same in zip(names, width == 0, strict=True) if same]
     if constant:
