@@ -32,6 +32,7 @@ _SHELL_WORDS = {
     r"or leave groups out": "or do without --group",
     r" samples are needed, got n_samples = (\d+)": r" rows are needed, got \1",
     r"but X has one column \(n_features = 1\)": "but one column only is left for them",
+    r" in \[([\d.]+), inf\)": r" of at least \1",
     r" \(from_table\(\.\.\., .*?\)\)": "",
 }
 _ROW = re.compile(r"(?<!['\w])row (\d+)\b(?!')")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import date_text, is_date, parse_date, to_days
-from graphfield.data.frames import Frame, match_columns
+from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
@@ -289,7 +289,7 @@ def _level(value: object) -> str:
 def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
     """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
     _check_dates(name, text, levels)
-    numeric = np.array([_reads_as_number(level) for level in levels])
+    numeric = np.array([reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():
         raise DataError(
             f"Covariate {name!r} holds numbers stored as text ({len(levels)} different ones). Convert "
@@ -320,11 +320,3 @@ def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
             "2020-03-01, or "
             "leave the cell empty and use missing='drop'."
         )
-
-
-def _reads_as_number(text: object) -> bool:
-    try:
-        float(str(text))
-    except ValueError:
-        return False
-    return True

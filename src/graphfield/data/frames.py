@@ -187,19 +187,36 @@ def _column_values(column: pd.Series, name: str) -> NDArray[np.float64]:
 def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
     """Numbers kept as objects are fine; anything else names the column, the row and the value."""
     values = np.full(len(column), np.nan)
+    odd = [row for row, value in enumerate(column) if _is_no_number(value)]
+    if odd:
+        # One text makes text of a whole column of a file, so one that is not a number is the one to show.
+        row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
+        raise DataError(
+            f"Node column {name!r} must hold numbers, but row {row} holds {column.iloc[row]!r}. "
+            "Convert the column with pandas.to_numeric, or use it as a covariate."
+        )
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:
             continue
-        if isinstance(value, str) or not np.isscalar(value) or isinstance(value, pd.Timestamp):
-            raise DataError(
-                f"Node column {name!r} must hold numbers, but row {row} holds {value!r}. "
-                "Convert the column with pandas.to_numeric, or use it as a covariate."
-            )
         try:
-            values[row] = float(value)  # type: ignore[arg-type]
+            values[row] = float(value)
         except OverflowError:
             values[row] = np.inf
     return values
+
+
+def _is_no_number(value: object) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return False
+    return isinstance(value, (str, pd.Timestamp)) or not np.isscalar(value)
+
+
+def reads_as_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def check_same_length(X: Frame, Z: Frame) -> None:
