@@ -186,6 +186,7 @@ def test_the_file_has_the_words_of_the_screen(shell, tmp_path):
             "--valid",
         ),
         ("z must give every covariate once ('age').", {"at": []}, "--at must give every covariate once"),
+        ("groups must give every node a group.", {"node_groups": "g.csv"}, "--node-groups must give every"),
         ("rare must be a whole number of rows.", {"rare": 1}, "--rare must be"),
         ("Node 'c' has one value. Drop it from X.", {}, "Leave it out with --drop."),
         ("Convert the column with pandas.to_numeric.", {}, "Correct the values"),
@@ -294,9 +295,11 @@ def held_out_line(table, **options):
 
 
 def dependent(n=300):
-    X, Z = small_data(n, p=4)
-    X = X.assign(n1=X.n0 + 0.5 * X.n1, n2=X.n0 + 0.5 * X.n2)
-    return pd.concat([X, Z[["age"]]], axis=1)
+    """Three nodes that have something in common, and one that has not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    X[:, :3] += 1.2 * rng.normal(size=(n, 1))
+    return pd.DataFrame(X, columns=["n0", "n1", "n2", "n3"]).assign(age=rng.uniform(20, 80, n))
 
 
 def test_what_held_out_rows_say_is_what_score_says(monkeypatch):
@@ -305,7 +308,7 @@ def test_what_held_out_rows_say_is_what_score_says(monkeypatch):
         "graphfield.estimators.dnncgm.hold_out", lambda *own: drawn.append(hold_out(*own)) or drawn[-1]
     )
     table = dependent()
-    table["n3"] = table["n0"] + 0.01 * table["n3"]  # so that something is explained of every node
+    table["n3"] += table["n0"]  # so that something is explained of every node
     model, share = held_out_line(table, marginals="raw")
     training, asked = drawn
     np.testing.assert_array_equal(asked[1], training[1])

@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 
 # Options whose argument has another name in Python.
-_PYTHON_NAMES = {"at": "z", "permutations": "n_permutations", "seed": "random_state", "folds": "n_folds"}
+_PYTHON_NAMES = {
+    "at": "z",
+    "folds": "n_folds",
+    "networks": "groups",
+    "node_groups": "groups",
+    "permutations": "n_permutations",
+    "sectors": "groups",
+    "seed": "random_state",
+}
 # What Python says, as patterns, and the command line.
 _SHELL_WORDS = {
     r"missing='(drop|impute)'": r"--missing \1",
