@@ -160,6 +160,9 @@ def test_rows_are_those_of_the_file_when_others_were_dropped(shell, tmp_path):
     table.loc[30, "n1"] = 1e120
     options = ["--covariates", "age", "--missing", "drop", "--out", tmp_path / "m"]
     assert "line 32 holds 1e+120" in shell("fit", table, *options, code=2)
+    table.loc[30, "n1"] = 0.0
+    table = table.assign(age=np.where(np.arange(N) == 40, "old", table["age"].astype(str)))
+    assert "line 42 holds 'old'" in shell("fit", table, *options, code=2)
 
 
 def test_the_file_has_the_words_of_the_screen(shell, tmp_path):

@@ -22,10 +22,14 @@ MAX_MAGNITUDE = 1e100
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names; ``named`` says whether the user gave them."""
+    """A table whose columns have names; ``named`` says whether the user gave them.
+
+    ``rows`` are positions in the user's table, for messages, where some of its rows are left out.
+    """
 
     values: pd.DataFrame
     named: bool
+    rows: NDArray[np.intp] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -33,7 +37,8 @@ class Frame:
 
     def take(self, rows: NDArray[np.intp]) -> Frame:
         """The rows at these positions, counted anew."""
-        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named)
+        own = rows if self.rows is None else self.rows[rows]
+        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named, own)
 
 
 def as_frame(data: Any, argument: str) -> Frame:
