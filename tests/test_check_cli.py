@@ -76,7 +76,7 @@ def test_a_check_drops_nothing_and_says_so(table, tmp_path, capsys):
     frame.loc[3, "age"] = np.nan
     frame.to_csv(table, index=False)
     about = [table, "--covariates", "age", *nodes(), "--missing", "drop"]
-    counts = "node 'n1' has 2 (first at row 3); covariate 'age' has 1 (first at row 3)."
+    counts = "node 'n1' has 2 (first at line 5); covariate 'age' has 1 (first at line 5)."
     rows = f"2 of {N} rows with missing or infinite values"
     run("check", *about)
     assert f"In a fit: {rows} would be dropped: {counts}" in capsys.readouterr().out
@@ -180,7 +180,7 @@ def test_the_last_rows_are_held_out(table, tmp_path, capsys, monkeypatch):
     assert "Held out: the last 16 rows, from day 2020-05-24 on." in said
     assert list(given["X_val"].index) == list(given["Z_val"].index) == list(range(144, 160))
     assert list(given["X"].index) == list(range(144))
-    assert "On the held-out rows the others explain" in said
+    assert "On held-out rows the others explain" in said
     given.clear()
     run("fit", table, "--covariates", "age,day", *nodes(), "--time", "day", "--out", tmp_path / "n", *FAST)
     assert "whole stretches of time" in capsys.readouterr().out

@@ -84,7 +84,7 @@ def test_row_numbers_are_no_nodes(table):
     ("arguments", "message"),
     [
         ({"covariates": ["agee"]}, "no column 'agee' for a covariate. Did you mean 'age'"),
-        ({"covariates": []}, "at least one covariate"),
+        ({"covariates": []}, "at least one column for a covariate"),
         ({"covariates": ["age"], "nodes": ["roi_*"]}, "no column 'roi_\\*' for a node"),
         ({"covariates": ["age"], "nodes": ["n0", "age"]}, "node or a covariate"),
         ({"covariates": ["age"], "group": "subj"}, "Did you mean 'subject'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from graphfield.exceptions import (
 )
 
 FAILURE, INTERRUPTED = 1, 130
+_FOR_PEOPLE = (DataWarning, ExtrapolationWarning, NoGapWarning, TrainingWarning)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,19 +28,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     notes: list[str] = []
 
-    def keep(message: Warning | str, *_: Any, **__: Any) -> None:
-        notes.append(str(message))
+    def keep(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, _FOR_PEOPLE):  # those of other packages are for those who program with them
+            notes.append(str(message))
 
     with warnings.catch_warnings():
         warnings.showwarning = keep
-        for category in (DataWarning, ExtrapolationWarning, NoGapWarning, TrainingWarning):
+        for category in _FOR_PEOPLE:
             warnings.simplefilter("always", category)
         try:
             code: int = arguments.run(arguments) or 0
         except TrainingError as error:
-            return _complain(error, FAILURE)
+            return _complain(error, FAILURE, arguments)
         except GraphfieldError as error:
-            return _complain(error, BAD_INPUT)
+            return _complain(error, BAD_INPUT, arguments)
         except MemoryError as error:
             return _complain(f"not enough memory: {error}", FAILURE)
         except BrokenPipeError:
@@ -47,10 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _complain("interrupted", INTERRUPTED)
     for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
-        _complain(f"note: {note}", 0)
+        _complain(f"note: {for_the_shell(note, arguments)}", 0)
     return code
 
 
-def _complain(message: object, code: int) -> int:
-    sys.stderr.write(f"graphfield: {for_the_shell(' '.join(str(message).split()))}\n")
+def _complain(message: object, code: int, arguments: argparse.Namespace | None = None) -> int:
+    line = " ".join(str(message).split())
+    sys.stderr.write(f"graphfield: {line if arguments is None else for_the_shell(line, arguments)}\n")
     return code

@@ -51,7 +51,8 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
             group=arguments.group,
             time=arguments.time,
             rare=arguments.rare,
-            categories=names(arguments.categories) if arguments.categories else (),
+            categories=names(arguments.categories or ""),
+            drop=names(arguments.drop or ""),
         )
 
 
@@ -69,9 +70,24 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         rest=data.rest,
         pooled=data.pooled,
     )
-    first, *others = found.lines() if planned else found.lines("Changed")
-    say("\n".join([f"Read {arguments.table}: {first}", *map(for_the_shell, others)]))
+    found = _in_shell_words(found, arguments)
+    lines = found.lines() if planned else found.lines("Changed")
+    say("\n".join([f"Read {arguments.table}: {lines[0]}", *lines[1:]]))
     return found
+
+
+def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataCheck:
+    """The check as it is printed and kept in ``data_check.json``: options, and lines of the file for rows."""
+    from dataclasses import replace
+
+    def told(text: str) -> str:
+        return for_the_shell(text, arguments)
+
+    return replace(
+        found,
+        changes=tuple(map(told, found.changes)),
+        warnings=tuple(replace(w, message=told(w.message), advice=told(w.advice)) for w in found.warnings),
+    )
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from graphfield.cli.check import (
 from graphfield.cli.described import (
     archetypes_found,
     archetypes_told,
-    last_rows_explained,
+    explained,
     variation_kept,
 )
 from graphfield.cli.evidence import run_test
@@ -198,19 +198,11 @@ def _held_out_loss(model: Any) -> float | None:
 def _fitted(model: Any, seconds: float, rows: dict[str, Any]) -> str:
     if hasattr(model, "archetypes_"):
         return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
-    held_out = _held_out_loss(model)
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
         lines += variation_kept(model)
-    lines.append(_marginals(model))
-    if "X_val" in rows:  # of another time, where a node may vary more or less than in training
-        lines.append(last_rows_explained(model, rows))
-    elif held_out is not None and model.loss == "squared" and model.standardize:
-        share = max(0.0, 1 - held_out)
-        what = "node" if model.marginals_ == "raw" else "normal score"
-        lines.append(f"On held-out rows the others explain {share:.0%} of a {what}'s variance on average.")
-    return "\n".join([*lines, _shown(model)])
+    return "\n".join([*lines, _marginals(model), *explained(model, rows), _shown(model)])
 
 
 def _compared(model: Any, seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.check import read_roles
+from graphfield.cli.check import read_roles, run_check, said_already
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
 from graphfield.cli.words import say
 
@@ -28,7 +28,10 @@ def evidence_parser(group: Any) -> None:
 def evidence(arguments: argparse.Namespace) -> None:
     out = arguments.out
     check_new(out, arguments.force)
-    found = run_test(arguments, read_roles(arguments), arguments.permutations)
+    data = read_roles(arguments)
+    run_check(arguments, data, planned=False)
+    with said_already():
+        found = run_test(arguments, data, arguments.permutations)
     if out is not None:
         found.save(out, overwrite=arguments.force)
         say(f"Wrote {out}.")

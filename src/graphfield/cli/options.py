@@ -17,6 +17,7 @@ def table_options(p: argparse.ArgumentParser) -> None:
         metavar="X1,X2",
         help="columns or patterns ('roi_*'); default: all other numeric columns",
     )
+    p.add_argument("--drop", metavar="X3,X4", help="columns or patterns to leave out of the nodes")
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
     p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
     p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")

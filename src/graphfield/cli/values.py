@@ -71,10 +71,18 @@ def _value(text: str, *, several: bool) -> Any:
 def threshold(text: str) -> float | str | None:
     if text == "none":
         return None
+    if text == "gap":
+        return text
     try:
-        return text if text == "gap" else float(text)
+        cut = float(text)
     except ValueError:
-        raise ParameterError(f"--threshold must be a number, 'gap' or 'none', got {text!r}.") from None
+        cut = math.nan
+    if not 0 <= cut <= 1:
+        raise ParameterError(
+            "--threshold must be a partial correlation, a number from 0 to 1, or 'gap' or 'none', got "
+            f"{text!r}."
+        )
+    return cut
 
 
 def covariate_values(

@@ -1,18 +1,49 @@
-"""What is said on the screen, and advice in Python's words in those of the command line."""
+"""What is said on the screen, and what Python says in the words of the command line."""
 
 from __future__ import annotations
 
+import argparse
+import csv
+import re
 import sys
+from pathlib import Path
 
-_SHELL_WORDS = {
-    "missing='drop'": "--missing drop",
-    "missing='impute'": "--missing impute",
-    "marginals='normal'": "--set marginals=normal",
-    " (marginals='auto')": "",
-    "unknown='average'": "--set unknown=average when fitting",
-    "pass overwrite=True": "add --force",
-    "Pass resume=True": "Add --resume",
+# Options whose argument has another name in Python.
+_PYTHON_NAMES = {
+    "at": "z",
+    "folds": "n_folds",
+    "networks": "groups",
+    "node_groups": "groups",
+    "permutations": "n_permutations",
+    "sectors": "groups",
+    "seed": "random_state",
 }
+# What Python says, as patterns, and the command line.
+_SHELL_WORDS = {
+    r"missing='(drop|impute)'": r"--missing \1",
+    r"marginals='normal'": "--set marginals=normal",
+    r" \(marginals='auto'\)": "",
+    r"unknown='average'": "--set unknown=average when fitting",
+    r"pass overwrite=True": "add --force",
+    r"Pass resume=True": "Add --resume",
+    r"threshold='gap'": "--threshold gap",
+    r"Pass a number as threshold": "Give a number with --threshold",
+    r"(Node .* is empty: .*) Leave it out\.": r"\1 Leave it out with --drop.",
+    r"Drop it from X\.": "Leave it out with --drop.",
+    r"Convert the column with pandas\.to_numeric, or use it as a covariate": "Correct the value, use the "
+    "column as a covariate, or leave it out with --drop",
+    r"Convert the column with pandas\.to_numeric": "Correct the values that are no numbers",
+    r"pass it as groups": "name it with --group",
+    r"Name them with nodes": "Name them with --nodes",
+    r"\bcannot be left out \(drop\)": "cannot be left out (--drop)",
+    r"^groups has": "The column of --group has",
+    r"or leave groups out": "or do without --group",
+    r" samples are needed, got n_samples = (\d+)": r" rows are needed, got \1",
+    r"but X has one column \(n_features = 1\)": "but one column only is left for them",
+    r" in \[([\d.]+), inf\)": r" of at least \1",
+    r" \(from_table\(\.\.\., .*?\)\)": "",
+}
+_ROW = re.compile(r"(?<!['\w])row (\d+)\b(?!')")
 
 
 def say(text: str) -> None:
@@ -20,7 +51,44 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def for_the_shell(text: str) -> str:
+def for_the_shell(text: str, arguments: argparse.Namespace | None = None) -> str:
+    """A message of the library in the words of a command that was given these ``arguments``.
+
+    Names of arguments become options, and rows, which Python counts from 0, lines of the file.
+
+    >>> for_the_shell("n_permutations must be 19 or more.", argparse.Namespace(permutations=5))
+    '--permutations must be 19 or more.'
+    """
     for python, shell in _SHELL_WORDS.items():
-        text = text.replace(python, shell)
-    return text
+        text = re.sub(python, shell, text)
+    given = {} if arguments is None else vars(arguments)
+    for name in given:
+        python = _PYTHON_NAMES.get(name, name)
+        # Names with an underscore are no English words; others are meant where a message begins with them.
+        where = rf"(?<!['\w-]){python}(?![\w'])" if "_" in python else rf"^{python}(?= must )"
+        text = re.sub(where, f"--{name.replace('_', '-')}", text)
+    table = given.get("table") or given.get("prices") or given.get("phenotypes")
+    return text if table is None else _ROW.sub(lambda found: _place(table, int(found[1])), text)
+
+
+def _place(table: Path, row: int) -> str:
+    """Where a person finds a row, which is counted from 0: the line of a text file, else counted from 1."""
+    separator = {".csv": ",", ".tsv": "\t"}.get(table.suffix.lower())
+    line = None if separator is None else _line(table, separator, row)
+    return f"row {row + 1}" if line is None else f"line {line}"
+
+
+def _line(table: Path, separator: str, row: int) -> int | None:
+    """The line of the file on which a row begins, empty lines and those within quotes counted."""
+    try:
+        with table.open(newline="", encoding="utf-8", errors="replace") as file:
+            records, first, position = csv.reader(file, delimiter=separator), 1, -1
+            for record in records:
+                if any(cell.strip() for cell in record) or len(record) > 1:
+                    if position == row:
+                        return first
+                    position += 1
+                first = records.line_num + 1
+    except (OSError, csv.Error):
+        pass
+    return None

@@ -14,8 +14,8 @@ from graphfield.data.check_rows import group_findings, row_findings
 from graphfield.data.check_values import unused_findings
 from graphfield.data.covariates import as_text
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.findings import Column, DataCheck, Finding
-from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
+from graphfield.data.findings import Column, DataCheck, Finding, drop_option
+from graphfield.data.frames import MIN_SAMPLES, Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.data.roles import OTHER
 from graphfield.exceptions import DataError, check_choice, count, listing
@@ -26,6 +26,8 @@ MAX_ROWS = 20_000
 MUCH_MISSING = 0.3
 # So many levels of a category are listed in its note.
 _LEVELS_NAMED = 6
+# Roles of columns that a model is fitted to.
+_USED = ("node", "covariate")
 _YES_NO = {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1"}
 
 
@@ -74,8 +76,8 @@ def check_table(
       nodes: 4 numbers, 'a', 'b', 'c', 'd'
       covariate 'age': number, 20.12 to 79.31
       covariate 'site': category, 3 levels: 'A', 'B', 'C'
-    Look: Nodes 'a', 'd' are the same up to scale. Keep one of them: between copies no graph can tell who is \
-connected to what.
+    Look: Nodes 'a', 'd' are the same up to scale. Keep one of them (--drop d): between copies no graph can \
+tell who is connected to what.
     """
     check_choice("missing", missing, POLICIES)
     x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
@@ -96,19 +98,21 @@ connected to what.
     columns += [_column(unused[name], "unused", unused[name].isna()) for name in unused.columns]
     rows = np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).round().astype(np.intp)
     nodes = _filled_nodes(x_frame, bad_x)
+    empty = [column.name for column in columns if column.kind == "empty"]
     findings = [
+        *_size_findings(x_frame, z_frame, bad_x, bad_z, missing),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
-        *node_findings(x_frame, nodes, rows, n_rows),
-        *covariate_findings(z_frame, bad_z, nodes, rows, pooled or {}),
+        *node_findings(x_frame, nodes, empty, rows, n_rows),
+        *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
         *group_findings(labels),
         *unused_findings(unused),
         *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
     ]
     changes = []
-    if missing != "error" and (bad_x.to_numpy().any() or bad_z.to_numpy().any()):
-        whole = [column.name for column in columns if column.missing == n_rows]
-        if not (whole and missing == "impute"):
-            changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
+    used = [column for column in columns if column.role in _USED]
+    refused = any(column.kind == "empty" for column in used)
+    if missing != "error" and not refused and any(column.missing for column in used):
+        changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
     changes += _covariate_changes(columns, pooled or {})
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
 
@@ -134,13 +138,13 @@ def _column(column: pd.Series, role: str, bad: pd.Series) -> Column:
 
 
 def column_kind(present: pd.Series, role: str = "covariate") -> str:
-    """What a column without its missing entries is: number, category, yes/no, date or text.
+    """What a column without its missing entries is: number, category, yes/no, date, text or empty.
 
     >>> column_kind(pd.Series(["2020-01-31", "2020-02-29"])), column_kind(pd.Series([True, False]))
     ('date', 'yes/no')
     """
     if len(present) == 0:
-        return "text"
+        return "empty"
     if is_date(present):
         return "date"
     if pd.api.types.is_bool_dtype(present):
@@ -155,8 +159,8 @@ def column_kind(present: pd.Series, role: str = "covariate") -> str:
 
 
 def _about(present: pd.Series, kind: str) -> str:
-    if len(present) == 0:
-        return "empty"
+    if kind == "empty":
+        return ""
     if kind == "date":
         days = to_days(present)
         return f"{date_text(days.min())} to {date_text(days.max())}"
@@ -202,14 +206,52 @@ def _floats(column: pd.Series) -> NDArray[np.float64]:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def _rows_with_gaps(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that "drop" leaves out; columns without any value count for nothing, as no fit takes them."""
+    bad = np.column_stack([bad_x.to_numpy(), bad_z.to_numpy()])
+    return np.asarray(bad[:, ~bad.all(axis=0)].any(axis=1))
+
+
+def _size_findings(
+    X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
+) -> list[Finding]:
+    """Fewer rows than a fit takes."""
+    n_rows = len(X.values)
+    if policy == "drop":
+        n_rows -= int(_rows_with_gaps(bad_x, bad_z).sum())
+    if n_rows >= MIN_SAMPLES:
+        return []
+    complete = " without missing values" if policy == "drop" else ""
+    return [
+        Finding(
+            "too-few-rows",
+            (),
+            f"{count(n_rows, 'row')}{complete}: fit refuses fewer than {MIN_SAMPLES}.",
+            "Collect more rows.",
+        )
+    ]
+
+
+def _empty(column: Column, n_rows: int) -> Finding:
+    return Finding(
+        "empty-column",
+        (column.name,),
+        f"{column.role.capitalize()} {column.name!r} is empty: it has no value in any of "
+        f"{count(n_rows, 'row')}, and fit refuses it.",
+        f"Leave it out ({drop_option([column.name])})." if column.role == "node" else "Leave it out.",
+    )
+
+
 def _missing_findings(
     columns: list[Column], n_rows: int, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
 ) -> list[Finding]:
-    used = [column for column in columns if column.role in ("node", "covariate") and column.missing]
+    gaps = [column for column in columns if column.role in _USED and column.missing]
+    empty = [column for column in gaps if column.kind == "empty"]
+    found = [_empty(column, n_rows) for column in empty]
+    used = [column for column in gaps if column not in empty]
     if not used:
-        return []
-    found = []
-    lost = int((bad_x.to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1)).sum())
+        return found
+    lost = int(_rows_with_gaps(bad_x, bad_z).sum())
     if policy == "error":
         found.append(
             Finding(
@@ -228,8 +270,8 @@ def _missing_findings(
                 "mostly-missing",
                 tuple(column.name for column in much),
                 f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
-                "Leave such columns out, or be sure that what is missing is missing by chance (the texts "
-                "NA, None and null in a file count as missing).",
+                "Leave such columns out (nodes with --drop), or be sure that what is missing is missing by "
+                "chance (the texts NA, None and null in a file count as missing).",
             )
         )
     if policy != "impute" and lost > MUCH_MISSING * n_rows:
@@ -240,7 +282,7 @@ def _missing_findings(
                 tuple(column.name for column in used),
                 f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
                 f"most are missing in {listing(column.name for column in most)}.",
-                "Leave out the columns that cost most rows, or use missing='impute'.",
+                "Leave out the columns that cost most rows (nodes with --drop), or use missing='impute'.",
             )
         )
     return found

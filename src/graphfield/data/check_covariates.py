@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_values import value_findings
+from graphfield.data.check_values import bad_dates, value_findings
 from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
-from graphfield.data.findings import Finding
+from graphfield.data.findings import Finding, drop_option
 from graphfield.data.frames import Frame
-from graphfield.data.ranks import rank_correlation
+from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
 from graphfield.data.roles import OTHER
 from graphfield.exceptions import count
 
@@ -31,6 +31,8 @@ MAX_CODES = 10
 LEAK_CORRELATION, LEAK_SHARE = 0.95, 0.98
 # Above this rank correlation two covariates are nearly the same.
 SAME_COVARIATES = 0.98
+# A rank correlation with gaps filled in below which two columns are not compared without them.
+_WORTH_A_LOOK = 0.3
 # Share of values that read as numbers or dates above which text was meant to hold them.
 _MEANT = 0.8
 # Bins of a numeric covariate, and rows per bin at least, for the share of a node that it determines.
@@ -49,10 +51,11 @@ def covariate_findings(
     Z: Frame,
     bad: pd.DataFrame,
     nodes: pd.DataFrame,
+    bad_nodes: pd.DataFrame,
     rows: NDArray[np.intp],
     pooled: dict[str, list[str]],
 ) -> Iterator[Finding]:
-    """Findings about the covariates; ``nodes`` are numbers without gaps, ``rows`` those to look at."""
+    """Findings about the covariates; ``nodes`` are numbers, filled where bad, ``rows`` those to look at."""
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
@@ -63,7 +66,8 @@ def covariate_findings(
             yield from _constant(name, present, len(Z.names))
             continue
         if is_categorical(present, name):
-            yield from _category_findings(name, present, pooled.get(name, []))
+            dates = list(bad_dates(Z.values[name].where(~gaps)))
+            yield from dates or _category_findings(name, present, pooled.get(name, []))
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
         else:
@@ -74,14 +78,16 @@ def covariate_findings(
     if plain:
         values = np.column_stack([whole[name] for name in plain])
         yield from value_findings(values, np.array(plain, dtype=object), "covariate")
-    yield from _same_covariates(numbers, codes)
-    yield from _leaks(numbers, codes, nodes, rows)
+    known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
+    yield from _same_covariates(numbers, known, codes)
+    measured = ~bad_nodes[list(nodes.columns)].to_numpy()[rows]
+    yield from _leaks(numbers, known, codes, nodes.iloc[rows], measured)
 
 
 def _constant(name: str, present: pd.Series, n_covariates: int) -> Iterator[Finding]:
     if len(present) == 0:
-        message, advice = f"Covariate {name!r} is empty.", "Leave it out."
-    elif n_covariates == 1:
+        return  # told with the empty columns
+    if n_covariates == 1:
         message = (
             f"Covariate {name!r}, the only one, has the same value in every row: no graph can depend on it."
         )
@@ -199,13 +205,32 @@ def filled_numbers(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.flo
     return np.where(gaps, np.median(values[~gaps]), values)
 
 
+def _both_known(
+    values: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    others: NDArray[np.float64],
+    others_known: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Rank correlations of columns, of each pair over the rows that have both where these could matter."""
+    ranked = rank_correlation(values, others)
+    gaps = np.logical_or.outer(~known.all(axis=0), ~others_known.all(axis=0))
+    for i, j in zip(*np.nonzero(gaps & (np.abs(ranked) > _WORTH_A_LOOK)), strict=True):
+        both = known[:, i] & others_known[:, j]
+        if both.sum() >= _ROWS_PER_BIN:
+            ranked[i, j] = rank_correlation(values[both, i : i + 1], others[both, j : j + 1])[0, 0]
+    return ranked
+
+
 def _same_covariates(
-    numbers: dict[str, NDArray[np.float64]], codes: dict[str, NDArray[np.intp]]
+    numbers: dict[str, NDArray[np.float64]],
+    known: dict[str, NDArray[np.bool_]],
+    codes: dict[str, NDArray[np.intp]],
 ) -> Iterator[Finding]:
     pairs = []
     if len(numbers) > 1:
         names = list(numbers)
-        correlation = rank_correlation(np.column_stack(list(numbers.values())))
+        values, there = np.column_stack(list(numbers.values())), np.column_stack(list(known.values()))
+        correlation = _both_known(values, there, values, there)
         for i, j in zip(*np.nonzero(np.triu(np.abs(correlation) > SAME_COVARIATES, 1)), strict=True):
             pairs.append((names[i], names[j], f"rank correlation {correlation[i, j]:.3f}"))
     for one, other in combinations(codes, 2):
@@ -223,25 +248,28 @@ def _same_covariates(
 
 def _leaks(
     numbers: dict[str, NDArray[np.float64]],
+    known: dict[str, NDArray[np.bool_]],
     codes: dict[str, NDArray[np.intp]],
     nodes: pd.DataFrame,
-    rows: NDArray[np.intp],
+    measured: NDArray[np.bool_],
 ) -> Iterator[Finding]:
     """Covariates that are (nearly) a node, and nodes that are (nearly) a function of a covariate."""
-    values = nodes.to_numpy()[rows]
+    values = nodes.to_numpy()
     if values.size == 0:
         return
     names = list(nodes.columns)
-    ranked = (
-        rank_correlation(np.column_stack(list(numbers.values())), values) if numbers else np.empty((0, 0))
-    )
+    ranked = np.empty((0, len(names)))
+    if numbers:
+        columns, there = np.column_stack(list(numbers.values())), np.column_stack(list(known.values()))
+        ranked = _both_known(columns, there, values, measured)
     for i, name in enumerate(numbers):
         close = np.flatnonzero(np.abs(ranked[i]) > LEAK_CORRELATION)
         for j in close:
-            copy = np.array_equal(numbers[name], values[:, j])
-            how = "is a copy of" if copy else f"is nearly a function of (rank correlation {ranked[i, j]:.3f})"
-            yield _leak(name, names[j], f"Covariate {name!r} {how} node {names[j]!r}")
-        share = _determined(_bins(numbers[name]), values)
+            both = known[name] & measured[:, j]
+            how = _likeness(numbers[name][both], values[both, j], f"node {names[j]!r}", ranked[i, j])
+            yield _leak(name, names[j], f"Covariate {name!r} {how}")
+        bins = np.where(known[name], _bins(numbers[name]), -1)
+        share = _determined(bins, values)
         for j in np.flatnonzero(share > LEAK_SHARE):
             if j not in close:
                 how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
@@ -253,13 +281,23 @@ def _leaks(
             yield _leak(name, names[j], f"Node {names[j]!r} {how}")
 
 
+def _likeness(
+    values: NDArray[np.float64], others: NDArray[np.float64], other: str, correlation: float
+) -> str:
+    if np.array_equal(values, others):
+        return f"is the same as {other}"
+    if abs(np.corrcoef(values, others)[0, 1]) > 1 - COPY_TOLERANCE:
+        return f"is the same as {other} up to scale"
+    return f"is nearly a function of {other} (rank correlation {correlation:.3f})"
+
+
 def _leak(covariate: str, node: str, message: str) -> Finding:
     return Finding(
         "leak",
         (covariate, node),
         f"{message}.",
-        "Leave one of the two out: a graph given a covariate cannot show edges of what the covariate says "
-        "already.",
+        f"Leave one of the two out ({drop_option([node])} for the node): a graph given a covariate cannot "
+        "show edges of what the covariate says already.",
     )
 
 

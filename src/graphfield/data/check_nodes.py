@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from graphfield.data.check_values import value_findings
-from graphfield.data.findings import Finding
+from graphfield.data.findings import Finding, drop_option
 from graphfield.data.frames import Frame
-from graphfield.data.ranks import rank_correlation
+from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
 from graphfield.data.roles import looks_like_identifier
 from graphfield.exceptions import count, listing
 
-# Correlations this close to one are copies; what is left is rounding.
-COPY_TOLERANCE = 1e-9
 # A node whose variance the others explain by more than this share follows from them (total = a + b).
 COLLINEAR_R2 = 0.999
 # Nodes with a larger rank correlation are nearly functions of each other, straight lines or not.
@@ -42,15 +40,17 @@ _NO_NODE = re.compile(
 _NAMED = 5  # columns with their numbers in one message
 
 
-def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows: int) -> Iterator[Finding]:
+def node_findings(
+    X: Frame, nodes: pd.DataFrame, empty: Sequence[str], rows: NDArray[np.intp], n_rows: int
+) -> Iterator[Finding]:
     """Findings about the nodes; ``nodes`` holds those that are numbers, filled where missing."""
-    text = [name for name in X.names if name not in nodes.columns]
+    text = [n for n in X.names if n not in nodes.columns and n not in empty]
     if text:
         yield Finding(
             "text-node",
             tuple(text),
-            f"Node {listing(text)} holds text, dates or nothing, and nodes must hold numbers.",
-            "Convert to numbers, use it as a covariate, or leave it out.",
+            f"Node {listing(text)} holds text or dates, and nodes must hold numbers.",
+            f"Convert to numbers, use it as a covariate, or leave it out ({drop_option(text)}).",
         )
     ids = [n for n in nodes.columns if looks_like_identifier(X.values[n]) or _NO_NODE.fullmatch(n)]
     if ids:
@@ -58,7 +58,7 @@ def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows:
             "identifier-node",
             tuple(ids),
             f"Node {listing(ids)} looks like a row number, an identifier or a time.",
-            "Name the nodes (--nodes) to leave it out, or make it the group (--group) or the time (--time).",
+            f"Leave it out ({drop_option(ids)}), or make it the group (--group) or the time (--time).",
         )
     values = nodes.to_numpy()[rows]
     varies = np.array([nodes[name].min() < nodes[name].max() for name in nodes.columns], dtype=bool)
@@ -69,7 +69,7 @@ def node_findings(X: Frame, nodes: pd.DataFrame, rows: NDArray[np.intp], n_rows:
             tuple(constant),
             f"Node {listing(constant)} has the same value in every row, so it can have no edge; fit "
             "refuses it.",
-            "Leave it out.",
+            f"Leave it out ({drop_option(constant)}).",
         )
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
     yield from _size_findings(n_rows, len(names))
@@ -106,7 +106,8 @@ def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
             "duplicate-nodes",
             own,
             f"Nodes {listing(own)} are the same{'' if equal else ' up to scale'}.",
-            "Keep one of them: between copies no graph can tell who is connected to what.",
+            f"Keep one of them ({drop_option(own[1:])}): between copies no graph can tell who is connected "
+            "to what.",
         )
     n, p = len(values), len(keep)
     kept = [names[i] for i in keep]
@@ -136,7 +137,7 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
                 members,
                 f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a total "
                 "does from its parts.",
-                "Leave one of them out; else their edges show the arithmetic, not the data.",
+                "Leave one of them out (--drop); else their edges show the arithmetic, not the data.",
             )
 
 
@@ -152,7 +153,8 @@ def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]
             members,
             f"Nodes {listing(members)} are nearly functions of each other (rank correlation beyond "
             f"{MONOTONE}), as an area is of its radius.",
-            "Keep one of them; else their edges show the arithmetic, not the data.",
+            f"Keep one of them ({drop_option(members[1:])}); else their edges show the arithmetic, not the "
+            "data.",
         )
 
 
@@ -181,7 +183,8 @@ def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
             tuple(names[stuck]),
             f"Node {listing(names[stuck])} has one and the same value in most rows "
             f"({modes[stuck].max():.0%} of them in {worst!r}).",
-            "Its edges rest on the few other rows; leave it out, or look at those rows alone.",
+            f"Its edges rest on the few other rows; leave it out ({drop_option(names[stuck])}), or look at "
+            "those rows alone.",
         )
     plain = ~discrete & ~stuck
     yield from _tails(names[plain], values[:, plain])

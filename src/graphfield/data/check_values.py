@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.dates import no_dates
 from graphfield.data.findings import Finding
 from graphfield.exceptions import count, listing
 
@@ -70,7 +71,10 @@ def _far_out(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator
     parts = []
     for j in order[:_NAMED]:
         row = int(np.argmax(distance[:, j]))
-        parts.append(f"{names[j]!r} {counts[j]:,} (such as {values[row, j]:.4g} in row {row})")
+        such = "" if counts[j] == 1 else "such as "
+        parts.append(
+            f"{names[j]!r}: {count(int(counts[j]), 'value')}, {such}{values[row, j]:.4g} in row {row}"
+        )
     more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
     total = int(counts.sum())
     real = {
@@ -81,14 +85,35 @@ def _far_out(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator
         "outliers",
         tuple(names[order]),
         f"{count(total, 'value')} {'is' if total == 1 else 'are'} more than {FAR_OUT:g} robust standard "
-        f"deviations from the median of the {role}: {', '.join(parts)}{more}.",
+        f"deviations from the median of the {role}: {'; '.join(parts)}{more}.",
         f"Correct typing errors; {real[role]}.",
+    )
+
+
+def bad_dates(column: pd.Series) -> Iterator[Finding]:
+    """A column most of whose values are written like dates, though some of them are none."""
+    odd = no_dates(column)
+    if odd is None:
+        return
+    rows, texts = np.flatnonzero(odd), column[odd].astype(str)
+    parts = [
+        f"{text!r} in {count(int(own.sum()), 'row')}, first at row {rows[int(np.argmax(own.to_numpy()))]}"
+        for text, own in ((text, texts == text) for text in texts.unique()[:_NAMED])
+    ]
+    more = f" and {texts.nunique() - _NAMED} more" if texts.nunique() > _NAMED else ""
+    yield Finding(
+        "unreadable-dates",
+        (str(column.name),),
+        f"Column {str(column.name)!r} looks like dates, but some of its values are none, so that it is not "
+        f"taken as one: {'; '.join(parts)}{more}.",
+        "Correct these entries (dates are written as 2020-03-01) or leave the cells empty.",
     )
 
 
 def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
     """Columns that were left out because of a few entries that are no numbers."""
     for name in rest.columns:
+        yield from bad_dates(rest[name])
         column = rest[name].dropna()
         if len(column) == 0 or pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
             continue

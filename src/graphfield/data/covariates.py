@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import date_text, is_date, parse_date, to_days
-from graphfield.data.frames import Frame, match_columns
+from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
@@ -121,7 +121,7 @@ class CovariateEncoder:
         if not Z.names and not allow_empty:
             raise DataError("Z has no columns. Expected at least one covariate.")
         self.names, self.named = Z.names, Z.named
-        learned = {name: self._learn(name, Z.values[name]) for name in Z.names}
+        learned = {name: self._learn(name, Z.values[name], Z.rows) for name in Z.names}
         constant = [name for name, column in learned.items() if column is None]
         if constant and len(constant) == len(Z.names):
             raise DataError(
@@ -137,13 +137,15 @@ class CovariateEncoder:
         self.columns = [column for column in learned.values() if column is not None]
         return self
 
-    def _learn(self, name: str, column: pd.Series) -> Numeric | Categorical | None:
+    def _learn(
+        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None
+    ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
             levels, counts = np.unique(text, return_counts=True)
             if len(levels) == 1:
                 return None
-            _check_levels(name, text, levels)
+            _check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
             shares = counts / counts.sum()
             return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
         date = is_date(column)
@@ -286,10 +288,10 @@ def _level(value: object) -> str:
     return str(value)
 
 
-def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
+def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
     """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
-    _check_dates(name, text, levels)
-    numeric = np.array([_reads_as_number(level) for level in levels])
+    _check_dates(name, text, levels, rows)
+    numeric = np.array([reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():
         raise DataError(
             f"Covariate {name!r} holds numbers stored as text ({len(levels)} different ones). Convert "
@@ -297,7 +299,7 @@ def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None
         )
     if numeric.mean() > 0.5 and not numeric.all():
         odd = str(levels[~numeric][0])
-        row = int(np.flatnonzero(text == odd)[0])
+        row = int(rows[text == odd][0])
         raise DataError(
             f"Covariate {name!r} holds numbers, but row {row} holds {odd!r}. Correct it, or leave the "
             "cell empty and use missing='drop'."
@@ -309,22 +311,14 @@ def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray) -> None
         )
 
 
-def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray) -> None:
+def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
     """Dates with something among them that is none."""
     dates = np.array([parse_date(str(level)) is not None for level in levels])
     if dates.mean() > 0.5:
         odd = str(levels[~dates][0])
-        row = int(np.flatnonzero(text == odd)[0])
+        row = int(rows[text == odd][0])
         raise DataError(
             f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as "
             "2020-03-01, or "
             "leave the cell empty and use missing='drop'."
         )
-
-
-def _reads_as_number(text: object) -> bool:
-    try:
-        float(str(text))
-    except ValueError:
-        return False
-    return True

@@ -46,6 +46,31 @@ def _parses(present: pd.Series) -> bool:
     return bool(np.isfinite(days).any()) and not np.isinf(days).any()
 
 
+def _stripped(column: pd.Series) -> pd.Series:
+    """Entries as objects, None for missing and empty ones."""
+    texts = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+    return texts.where(texts.notna() & (texts != ""), None)
+
+
+def no_dates(column: pd.Series) -> NDArray[np.bool_] | None:
+    """Which entries are no dates, in a column of text most of which is written like one; else None.
+
+    One that can be read must be among them: 1234-56-78 may be a code.
+
+    >>> no_dates(pd.Series(["2020-03-01", "2020-13-45", None, "2020-03-02"])).tolist()
+    [False, True, False, False]
+    """
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return None
+    texts = _stripped(column)
+    present = texts.notna().to_numpy()
+    written = texts.map(_is_date_value).to_numpy(dtype=bool) & present
+    if not written.sum() > present.sum() / 2:
+        return None
+    read = written & np.isfinite(to_days(texts.where(written, None)))
+    return present & ~read if read.any() and not read[present].all() else None
+
+
 def to_days(column: pd.Series) -> NDArray[np.float64]:
     """Days since 1970-01-01 with the time of day as a fraction; numbers are days already.
 
@@ -56,8 +81,7 @@ def to_days(column: pd.Series) -> NDArray[np.float64]:
     """
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    texts = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
-    texts = texts.where(texts.notna() & (texts != ""), None)
+    texts = _stripped(column)
     dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
     moments = dates.dt.tz_localize(None).to_numpy()
     days = (moments - np.datetime64("1970-01-01")) / _DAY

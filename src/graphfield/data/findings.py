@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from graphfield.exceptions import DataError, count, listing
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
+# Columns that an option to copy names one by one.
+_NAMED_TO_DROP = 8
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
 
 
@@ -19,7 +22,7 @@ class Column:
     """What a column was taken for.
 
     ``role`` is "node", "covariate", "group", "time" or "unused"; ``kind`` "number", "category", "yes/no",
-    "date" or "text".
+    "date", "text" or "empty".
     """
 
     name: str
@@ -38,6 +41,16 @@ class Finding:
     columns: tuple[str, ...]
     message: str
     advice: str
+
+
+def drop_option(names: Iterable[object]) -> str:
+    """The option of the command line that leaves out these nodes.
+
+    >>> drop_option(["c", "d"]), drop_option(["left foot"])
+    ('--drop c,d', "--drop 'left foot'")
+    """
+    columns = [str(name) for name in names]
+    return f"--drop {shlex.quote(','.join(columns))}" if len(columns) <= _NAMED_TO_DROP else "--drop"
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,11 @@ class DataCheck:
         return list(dict.fromkeys(finding.code for finding in self.warnings))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, as in ``data_check.json`` of a model folder."""
+        """Plain JSON values, as in ``data_check.json`` of a model folder.
+
+        In Python, rows in messages are counted from 0. The command line says the line of the file instead,
+        on the screen and in the messages of ``data_check.json``.
+        """
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,

@@ -22,10 +22,14 @@ MAX_MAGNITUDE = 1e100
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names; ``named`` says whether the user gave them."""
+    """A table whose columns have names; ``named`` says whether the user gave them.
+
+    ``rows`` are positions in the user's table, for messages, where some of its rows are left out.
+    """
 
     values: pd.DataFrame
     named: bool
+    rows: NDArray[np.intp] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -33,7 +37,8 @@ class Frame:
 
     def take(self, rows: NDArray[np.intp]) -> Frame:
         """The rows at these positions, counted anew."""
-        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named)
+        own = rows if self.rows is None else self.rows[rows]
+        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named, own)
 
 
 def as_frame(data: Any, argument: str) -> Frame:
@@ -187,19 +192,36 @@ def _column_values(column: pd.Series, name: str) -> NDArray[np.float64]:
 def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
     """Numbers kept as objects are fine; anything else names the column, the row and the value."""
     values = np.full(len(column), np.nan)
+    odd = [row for row, value in enumerate(column) if _is_no_number(value)]
+    if odd:
+        # One text makes text of a whole column of a file, so one that is not a number is the one to show.
+        row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
+        raise DataError(
+            f"Node column {name!r} must hold numbers, but row {row} holds {column.iloc[row]!r}. "
+            "Convert the column with pandas.to_numeric, or use it as a covariate."
+        )
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:
             continue
-        if isinstance(value, str) or not np.isscalar(value) or isinstance(value, pd.Timestamp):
-            raise DataError(
-                f"Node column {name!r} must hold numbers, but row {row} holds {value!r}. "
-                "Convert the column with pandas.to_numeric, or use it as a covariate."
-            )
         try:
-            values[row] = float(value)  # type: ignore[arg-type]
+            values[row] = float(value)
         except OverflowError:
             values[row] = np.inf
     return values
+
+
+def _is_no_number(value: object) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return False
+    return isinstance(value, (str, pd.Timestamp)) or not np.isscalar(value)
+
+
+def reads_as_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def check_same_length(X: Frame, Z: Frame) -> None:
@@ -254,8 +276,11 @@ def check_size(X: NDArray) -> None:
         )
 
 
-def check_ranges(X: NDArray, names: Sequence[str]) -> None:
-    """Each node must vary, within numbers whose squares are still numbers; nothing is copied."""
+def check_ranges(X: NDArray, names: Sequence[str], rows: NDArray[np.intp]) -> None:
+    """Each node must vary, within numbers whose squares are still numbers; nothing is copied.
+
+    ``rows`` are the positions of the rows of X in what the user passed.
+    """
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     width = high - low
     extreme = np.maximum(np.abs(low), np.abs(high)) > MAX_MAGNITUDE
@@ -264,8 +289,8 @@ def check_ranges(X: NDArray, names: Sequence[str]) -> None:
         column = int(bad[0])
         row = int(np.argmax(np.abs(X[:, column])))
         raise DataError(
-            f"Node {names[column]!r} cannot be computed with: row {row} holds {X[row, column]:g}. Correct "
-            "the value, or use other units for this column."
+            f"Node {names[column]!r} cannot be computed with: row {rows[row]} holds {X[row, column]:g}. "
+            "Correct the value, or use other units for this column."
         )
     constant = [name for name, same in zip(names, width == 0, strict=True) if same]
     if constant:

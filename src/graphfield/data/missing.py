@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
-from graphfield.exceptions import DataError, DataWarning, check_choice, count
+from graphfield.exceptions import DataError, DataWarning, check_choice, count, listing
 
 POLICIES = ("error", "drop", "impute")
 _MOST_NAMED = 5  # columns in one message
@@ -30,6 +30,7 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     if is_complete(X) and is_complete(Z):
         return X, Z, rows
     bad_x, bad_z = bad_entries(X), bad_entries(Z)
+    _check_not_empty(bad_x, bad_z)
     if policy == "error":
         raise DataError(
             f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. Use missing='drop' to leave out "
@@ -40,6 +41,17 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
         return _imputed(X, bad_x), _imputed(Z, bad_z), rows
     keep = _complete_rows(bad_x, bad_z)
     return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
+
+
+def _check_not_empty(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> None:
+    """No row can be kept and nothing can be filled in where a whole column is missing."""
+    for role, bad in (("Node", bad_x), ("Covariate", bad_z)):
+        empty = [str(name) for name in bad.columns if len(bad) and bad[name].all()]
+        if empty:
+            raise DataError(
+                f"{role} {listing(empty)} is empty: NaN, missing or infinite in each of {len(bad):,} rows. "
+                "Leave it out."
+            )
 
 
 def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
@@ -58,7 +70,7 @@ def what_is_done(
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
             if gaps := int(bad[name].sum()):
-                value, how = _replacement(frame.values[name], bad[name].to_numpy(), name)
+                value, how = _replacement(frame.values[name], bad[name].to_numpy())
                 parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
     return f"{_told('imputed', f'{n_cells:,} missing or infinite values', planned)}: {_first(parts)}."
@@ -139,7 +151,7 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
         rows = bad[name].to_numpy()
         if not rows.any():
             continue
-        value, how = _replacement(filled[name], rows, name)
+        value, how = _replacement(filled[name], rows)
         if how == "median":
             column = node_values(Frame(filled[[name]], True))[:, 0].astype(np.float64)
             column[rows] = value
@@ -149,11 +161,9 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
     return Frame(filled, frame.named)
 
 
-def _replacement(column: pd.Series, rows: NDArray[np.bool_], name: str) -> tuple[Any, str]:
+def _replacement(column: pd.Series, rows: NDArray[np.bool_]) -> tuple[Any, str]:
     """What stands in for the entries ``rows`` of a column, and what that is called."""
     good = column[~rows]
-    if good.empty:
-        raise DataError(f"Column {name!r} has no usable value to impute from. Drop it.")
     if is_date(good):
         return date_text(float(np.median(to_days(good)))), "median date"
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):

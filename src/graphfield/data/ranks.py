@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+# Correlations this close to one are copies; what is left is rounding.
+COPY_TOLERANCE = 1e-9
+
 
 def rank_correlation(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> NDArray:
     """Spearman's correlation of every column with every column, or with those of ``others``; 0 if constant.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date, to_days
-from graphfield.data.frames import Frame, as_frame
-from graphfield.data.missing import bad_entries
+from graphfield.data.frames import Frame, as_frame, check_numeric
+from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.tables import read_table
 from graphfield.exceptions import DataError, DataWarning, ParameterError, count, listing, suggestion
 
@@ -62,6 +62,8 @@ def from_table(
     time: str | None = None,
     rare: int | None = None,
     categories: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    missing: str | None = None,
 ) -> TableData:
     """Split a table by role.
 
@@ -84,6 +86,11 @@ def from_table(
     categories : sequence of str
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
+    drop : sequence of str
+        Columns (names or patterns) to leave out where a pattern or the default would take them.
+    missing : {"error", "drop", "impute"}, optional
+        What to do at once about missing values, as the estimators do it in `fit`. By default they stay, for
+        `fit` to deal with; rows that are dropped here are missing in all parts.
 
     Examples
     --------
@@ -100,23 +107,31 @@ def from_table(
     frame = read_table(table) if isinstance(table, (str, Path)) else as_frame(table, "table").values
     frame = as_frame(frame, "table").values
     names = list(frame.columns)
-    z_names = _resolve(covariates, names, "covariate")
-    group_names = _resolve([group], names, "group") if group is not None else []
-    time_names = _resolve([time], names, "time") if time is not None else []
+    dropped = _resolve(drop, names, "to leave out") if drop else []
+    z_names = _resolve(covariates, names, "for a covariate", dropped)
+    group_names = _resolve([group], names, "for a group", dropped) if group is not None else []
+    time_names = _resolve([time], names, "for a time", dropped) if time is not None else []
     x_names = (
-        _resolve(nodes, names, "node")
+        _resolve(nodes, names, "for a node", dropped)
         if nodes is not None
-        else _other_numeric(frame, {*z_names, *group_names, *time_names})
+        else _other_numeric(frame, {*z_names, *group_names, *time_names, *dropped})
     )
     _check_disjoint(x_names, z_names, group_names, time_names)
     used = {*x_names, *z_names, *group_names, *time_names}
     unused = [name for name in names if name not in used]
-    Z = _with_categories(frame[z_names], _resolve(categories, z_names, "category") if categories else [])
+    Z = _with_categories(
+        frame[z_names], _resolve(categories, z_names, "for a category") if categories else []
+    )
     Z, pooled = (Z, {}) if rare is None else pool_rare(Z, rare)
     if time_names:
         time_values(frame[time_names[0]])
+    X = frame[x_names]
+    if missing is not None:
+        check_numeric(Frame(X, True))
+        kept_x, kept_z, rows = handle_missing(Frame(X, True), Frame(Z, True), missing)
+        X, Z, frame = kept_x.values, kept_z.values, frame.iloc[rows].reset_index(drop=True)
     return TableData(
-        X=frame[x_names],
+        X=X,
         Z=Z,
         groups=frame[group_names[0]] if group_names else None,
         unused=unused,
@@ -174,20 +189,25 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     return numbers
 
 
-def _resolve(wanted: Sequence[str], names: list[str], role: str) -> list[str]:
+def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequence[str] = ()) -> list[str]:
+    """Columns that names and patterns stand for; patterns pass over those that are dropped."""
     if isinstance(wanted, str):
         wanted = [wanted]
     if not wanted:
-        raise DataError(f"Name at least one {role} column. The table has {listing(names)}.")
+        raise DataError(f"Name at least one column {role}. The table has {listing(names)}.")
     found: list[str] = []
     for pattern in wanted:
         matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
             raise DataError(
-                f"The table has no column {pattern!r} for a {role}.{suggestion(pattern, names)} It has "
+                f"The table has no column {pattern!r} {role}.{suggestion(pattern, names)} It has "
                 f"{listing(names)}."
             )
-        found += [name for name in matches if name not in found]
+        if pattern in dropped:
+            raise DataError(f"{pattern!r}: a column cannot be left out (drop) and be named {role}.")
+        found += [name for name in matches if name not in found and name not in dropped]
+    if not found:
+        raise DataError(f"No column is left {role} without {listing(dropped)}.")
     return found
 
 

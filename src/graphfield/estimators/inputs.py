@@ -50,7 +50,7 @@ def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame)
     check_size(values)
-    check_ranges(values, x_frame.names)
+    check_ranges(values, x_frame.names, rows)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
 
 

@@ -68,9 +68,13 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float:
                 stacklevel=4,
             )
         return found.value
-    if isinstance(threshold, (str, bool)) or not np.isscalar(threshold):
-        raise ParameterError(f"threshold must be a number, 'gap' or None, got {threshold!r}.")
-    return float(threshold)  # type: ignore[arg-type]
+    is_number = np.isscalar(threshold) and not isinstance(threshold, (str, bool))
+    if not (is_number and 0 <= float(threshold) <= 1):
+        raise ParameterError(
+            "threshold must be a partial correlation, a number from 0 to 1, or 'gap' or None, got "
+            f"{threshold!r}."
+        )
+    return float(threshold)
 
 
 def gap_rows(n_rows: int, n_nodes: int, seed: int) -> NDArray[np.intp]:

@@ -1,0 +1,329 @@
+"""What a person at a shell is told: of the check, of columns to leave out, in options and lines of files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+from graphfield.cli import main
+from graphfield.cli.described import explained
+from graphfield.cli.words import for_the_shell
+from graphfield.data.splits import hold_out
+
+FAST = ["--set", "rank=2", "--set", "max_steps=20", "--set", "hidden_size=8", "--set", "device=cpu"]
+N = 120
+
+
+def plain() -> pd.DataFrame:
+    X, Z = small_data(N, p=4)
+    return pd.concat([X, Z[["age"]]], axis=1)
+
+
+@pytest.fixture
+def shell(tmp_path, capsys):
+    """Runs a command on a table; gives what it printed, and on stderr one line at most."""
+
+    def run(command, table, *options, code=0, name="table.csv"):
+        path = tmp_path / name
+        if isinstance(table, str):
+            path.write_text(table)
+        elif isinstance(table, pd.DataFrame):
+            table.to_csv(path, index=False)
+        else:
+            path = table
+        capsys.readouterr()
+        assert main([command, str(path), *map(str, options)]) == code
+        said = capsys.readouterr()
+        assert said.err.count("\n") <= 1
+        return said.err if code else said.out
+
+    return run
+
+
+def test_evidence_looks_at_the_table_first(shell):
+    table = plain().assign(subject=np.repeat([f"s{i}" for i in range(30)], 4))
+    options = ["--covariates", "age", "--permutations", "19"]
+    said = shell("evidence", table, *options)
+    looks = said.index("Look: Column 'subject' is not used and has 30 different values")
+    assert looks < said.index("rearrangements")
+    assert "--group subject" in said
+    assert "Look: Column" not in shell("evidence", table, *options, "--group", "subject")
+
+
+def test_evidence_says_once_what_was_dropped(shell):
+    table = plain()
+    table.loc[5, "n1"] = np.nan
+    said = shell("evidence", table, "--covariates", "age", "--permutations", "19", "--missing", "drop")
+    assert said.count("Dropped 1 of 120 rows") == 1
+
+
+def test_tables_without_missing_values():
+    table = plain().assign(subject=np.arange(N) // 4, day=np.arange(N))
+    table.loc[[3, 50], "n1"] = np.nan
+    table.loc[50, "age"] = np.inf
+    roles = {"covariates": ["age"], "nodes": ["n*"], "group": "subject", "time": "day"}
+    with pytest.warns(gf.DataWarning, match="Dropped 2 of 120 rows"):
+        data = gf.from_table(table, **roles, missing="drop")
+    kept = np.delete(np.arange(N), [3, 50])
+    for part in (data.X, data.Z, data.groups, data.time):
+        assert len(part) == N - 2
+        assert part.index.equals(data.X.index)
+    assert data.time.tolist() == kept.tolist()
+    assert data.groups.tolist() == (kept // 4).tolist()
+    with pytest.warns(gf.DataWarning, match="Imputed 3 missing"):
+        assert np.isfinite(gf.from_table(table, **roles, missing="impute").X.to_numpy()).all()
+    with pytest.raises(gf.DataError, match="'n1' has 2"):
+        gf.from_table(table, **roles, missing="error")
+    assert gf.from_table(table, **roles).X["n1"].isna().sum() == 2
+
+
+def test_dates_that_are_none(shell):
+    days = ["2020-13-45"] * 3 + ["2020-01-01"] * 60 + ["2020-01-02"] * 56 + ["soon"]
+    for covariates in ("day,age", "age"):
+        said = shell("check", plain().assign(day=days), "--covariates", covariates)
+        assert "Look: Column 'day' looks like dates, but some of its values are none" in said
+        assert "'2020-13-45' in 3 rows, first at line 2; 'soon' in 1 row, first at line 121." in said
+    codes = np.where(np.arange(N) % 2, "1234-56-78", "4321-65-87")
+    assert "Nothing looks wrong" in shell("check", plain().assign(code=codes), "--covariates", "code,age")
+
+
+@pytest.mark.parametrize("missing", ["error", "drop", "impute"])
+def test_an_empty_column_is_named(shell, tmp_path, missing):
+    table = plain().assign(e=np.nan)
+    options = ["--covariates", "age", "--missing", missing]
+    said = shell("check", table, *options)
+    assert "nodes: 1 empty, 'e'; 120 missing" in said
+    assert said.count("Look:") == 1
+    assert "Node 'e' is empty: it has no value in any of 120 rows, and fit refuses it. Leave it out" in said
+    assert "(--drop e)" in said
+    told = shell("fit", table, *options, "--out", tmp_path / "m", code=2)
+    assert "Node 'e' is empty" in told
+    assert "--drop" in told
+    with pytest.raises(gf.DataError, match=r"Covariate 'age' is empty: .* Leave it out\."):
+        gf.RegGMM(missing=missing).fit(plain()[["n0", "n1"]], plain()[["age"]] * np.nan)
+
+
+def test_columns_can_be_left_out(shell, tmp_path):
+    table = plain().assign(const=3.0)
+    assert "(--drop const)" in shell("check", table, "--covariates", "age")
+    assert "Nothing looks wrong" in shell("check", table, "--covariates", "age", "--drop", "const")
+    shell("fit", table, "--covariates", "age", "--drop", "const,n[23]", "--out", tmp_path / "m", *FAST)
+    assert gf.load(tmp_path / "m").node_names_ == ["n0", "n1"]
+    said = shell("check", table, "--covariates", "age", "--drop", "cnst", code=2)
+    assert "no column 'cnst' to leave out. Did you mean 'const'?" in said
+    said = shell("check", table, "--covariates", "age", "--drop", "age", code=2)
+    assert "'age': a column cannot be left out (--drop) and be named for a covariate" in said
+
+
+def test_columns_can_be_left_out_of_patterns():
+    data = gf.from_table(plain(), covariates=["age"], nodes=["n*"], drop=["n2"])
+    assert list(data.X.columns) == ["n0", "n1", "n3"]
+    assert data.unused == ["n2"]
+    assert list(gf.from_table(plain(), covariates="n[12]", drop="n2").Z.columns) == ["n1"]
+    with pytest.raises(gf.DataError, match="No column is left for a node without 'n0'"):
+        gf.from_table(plain(), covariates=["age"], nodes=["n*"], drop=["n?"])
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.tsv"])
+def test_rows_are_lines_of_the_file(shell, name):
+    """Empty lines and lines within quotes count, as they do in an editor."""
+    rows = [f"{i % 7},{i % 5},{20 + i},note" for i in range(40)]
+    rows[3] = '1,2,23,"two\nlines"'
+    rows[10] = "\n1e9,2,30,note"
+    text = "\n\na,b,age,text\n" + "\n".join(rows) + "\n"
+    line = next(i for i, own in enumerate(text.splitlines(), start=1) if own.startswith("1e9"))
+    text = text.replace(",", "\t") if name.endswith("tsv") else text
+    assert line == 16
+    said = shell("check", text, "--covariates", "age", "--nodes", "a,b", name=name)
+    assert f"'a': 1 value, 1e+09 in line {line}." in said
+
+
+def test_rows_of_other_tables_are_counted_from_one(shell, tmp_path):
+    X, Z = small_data(N, p=3)
+    values = X.to_numpy(copy=True)
+    values[7, 1] = np.nan
+    np.savez(tmp_path / "t.npz", X=values, Z=Z[["age"]].to_numpy())
+    said = shell("check", tmp_path / "t.npz", "--covariates", "z1", "--missing", "drop")
+    assert "(first at row 8)" in said
+
+
+def test_rows_are_those_of_the_file_when_others_were_dropped(shell, tmp_path):
+    table = plain()
+    table.loc[3, "n0"] = np.nan
+    table.loc[30, "n1"] = 1e120
+    options = ["--covariates", "age", "--missing", "drop", "--out", tmp_path / "m"]
+    assert "line 32 holds 1e+120" in shell("fit", table, *options, code=2)
+    table.loc[30, "n1"] = 0.0
+    table = table.assign(age=np.where(np.arange(N) == 40, "old", table["age"].astype(str)))
+    assert "line 42 holds 'old'" in shell("fit", table, *options, code=2)
+
+
+def test_the_file_has_the_words_of_the_screen(shell, tmp_path):
+    table = plain()
+    table.loc[17, "n1"] = 1e6
+    said = shell("fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST)
+    kept = json.loads((tmp_path / "m" / "data_check.json").read_text())
+    told = [f"{one['message']} {one['advice']}" for one in kept["warnings"] if one["code"] == "outliers"]
+    assert "'n1': 1 value, 1e+06 in line 19." in told[0]
+    assert f"Look: {told[0]}" in said
+
+
+@pytest.mark.parametrize(
+    ("python", "given", "shell"),
+    [
+        (
+            "n_permutations must be a whole number in [19, inf), got 5.",
+            {"permutations": 5},
+            "--permutations ",
+        ),
+        (
+            "valid_until (a) must not be before train_until (b).",
+            {"valid_until": 1, "train_until": 2},
+            "--valid",
+        ),
+        ("z must give every covariate once ('age').", {"at": []}, "--at must give every covariate once"),
+        ("groups must give every node a group.", {"node_groups": "g.csv"}, "--node-groups must give every"),
+        ("rare must be a whole number of rows.", {"rare": 1}, "--rare must be"),
+        ("Node 'c' has one value. Drop it from X.", {}, "Leave it out with --drop."),
+        ("Convert the column with pandas.to_numeric.", {}, "Correct the values"),
+        ("Column 'valid_until' is not used.", {"valid_until": 1}, "Column 'valid_until' is not used."),
+        ("They are rare, and must be.", {"rare": 1}, "They are rare, and must be."),
+    ],
+)
+def test_messages_speak_of_options(python, given, shell):
+    said = for_the_shell(python, argparse.Namespace(**given))
+    assert shell in said
+    for word in ("n_permutations", "train_until (", "pandas", "from X", "inf)"):
+        assert word not in said
+
+
+def test_errors_speak_of_options(shell, tmp_path):
+    said = shell("evidence", plain(), "--covariates", "age", "--permutations", "5", code=2)
+    assert "--permutations must be a whole number of at least 19, got 5." in said
+    assert "--rare must be" in shell("check", plain(), "--covariates", "age", "--rare", "1", code=2)
+    shell("fit", plain(), "--covariates", "age", "--out", tmp_path / "m", *FAST)
+    assert "--at must give every covariate once" in shell("graph", tmp_path / "m", "--at", "agee=3", code=2)
+    table = plain().assign(const=2.0)
+    said = shell("fit", table, "--covariates", "age", "--out", tmp_path / "n", code=2)
+    assert "'const' has the same value in every training row" in said
+    assert "--drop" in said
+    table = plain().astype({"n0": object})
+    table.loc[4, "n0"] = "high"
+    said = shell("fit", table, "--covariates", "age", "--nodes", "n*", "--out", tmp_path / "n", code=2)
+    assert "'n0' must hold numbers, but line 6 holds 'high'. Correct the value" in said
+
+
+def test_errors_of_a_study_speak_of_options(shell, tmp_path):
+    pytest.importorskip("matplotlib")
+    days = pd.bdate_range("2020-01-01", periods=80)
+    moves = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=["A", "B", "C", "I"])
+    prices = np.exp(0.01 * moves.cumsum()).assign(date=days.strftime("%Y-%m-%d"))
+    options = ["--index", "I", "--lookback", "20", "--out", tmp_path / "f", "--train-until"]
+    said = shell("finance", prices, *options, "2020-03-31", "--valid-until", "2020-02-28", code=2)
+    assert "--valid-until (2020-02-28) must not be before --train-until (2020-03-31)." in said
+    assert "--train-until must be a date" in shell("finance", prices, *options, "soon", code=2)
+
+
+def test_a_threshold_is_a_partial_correlation(shell, tmp_path):
+    table = plain()
+    shell("fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST)
+    for cut in ("7", "1.01", "-0.1", "nan", "low"):
+        said = shell("graph", tmp_path / "m", "--at", "age=50", f"--threshold={cut}", code=2)
+        assert "--threshold must be a partial correlation, a number from 0 to 1, or 'gap' or 'none'" in said
+    model = gf.load(tmp_path / "m")
+    for cut in (7, 1.01, -0.1, np.nan, np.float64(2), True, "low"):
+        with pytest.raises(gf.ParameterError, match="threshold must be a partial correlation"):
+            model.predict_graph(table[["age"]], threshold=cut)
+    assert not model.predict_graph(table[["age"]], threshold=1).any()
+
+
+def test_fewer_rows_than_a_fit_takes(shell):
+    said = shell("check", plain().head(9), "--covariates", "age")
+    assert "Look: 9 rows: fit refuses fewer than 10." in said
+    assert "fit refuses fewer" not in shell("check", plain().head(10), "--covariates", "age")
+    table = plain().head(30)
+    table.loc[5:, "n0"] = np.nan
+    said = shell("check", table, "--covariates", "age", "--missing", "drop")
+    assert "5 rows without missing values: fit refuses fewer than 10." in said
+
+
+def leaks(table):
+    check = gf.check_data(table[["n0", "n1", "n2", "n3"]], table[["age"]])
+    return [one.message for one in check.warnings if one.code == "leak"]
+
+
+def test_copies_of_covariates_among_nodes():
+    table = plain()
+    table["n3"] = table["age"]
+    table.loc[::4, "age"] = np.nan
+    table.loc[1::5, "n3"] = np.nan
+    assert leaks(table) == ["Covariate 'age' is the same as node 'n3'."]
+    assert leaks(table.assign(n3=32 - 1.8 * table["n3"])) == [
+        "Covariate 'age' is the same as node 'n3' up to scale."
+    ]
+    assert leaks(table.assign(n3=table["n3"] ** 2)) == [
+        "Covariate 'age' is nearly a function of node 'n3' (rank correlation 1.000)."
+    ]
+
+
+def test_notes_are_for_people(shell, monkeypatch):
+    """Warnings of other packages are no notes; ours are."""
+
+    def check(*_, **__):
+        warnings.simplefilter("always")  # as they are outside of tests
+        warnings.warn("An input array is constant", RuntimeWarning, stacklevel=2)
+        warnings.warn("Look here", gf.DataWarning, stacklevel=2)
+        return found
+
+    found = gf.check_data(plain()[["n0", "n1"]], plain()[["age"]])
+    monkeypatch.setattr("graphfield.data.check.check_table", check)
+    path = pd.io.common.StringIO()
+    monkeypatch.setattr("sys.stderr", path)
+    shell("check", plain(), "--covariates", "age")
+    assert path.getvalue() == "graphfield: note: Look here\n"
+
+
+def held_out_line(table, **options):
+    X, Z = table[["n0", "n1", "n2", "n3"]], table[["age"]]
+    model = gf.DNNCGM(rank=2, max_steps=30, hidden_size=8, device="cpu", random_state=3, **options).fit(X, Z)
+    (line,) = explained(model, {"X": X, "Z": Z, "groups": None})
+    return model, int(line.split("explain ")[1].split("%")[0]) / 100
+
+
+def dependent(n=300):
+    """Three nodes that have something in common, and one that has not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    X[:, :3] += 1.2 * rng.normal(size=(n, 1))
+    return pd.DataFrame(X, columns=["n0", "n1", "n2", "n3"]).assign(age=rng.uniform(20, 80, n))
+
+
+def test_what_held_out_rows_say_is_what_score_says(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "graphfield.estimators.dnncgm.hold_out", lambda *own: drawn.append(hold_out(*own)) or drawn[-1]
+    )
+    table = dependent()
+    table["n3"] += table["n0"]  # so that something is explained of every node
+    model, share = held_out_line(table, marginals="raw")
+    training, asked = drawn
+    np.testing.assert_array_equal(asked[1], training[1])
+    rows = table.iloc[training[1]]
+    assert abs(share - model.score(rows[["n0", "n1", "n2", "n3"]], rows[["age"]])) < 0.006
+    assert share > 0.1
+
+
+@pytest.mark.parametrize("marginals", ["raw", "normal"])
+def test_one_value_far_out_explains_nothing(marginals):
+    """It used to make its node look fully explained, as all other rows are close to each other beside it."""
+    table = dependent()
+    without = held_out_line(table, marginals=marginals)[1]
+    table.loc[17, "n3"] = 1e6
+    assert without - 0.2 < held_out_line(table, marginals=marginals)[1] < without + 0.02
