@@ -84,6 +84,7 @@ def test_a_check_drops_nothing_and_says_so(table, tmp_path, capsys):
     assert f"Changed: Dropped {rows}: {counts}" in capsys.readouterr().out
     told = json.loads((tmp_path / "m" / "data_check.json").read_text())
     assert told["changes"] == [f"Dropped {rows}: {counts}"]
+    assert len(pd.read_csv(tmp_path / "m" / "covariates.csv")) == N - 2, "only rows that were fitted"
 
 
 def test_files_of_a_fit(table, tmp_path, capsys):

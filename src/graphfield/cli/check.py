@@ -105,7 +105,8 @@ def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck
 
     files = {CHECK: json.dumps(found.to_json(), indent=1).encode()}
     if not arguments.no_rows:
-        complete = data.X.notna().all(axis=1) if arguments.missing == "drop" else slice(None)
+        known = data.X.replace([float("inf"), float("-inf")], float("nan")).notna().all(axis=1)
+        complete = known if arguments.missing == "drop" else slice(None)
         files[FILE_NAME] = covariate_rows(data.Z[complete], arguments.seed).encode()
     return files
 
