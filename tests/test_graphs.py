@@ -92,6 +92,7 @@ def test_a_dense_graph_is_not_taken_for_noise():
     found = find_threshold(weights, n_samples=600)
     assert not found.is_gap
     assert found.value < 0.41
+    assert find_threshold(weights, n_samples=8).value <= 1, "a partial correlation"
 
 
 def test_no_gap_in_pure_noise():

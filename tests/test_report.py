@@ -285,16 +285,16 @@ def test_an_edge_is_one_from_both_nodes(tmp_path):
 
 def test_a_model_without_an_edge_says_so(tmp_path):
     model = copy.copy(fitted("linear"))
-    model.threshold_ = replace(model.threshold_, value=2.5)
+    model.threshold_ = replace(model.threshold_, value=1.0, is_gap=True)
     text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
     told = section(text, "summary")
-    assert "no edge above the threshold of the model</strong> (2.500)" in told
+    assert "no edge above the threshold of the model</strong> (1.000)" in told
     most = np.abs(upper(model.partial_correlations(table()[1]))).max()
     assert f"the largest |partial correlation| of any pair is {most:.3f}" in told
     assert "vary most" not in told
     assert page_data(text)["chosen"] == []
     assert "try a lower one below" not in told
-    model.threshold_ = replace(model.threshold_, value=1.5, is_gap=False)
+    model.threshold_ = replace(model.threshold_, value=1.0, is_gap=False)
     assert "try a lower one below" in summarised(model, tmp_path)
 
 

@@ -169,4 +169,4 @@ def _noise_level(pooled: NDArray, n_pairs: int, n_samples: int) -> float:
     if n_pairs < _MIN_PAIRS:
         return 2.0 * sampling
     scale = min(_median(pooled) / 0.6745, _MOST_NOISE * sampling)
-    return max(2.0 * sampling, scale * float(np.sqrt(2.0 * np.log(n_pairs))))
+    return min(1.0, max(2.0 * sampling, scale * float(np.sqrt(2.0 * np.log(n_pairs)))))
