@@ -166,6 +166,7 @@ def test_a_series_says_when_it_holds_few_stretches(memory, said):
     assert any("independent stretches" in note for note in found.notes) == said
 
 
+@pytest.mark.slow
 def test_few_groups_do_not_make_a_covariate_matter_given_the_others():
     """With signs of groups, a third of such p-values was below .05."""
     p_values = []

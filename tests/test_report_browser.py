@@ -151,7 +151,7 @@ def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
 
 def test_a_flat_curve_has_an_axis(opened):
     model = copy.copy(fitted("static"))
-    model.threshold_ = replace(model.threshold_, value=1.5)
+    model.threshold_ = replace(model.threshold_, value=1.0)
     browser = opened(model, table()[1])
     assert browser.run("document.getElementById('chosen').textContent").startswith("No edge is chosen")
     browser.run("document.getElementById('heat').focus()")
