@@ -258,6 +258,7 @@ def test_a_node_that_is_constant_in_the_rows_to_learn_from():
 # -- models -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_auto_chooses_by_the_data():
     X, Z = chain()
     plain = gf.DNNCGM(**SMALL).fit(X, Z)

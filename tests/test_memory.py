@@ -109,7 +109,7 @@ def test_patterns_take_what_the_formula_says(n, p, rank):
 @pytest.mark.parametrize(
     ("method", "n", "p"),
     [
-        ("predict", 20_000, 60),
+        pytest.param("predict", 20_000, 60, marks=pytest.mark.slow),
         pytest.param("score", 30_000, 50, marks=pytest.mark.slow),
         pytest.param("edges", 1_000, 300, marks=pytest.mark.slow),
         pytest.param("edge_weights", 2_000, 200, marks=pytest.mark.slow),

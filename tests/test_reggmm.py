@@ -54,7 +54,11 @@ def raw_problem() -> tuple[np.ndarray, pd.DataFrame, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("mix", "penalty"),
-    [pytest.param(0.3, 0.04, marks=pytest.mark.slow), (0.75, 0.06), (1.0, 0.08)],
+    [
+        pytest.param(0.3, 0.04, marks=pytest.mark.slow),
+        pytest.param(0.75, 0.06, marks=pytest.mark.slow),
+        (1.0, 0.08),
+    ],
 )
 def test_the_solution_is_optimal(mix, penalty):
     """Conditions of Karush, Kuhn and Tucker on the rows themselves, to 1e-5; no Gram matrix in sight."""

@@ -86,6 +86,7 @@ def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) ->
     assert (present <= sure[1]).all(), "the page has an edge that Python has not"
 
 
+@pytest.mark.slow
 def test_curves_of_resampled_fits_have_the_intervals_of_edge_curves(opened):
     model, Z = fitted("ensemble"), table()[1]
     page = opened(model, Z)

@@ -139,6 +139,7 @@ def test_estimator_checks_that_need_a_prediction(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_cross_val_score(estimator, data):
     X, Z = data
     scores = cross_val_score(estimator(), X, Z, cv=3)

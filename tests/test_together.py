@@ -120,6 +120,7 @@ def test_a_model_can_start_from_another():
     assert warm.training_.train_loss.iloc[0] < 0.9 * cold.training_.train_loss.iloc[0]
 
 
+@pytest.mark.slow
 def test_a_mixture_can_start_from_another():
     X, Z = small_data(300)
     first = gf.DNNCGM(**{**SMALL, "max_steps": 300}).fit(X, Z)
