@@ -258,7 +258,7 @@ def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: Mixture
     gate = gate_of(mixture.gate, mixture.rank, config, data)
     shares = shares_of(gate, data)
     mean = shares[task.rows].mean(dim=0)
-    variation = _supported_variation(mixture, config, data, task, mean)
+    variation = _supported_variation(gate, mixture.patterns, data.take(task.held_out[None]), mean)
     rows = torch.cat([task.rows, task.held_out])
     problem = PatternProblem(Moments.of(shares[rows], data.x[rows]))
     penalty = mixture.penalty * (len(task.rows) / len(rows)) ** 0.5
@@ -268,21 +268,16 @@ def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: Mixture
 
 
 @torch.no_grad()
-def _supported_variation(
-    mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask, mean: Tensor
-) -> float:
+def _supported_variation(gate: GateField, patterns: Tensor, held_out: Samples, mean: Tensor) -> float:
     """The share s, 0 to 1, with which ``average + s * (beta(z) - average)`` predicts held-out rows best.
 
     Patterns differ by chance as well, so graphs move more with z than they should where there is little
     to find; 0 is one graph for all.
     """
-    held_out = data.take(task.held_out[None])
     varying, average = (
-        field_of(replace(mixture, patterns=_nearer(mixture.patterns, mean, share)), config, data)
-        for share in (1.0, 0.0)
+        mixed_field(gate, _nearer(patterns, mean, share)).fitted(held_out) for share in (1.0, 0.0)
     )
-    left = (held_out.x - average.fitted(held_out)).double()
-    moved = (varying.fitted(held_out) - average.fitted(held_out)).double()
+    left, moved = (held_out.x - average).double(), (varying - average).double()
     size = float(moved.square().sum())
     return min(1.0, max(0.0, float((left * moved).sum()) / size)) if size > 0 else 1.0
 
