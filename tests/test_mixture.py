@@ -73,13 +73,14 @@ def test_patterns_minimise_the_documented_objective(alpha):
 
 def test_one_pattern_is_scikit_learns_lasso():
     _, x = shares_and_x()
+    x = x.double()  # what single precision can reach differs between machines
     x = (x - x.mean(dim=0)) / x.std(dim=0, correction=0)
-    found = PatternProblem(Moments.of(torch.ones(len(x), 1), x), 1.0).solve(0.1, tolerance=1e-6)[0]
+    found = PatternProblem(Moments.of(x.new_ones(len(x), 1), x), 1.0).solve(0.1, tolerance=1e-9)[0]
     for j in range(5):
         others = [k for k in range(5) if k != j]
         lasso = Lasso(alpha=0.05, fit_intercept=False, tol=1e-8, random_state=0)
         lasso.fit(x[:, others].numpy(), x[:, j].numpy())
-        np.testing.assert_allclose(found[j, others], lasso.coef_, atol=1e-3)
+        np.testing.assert_allclose(found[j, others], lasso.coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
@@ -211,11 +212,13 @@ def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
     (standing,) = fit_mixtures(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,))
     gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data)
     shares = shares_of(gate, data)
-    (whole, held_out), *cross = calls[:4]
+    # Cores share the work, so the first tables come in any order.
+    (whole,), *cross = (
+        [patterns for patterns, x in calls[:4] if torch.equal(x, data.x[rows])]
+        for rows in (task.held_out, *parts)
+    )
     penalty = 0.05 * 1.5**0.5  # two thirds of the rows
-    assert torch.equal(held_out, data.x[270:])
-    for part, (patterns, x) in zip(parts, cross, strict=True):
-        assert torch.equal(x, data.x[part])
+    for part, (patterns,) in zip(parts, cross, strict=True):
         others = torch.cat([other for other in parts if other is not part])
         problem = PatternProblem(Moments.of(shares[others], data.x[others]))
         best, used, from_all = (

@@ -16,6 +16,7 @@ from graphfield.estimators.neural import evaluate_mean, network_name, residual_s
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
+from graphfield.nn.threads import one_thread_each
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
@@ -66,6 +67,7 @@ class Fitted:
     variation: float = 1.0  # the share of the patterns' variation that was kept
 
 
+@one_thread_each()
 def fit_fields(
     jobs: Sequence[Job],
     data: Samples,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphfield.nn.backbone import ResidualBackbone
 from graphfield.nn.branch import aside
-from graphfield.nn.layers import BatchNorm, Dense, gradient_of
+from graphfield.nn.layers import BatchNorm, Dense, gradient_of, turned
 
 
 class ResidualStep:
@@ -51,15 +51,16 @@ class ResidualStep:
         ones = self.z.new_ones(1, 1, b).expand(m, 1, b)
         slope = self._through_relu(slope, self.out, 1)
         self.second.write(self.joined, slope, ones)
-        narrow = torch.bmm(slope, self.second.turned[:, :, q:])
+        narrow = torch.bmm(slope, turned(self.second.weight[:, q:]))
         self.narrow.write(self.hidden, narrow, ones)
-        inner = self._through_relu(torch.bmm(narrow, self.narrow.turned), self.hidden, 0)
+        inner = self._through_relu(torch.bmm(narrow, turned(self.narrow.weight)), self.hidden, 0)
         if self.norm is not None:
             inner = self.norm.backward(inner)
         self.first.write(self.z, inner, ones)
         if not self.wants_z:
             return None
-        return torch.bmm(slope, self.second.turned[:, :, :q]).baddbmm_(inner, self.first.turned)
+        by_z = torch.bmm(slope, turned(self.second.weight[:, :q]))
+        return by_z.baddbmm_(inner, turned(self.first.weight))
 
     def _through_relu(self, slope: Tensor, out: Tensor, place: int) -> Tensor:
         """Zero where the unit or dropout gave zero; dropout's factor elsewhere."""
@@ -72,7 +73,6 @@ class _Layer:
 
     def __init__(self, dense: Dense) -> None:
         self.weight, self.bias = dense.weight.detach()[:, 0], dense.bias.detach()[:, 0]
-        self.turned = self.weight.transpose(1, 2)
         self.by_weight, self.by_bias = gradient_of(dense.weight)[:, 0], gradient_of(dense.bias)[:, 0]
         # One member: the plain product adds its bias on the way.
         self.single = (self.weight[0], self.bias[0, 0]) if len(self.weight) == 1 else None

@@ -27,6 +27,10 @@ logger = logging.getLogger(__name__)
 class Engine(Protocol):
     """Carries out steps on the members of a pack."""
 
+    def prepare(self, steps: Steps) -> Steps:
+        """What can be done for these steps before the weights are known; perhaps in another thread."""
+        ...
+
     def run(self, steps: Steps) -> Tensor:
         """Change the weights step by step; the training losses, (steps, m)."""
         ...
@@ -49,15 +53,19 @@ class PlainEngine:
         self.pack, self.data, self.config = pack, data, config
         self.load_state(_zero_state(pack.values))
 
+    def prepare(self, steps: Steps) -> Steps:
+        return replace(steps, batches=self.data.take_each(steps.rows))
+
     def run(self, steps: Steps) -> Tensor:
         losses = []
         for i, rate in enumerate(steps.rates):
-            losses.append(self._gradients(steps.rows[i], None if steps.keep is None else steps.keep[i]))
+            batch = self.data.take(steps.rows[i]) if steps.batches is None else steps.batches[i]
+            losses.append(self._gradients(batch, None if steps.keep is None else steps.keep[i]))
             update(self.pack, self.adam, rate)
         return torch.stack(losses)
 
-    def _gradients(self, rows: Tensor, keep: Tensor | None) -> Tensor:
-        return self.pack.field.backward(self.data.take(rows), keep)
+    def _gradients(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        return self.pack.field.backward(batch, keep)
 
     def keep(self, positions: Sequence[int]) -> None:
         index = torch.tensor(list(positions), device=self.pack.values.device)
@@ -86,6 +94,9 @@ class GraphEngine(PlainEngine):
         super().__init__(pack, data, config)
         self.enabled = torch.zeros((), device=data.x.device)
         self.can_record = True
+
+    def prepare(self, steps: Steps) -> Steps:
+        return steps
 
     def run(self, steps: Steps) -> Tensor:
         if self.can_record and (self.graph is None or len(steps) > len(self.rates)):
@@ -148,7 +159,7 @@ class GraphEngine(PlainEngine):
         rows = self.rows.index_select(0, self.counter)[0]
         factors = None if self.factors is None else self.factors.index_select(0, self.counter)[0]
         with branching(self.second):
-            losses = self._gradients(rows, factors)
+            losses = self._gradients(self.data.take(rows), factors)
         clipped_adam(
             self.pack.values,
             self.pack.gradient,

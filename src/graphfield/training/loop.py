@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from graphfield.cores import one_ahead
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import Field, Samples
 from graphfield.nn.pack import Pack, release
@@ -17,7 +18,7 @@ from graphfield.training.checkpoint import Snapshot, StageFile
 from graphfield.training.config import TrainingConfig, learning_rate
 from graphfield.training.engines import make_engine
 from graphfield.training.evaluation import HeldOut
-from graphfield.training.plan import Member, Plan
+from graphfield.training.plan import Member, Plan, Steps
 from graphfield.training.progress import progress_bar
 
 # When fits compete, losers are looked for once these shares of the steps are done.
@@ -108,14 +109,19 @@ class _Run:
         first = self.step
         until = min(first + self.config.evaluate_every, self.config.max_steps)
         losses = []
-        while self.step < until:
-            count = min(self.plan.chunk, until - self.step)
-            losses.append(self.engine.run(self.plan.draw(self.step, count)))
-            self.step += count
+        drawn = self._draw(until)
+        for steps in one_ahead(drawn) if self.device.type == "cpu" else drawn:
+            losses.append(self.engine.run(steps))
+            self.step += len(steps)
         train_losses = self._checked(torch.cat(losses), first).mean(dim=0).tolist()
         self._judge(train_losses)
         if self.checkpoint is not None:
             self.checkpoint.save(self._snapshot())
+
+    def _draw(self, until: int) -> Iterator[Steps]:
+        """The steps up to ``until``, a few at a time."""
+        for first in range(self.step, until, self.plan.chunk):
+            yield self.engine.prepare(self.plan.draw(first, min(self.plan.chunk, until - first)))
 
     def _checked(self, losses: Tensor, first: int) -> Tensor:
         values = losses.cpu()

@@ -18,6 +18,7 @@ from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
+from graphfield.nn.threads import spread
 from graphfield.training.checkpoint import Stage
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
@@ -36,6 +37,8 @@ _ROUNDS, _ROUNDS_AFTER_SPLIT = 6, 4
 # Rounds without progress on held-out rows, and what counts as progress, before the rounds end.
 _PATIENCE, _PROGRESS = 2, 2e-4
 _ROWS_AT_A_TIME = 2**16
+# Rows of the gate's table that one core fills in at a time.
+_TABLE_ROWS = 1_024
 
 
 @dataclass(frozen=True)
@@ -149,16 +152,22 @@ class _Fits:
                 "Products of node values are too large to compute with. Use standardize=True, and look for "
                 "extreme values in X."
             )
-        others = [PatternProblem(together.without(part)) for part in parts]
+        others = spread(lambda part: PatternProblem(together.without(part)), parts)
         penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
         self._write_down(i, rank, penalty, patterns, together, held_out)
         if last:
             return x.new_empty(0)
         table = x.new_zeros(len(x), rank * (rank + 1) + 1)
-        table[task.held_out] = mixture_table(patterns, x[task.held_out])
         more = (len(parts) / (len(parts) - 1)) ** 0.5  # as the noise of fewer rows asks for
-        for rows, problem in zip(task.parts, others, strict=True):
-            table[rows] = mixture_table(problem.solve(penalty * more, patterns), x[rows])
+        found = [problem.solve(penalty * more, patterns) for problem in others]
+
+        def fill(piece: tuple[Tensor, Tensor]) -> None:
+            rows, own = piece
+            table[rows] = mixture_table(own, x[rows])
+
+        known = [*zip(task.parts, found, strict=True), (task.held_out, patterns)]
+        step = len(x) if x.is_cuda else _TABLE_ROWS
+        spread(fill, [(rows, own) for part, own in known for rows in part.split(step)])
         return table
 
     def _choose(

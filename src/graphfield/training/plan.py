@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphfield.nn.fields import Field
+from graphfield.nn.fields import Field, Samples
 from graphfield.nn.layers import dropout_factors
 from graphfield.training.config import TrainingConfig, learning_rate
 
 # Dropout factors drawn at a time, in entries of all members.
 _FACTOR_ENTRIES = 4_000_000
+# Steps drawn at a time on the CPU, where the next ones are drawn during the last.
+_STEPS_AHEAD = 8
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Steps:
     rows: Tensor  # (steps, m, b)
     keep: Tensor | None  # (steps, 2, m, g, b, h)
     rates: tuple[float, ...]
+    batches: tuple[Samples, ...] | None = None  # the rows themselves, where they were gathered beforehand
 
     def __len__(self) -> int:
         return len(self.rates)
@@ -62,6 +65,8 @@ class Plan:
     @property
     def chunk(self) -> int:
         """Steps drawn at a time."""
+        if self.device.type == "cpu":
+            return _STEPS_AHEAD
         if self.factors_shape is None:
             return 64
         per_step = len(self.members) * torch.Size(self.factors_shape).numel()

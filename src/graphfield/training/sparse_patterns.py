@@ -12,10 +12,13 @@ their second moments alone, which add up over folds, so one pass over the rows s
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from graphfield.nn.threads import spread
 
 # Share of the penalty on single entries; the rest is on edges as a whole.
 ALPHA = 0.25
@@ -24,6 +27,8 @@ ROUGH, FINE = 1e-3, 1e-4
 _ITERATIONS = 200
 _CHECK_EVERY = 5
 _BLOCK_ENTRIES = 2**24
+# Pieces of a matrix of products, and responses that are solved for at a time: what is shared among cores.
+_PIECES, _RESPONSES = 8, 32
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,8 @@ class Moments:
         for start in range(0, n, step):
             a, part = shares[start : start + step], x[start : start + step]
             features = (a[:, :, None] * part[:, None, :]).flatten(1)
-            gram.addmm_(features.T, features)
-            cross.addmm_(features.T, part)
-        return cls(gram, cross, x.square().sum(dim=0), n)
+            _add_products(gram, cross, features, part)
+        return cls(_mirrored(gram), cross, x.square().sum(dim=0), n)
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -101,16 +105,32 @@ class PatternProblem:
         return high
 
     def solve(self, penalty: float, start: Tensor | None = None, tolerance: float = ROUGH) -> Tensor:
-        """Patterns (R, p, p) by accelerated proximal steps, from ``start``.
+        """Patterns (R, p, p) from ``start``. Responses do not depend on each other: blocks of them share the cores."""
+        weights = torch.zeros_like(self.cross) if start is None else _flat(start) * self.units[:, None]
+
+        def solve_block(block: slice) -> Tensor:
+            return self._solve_responses(block, weights[:, block].contiguous(), penalty, tolerance)
+
+        flat = torch.cat(spread(solve_block, self._blocks()), dim=1) / self.units[:, None]
+        return flat.view(self.rank, self.p, self.p).transpose(1, 2).contiguous()
+
+    def _blocks(self) -> list[slice]:
+        """Responses of about equal number; on a GPU all at once. The same on any number of cores."""
+        count = 1 if self.gram.is_cuda else -(-self.p // _RESPONSES)
+        ends = [self.p * i // count for i in range(count + 1)]
+        return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+    def _solve_responses(self, block: slice, weights: Tensor, penalty: float, tolerance: float) -> Tensor:
+        """Accelerated proximal steps for some columns, in standard units.
 
         They end when the largest change is below ``tolerance`` times the largest entry. Momentum that leads
         uphill is dropped.
         """
-        weights = torch.zeros_like(self.cross) if start is None else _flat(start) * self.units[:, None]
+        cross, off_diagonal = self.cross[:, block], self.off_diagonal[:, block]
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
-            step = point - (self.gram @ point - self.cross) / self.curvature
-            new = self._shrunk(step, penalty / 2 / self.curvature)
+            step = point - (self.gram @ point - cross) / self.curvature
+            new = self._shrunk(step * off_diagonal, penalty / 2 / self.curvature)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -121,12 +141,11 @@ class PatternProblem:
             following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
             point, momentum = torch.add(new, change, alpha=(momentum - 1) / following), following
             weights = new
-        flat = weights / self.units[:, None]
-        return flat.view(self.rank, self.p, self.p).transpose(1, 2).contiguous()
+        return weights
 
     def _shrunk(self, values: Tensor, amount: float) -> Tensor:
-        values = torch.nn.functional.softshrink(values * self.off_diagonal, self.alpha * amount)
-        blocks = values.view(self.rank, self.p, self.p)
+        values = torch.nn.functional.softshrink(values, self.alpha * amount)
+        blocks = values.view(self.rank, self.p, -1)
         size = blocks.square().sum(dim=0).sqrt_()  # several times faster than vector_norm over this axis
         cut = (1 - self.alpha) * self.rank**0.5 * amount
         return (blocks * torch.clamp(1 - cut / size.clamp(min=1e-30), min=0)).view_as(values)
@@ -135,6 +154,29 @@ class PatternProblem:
 def _flat(patterns: Tensor) -> Tensor:
     """(R, j, k) to (R k, j)."""
     return patterns.transpose(1, 2).reshape(-1, patterns.shape[1])
+
+
+def _pieces(size: int) -> list[slice]:
+    step = -(-size // _PIECES)
+    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
+
+
+def _add_products(gram: Tensor, cross: Tensor, features: Tensor, x: Tensor) -> None:
+    """Add ``features' features`` from each piece of the diagonal to the right, and ``features' x``."""
+
+    def add(piece: slice) -> None:
+        own = features[:, piece].T
+        gram[piece, piece.start :].addmm_(own, features[:, piece.start :])
+        cross[piece].addmm_(own, x)
+
+    spread(add, [slice(0, len(gram))] if gram.is_cuda else _pieces(len(gram)))
+
+
+def _mirrored(gram: Tensor) -> Tensor:
+    """What lies left of the pieces on the diagonal, from the other side."""
+    for piece in _pieces(len(gram)):
+        gram[piece.stop :, piece] = gram[piece, piece.stop :].T
+    return gram
 
 
 def _largest_eigenvalue(gram: Tensor) -> float:

@@ -1,0 +1,58 @@
+"""How many cores this process may use, and work that is spread over them.
+
+Everything here runs in threads of this process: NumPy and torch let go of the interpreter while they compute.
+A thread waits asleep, so programs that share the cores do not stand in each other's way; the thread pools of
+BLAS and OpenMP wait awake, and two fits on the same cores then take ten times as long as one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import joblib
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def core_count() -> int:
+    """Cores that this process may use.
+
+    The affinity of the process and the CPU quota of its container count, as in joblib, and so does
+    ``OMP_NUM_THREADS`` where it asks for fewer.
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    available = int(joblib.cpu_count())
+    return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else available
+
+
+def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """``[function(item) for item in items]``, on as many cores as there are.
+
+    What an item gives must not depend on the others, so that results do not depend on the number of cores.
+
+    >>> side_by_side(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    items = list(items)
+    workers = min(len(items), core_count())
+    if workers < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
+
+
+def one_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; each is made while the one before it is being used, where there is a second core."""
+    if core_count() < 2:
+        yield from items
+        return
+    missing = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, missing)
+        while (item := coming.result()) is not missing:
+            coming = pool.submit(next, items, missing)
+            yield item  # type: ignore[misc]
