@@ -61,7 +61,12 @@ def dropped(hidden: Tensor, keep: Tensor | None, place: int) -> Tensor:
 
 
 class FirstBlock(nn.Module):
-    """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (m or 1, b, q) to (m, g, b, h)."""
+    """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (m or 1, b, q) to (m, g, b, h).
+
+    A batch norm takes the bias of the layer before it out again, so the gradient of that bias is zero. Computed,
+    it is nothing but rounding, which Adam would blow up to steps of full size: results then differ
+    between machines, and between the places of a pack, by a thousand times what rounding explains.
+    """
 
     def __init__(
         self,
@@ -77,7 +82,8 @@ class FirstBlock(nn.Module):
         self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
 
     def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
-        return dropped(torch.relu(self.norm(self.dense(z[:, None]))), keep, 0)
+        before = self.dense(z[:, None], train_bias=isinstance(self.norm, nn.Identity))
+        return dropped(torch.relu(self.norm(before)), keep, 0)
 
 
 class ResidualBackbone(nn.Module):

@@ -56,7 +56,8 @@ class ResidualStep:
         inner = self._through_relu(torch.bmm(narrow, turned(self.narrow.weight)), self.hidden, 0)
         if self.norm is not None:
             inner = self.norm.backward(inner)
-        self.first.write(self.z, inner, ones)
+        # A batch norm takes every constant out, see FirstBlock.
+        self.first.write(self.z, inner, None if self.norm is not None else ones)
         if not self.wants_z:
             return None
         by_z = torch.bmm(slope, turned(self.second.weight[:, :q]))
@@ -83,10 +84,14 @@ class _Layer:
         weight, bias = self.single
         return torch.addmm(bias, x[0], weight, out=None if out is None else out[0])[None]
 
-    def write(self, x: Tensor, slope: Tensor, ones: Tensor) -> None:
-        with aside(x, slope, ones):
+    def write(self, x: Tensor, slope: Tensor, ones: Tensor | None) -> None:
+        """Gradients of weight and bias; without ``ones`` that of the bias is known to be zero."""
+        with aside(x, slope):
             torch.bmm(x.transpose(1, 2), slope, out=self.by_weight)
-            torch.bmm(ones, slope, out=self.by_bias)
+            if ones is None:
+                self.by_bias.zero_()
+            else:
+                torch.bmm(ones, slope, out=self.by_bias)
 
 
 class _Norm:

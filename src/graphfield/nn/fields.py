@@ -171,7 +171,7 @@ class Field(nn.Module, ABC):
 
 def _differentiate(output: Tensor, slope: Tensor | None, parameters: list[nn.Parameter]) -> None:
     """Gradients by autograd, written over those that the parameters have."""
-    found = torch.autograd.grad(output, parameters, slope)
+    found = torch.autograd.grad(output, parameters, slope, allow_unused=True, materialize_grads=True)
     torch._foreach_copy_([gradient_of(parameter) for parameter in parameters], list(found))
 
 

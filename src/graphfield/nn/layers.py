@@ -23,11 +23,12 @@ class Dense(nn.Module):
         self.weight = uniform_parameter((1, groups, d_in, d_out), bound, generator)
         self.bias = uniform_parameter((1, groups, 1, d_out), bound, generator)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *, train_bias: bool = True) -> Tensor:
         m, g, d_in, d_out = self.weight.shape
         b = x.shape[2]
+        bias = self.bias if train_bias else self.bias.detach()
         out = torch.baddbmm(
-            self.bias.reshape(m * g, 1, d_out),
+            bias.reshape(m * g, 1, d_out),
             x.expand(m, g, b, d_in).reshape(m * g, b, d_in),
             self.weight.reshape(m * g, d_in, d_out),
         )
