@@ -83,6 +83,29 @@ def test_one_pattern_is_scikit_learns_lasso():
         np.testing.assert_allclose(found[j, others], lasso.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_copies_and_opposites_do_not_hide_the_curvature(sign):
+    x = torch.randn(60, 1, generator=generator())
+    x = torch.cat([x, sign * x], dim=1)
+    problem = PatternProblem(Moments.of(torch.full((60, 2), 0.5), x))
+    assert problem.curvature == pytest.approx(float(torch.linalg.eigvalsh(problem.gram)[-1]), rel=0.03)
+    assert problem.curvature >= float(torch.linalg.eigvalsh(problem.gram)[-1])
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_a_node_and_its_opposite(n):
+    """The sign of a node is the sign of its edges, and nothing else."""
+    rng = np.random.default_rng(n)
+    x, Z = rng.normal(size=n), rng.uniform(size=(n, 1))
+    same, opposite = (
+        gf.DNNCGM(rank=2, max_steps=40, device="cpu", random_state=0).fit(np.c_[x, sign * x], Z)
+        for sign in (1, -1)
+    )
+    found = opposite.partial_correlations(Z)
+    assert found[:, 0, 1].max() < -0.5
+    np.testing.assert_allclose(found, -same.partial_correlations(Z), atol=1e-4)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
 def test_the_largest_penalty_is_where_the_first_edge_appears(alpha):
     problem = PatternProblem(Moments.of(*shares_and_x()), alpha)
