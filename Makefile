@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo examples test slow fuzz check gpu clean setup
+.PHONY: demo examples test slow portable fuzz check gpu clean setup
 
 demo: $(READY)
 	$(BIN)/graphfield demo --out build/demo --force
@@ -18,6 +18,9 @@ test: $(READY)
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not gpu"
+
+portable: $(READY)
+	$(BIN)/python tests/portable.py
 
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m fuzz

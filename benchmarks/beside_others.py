@@ -1,11 +1,10 @@
 """How does a fit behave beside other programs, and what does a second core give?
 
-    .venv/bin/python benchmarks/beside_others.py [--model dnncgm] [--setting G1] [--rows 10000] [--out FILE.json]
+    .venv/bin/python benchmarks/beside_others.py [--model dnncgm] [--rows 10000] [--out FILE.json]
 
-Fits run in processes of their own, all on the same two cores (``--cores``): one alone, one alone on one core,
-one with one thread, and two at once. Prints wall and CPU seconds of each,
-a checksum of its coefficients (they must all agree), and the ratios. A fit longer than ``--limit`` seconds
-is stopped.
+Fits run in processes of their own on the first two cores that this one may use: one alone, one on one core,
+one with one thread, and two at once. Prints wall and CPU seconds of each, a checksum of its coefficients
+(they must all agree), and the ratios. A fit longer than ``--limit`` seconds is stopped.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ def main() -> None:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        return _fit(arguments)
+        _fit(arguments)
+        return
     found = []
     for repeat in range(arguments.repeats):
         for name, case in CASES.items():

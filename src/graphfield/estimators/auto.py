@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.cores import side_by_side
 from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.marginals import MARGINALS
@@ -90,7 +91,8 @@ def _has_patterns(fitted: Mapping[str, GraphEstimator]) -> bool:
     return "dnncgm" in fitted and getattr(fitted["dnncgm"], "rank_", None) is not None
 
 
-# How each candidate is fitted, given the options and what was fitted before it. In this order.
+# How each candidate is fitted, given the options and what was fitted before it (of its kind, neural or not).
+# In this order.
 CANDIDATES: dict[str, Callable[[AutoCGM, Mapping[str, GraphEstimator]], Plan]] = {
     "static": _static,
     "linear": _linear,
@@ -98,6 +100,19 @@ CANDIDATES: dict[str, Callable[[AutoCGM, Mapping[str, GraphEstimator]], Plan]] =
     "dnncgm": _dnncgm,
     "archetype": _archetype,
 }
+
+
+# Candidates that need torch and most of the time; the others have a core of their own beside them.
+_NEURAL = ("dnncgm", "archetype")
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A candidate that was fitted, or the reason why it could not be."""
+
+    name: str
+    model: GraphEstimator | GraphfieldError
+    seconds: float
 
 
 class AutoCGM(AveragedGraph):
@@ -253,7 +268,7 @@ class AutoCGM(AveragedGraph):
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
         if not isinstance(self.device, str):
             raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
-        if set(self.candidates) - {"static", "linear", "tree"}:
+        if set(self.candidates) & set(_NEURAL):
             from graphfield.training.config import resolve_device
 
             resolve_device(self.device)  # a wrong device is a mistake, no reason to leave candidates out
@@ -322,37 +337,70 @@ class _Fits:
         names = [name for name in CANDIDATES if name in {STATIC, *self.auto.candidates}]
         judged: list[Judged] = []
         left_out: list[LeftOut] = []
-        for done, name in enumerate(names):
+        # A level that is in the held-out rows alone is no reason to fail.
+        for one in self._fit_all(names, train, "average"):
             start = time.perf_counter()
-            before = {one.name: one.model for one in judged}
-            try:
-                # A level that is in the held-out rows alone is no reason to fail.
-                model = self._fit(name, before, train, "average", (done, len(names)))
-                residuals = rows.residuals(model)
-                of_average = rows.residuals_of_average(model, self.covariates(train))
-            except GraphfieldError as error:
-                if name == STATIC:
+            if isinstance(one.model, GraphfieldError):
+                if one.name == STATIC:
                     what = f"With {len(train):,} of the rows, the others held out for the comparison"
-                    raise type(error)(f"{what}: {error}") from error
-                left_out.append(LeftOut(name, time.perf_counter() - start, str(error)))
-            else:
-                judged.append(Judged(name, model, residuals, of_average, time.perf_counter() - start))
+                    raise type(one.model)(f"{what}: {one.model}") from one.model
+                left_out.append(LeftOut(one.name, one.seconds, str(one.model)))
+                continue
+            residuals = rows.residuals(one.model)
+            of_average = rows.residuals_of_average(one.model, self.covariates(train))
+            seconds = one.seconds + time.perf_counter() - start
+            judged.append(Judged(one.name, one.model, residuals, of_average, seconds))
         return judged, left_out
 
     def again(self, names: list[str]) -> list[GraphEstimator]:
         """The candidates of these names, fitted to all rows."""
-        fitted: dict[str, GraphEstimator] = {}
-        for done, name in enumerate(names):
-            fitted[name] = self._fit(name, fitted, slice(None), self.auto.unknown, (done, len(names)))
-        return [fitted[name] for name in names]
+        models = []
+        for one in self._fit_all(names, slice(None), self.auto.unknown):
+            if isinstance(one.model, GraphfieldError):
+                raise one.model
+            models.append(one.model)
+        return models
 
-    def _fit(
+    def _fit_all(self, names: list[str], rows: NDArray[np.intp] | slice, unknown: str) -> list[_Done]:
+        """The candidates in their order; neural ones, which take longest, beside the others."""
+        neural = [name for name in names if name in _NEURAL]
+        lanes = [lane for lane in (neural, [name for name in names if name not in _NEURAL]) if lane]
+
+        def fit_lane(lane: list[str]) -> list[_Done]:
+            done: list[_Done] = []
+            for name in lane:
+                before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
+                place = (len(done), len(lane)) if len(lanes) == 1 else None
+                done.append(self._try(name, before, rows, unknown, place))
+            return done
+
+        with warnings.catch_warnings():  # here, as it holds for all threads
+            warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
+            found = {one.name: one for lane in side_by_side(fit_lane, lanes) for one in lane}
+        return [found[name] for name in names]
+
+    def _try(
         self,
         name: str,
         fitted: Mapping[str, GraphEstimator],
         rows: NDArray[np.intp] | slice,
         unknown: str,
-        progress: tuple[int, int],
+        place: tuple[int, int] | None,
+    ) -> _Done:
+        start = time.perf_counter()
+        model: GraphEstimator | GraphfieldError
+        try:
+            # A neural model draws a bar of its own, and a terminal has room for one.
+            shown = place is not None and name not in _NEURAL
+            with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
+                advance(place[0] if place else 0, name)
+                model = self._fit(name, fitted, rows, unknown)
+        except GraphfieldError as error:
+            model = error
+        return _Done(name, model, time.perf_counter() - start)
+
+    def _fit(
+        self, name: str, fitted: Mapping[str, GraphEstimator], rows: NDArray[np.intp] | slice, unknown: str
     ) -> GraphEstimator:
         plan = CANDIDATES[name](self.auto, fitted)
         model, known = plan.model, plan.model.get_params(deep=False)
@@ -363,10 +411,4 @@ class _Fits:
             model.n_folds = min(model.n_folds, self.n_units(rows))
         X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z.values, rows)
         groups = None if self.labels is None else self.labels[rows]
-        done, total = progress
-        # A neural model draws a bar of its own, and a terminal has room for one.
-        with progress_bar(None if "device" in known else "Models", total, unit="fits") as advance:
-            advance(done, name)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
-                return model.fit(X, Z, groups=groups, **plan.options)
+        return model.fit(X, Z, groups=groups, **plan.options)

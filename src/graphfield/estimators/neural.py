@@ -20,6 +20,7 @@ from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
+from graphfield.nn.threads import one_thread_each, spread
 
 # Networks by the name that a user gives: the form, and whether its first block has a batch norm.
 NETWORKS = {
@@ -70,6 +71,7 @@ def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
 
 
 @torch.no_grad()
+@one_thread_each()
 def evaluate_mean(field: MeanField | None, samples: Samples) -> Tensor:
     """mu(z) at each row, zero where the mean is constant."""
     if field is None:
@@ -89,7 +91,8 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
     p = field.config.n_nodes
     rows = evaluation_rows(p)
     out = np.empty((len(encoded), p, p), dtype=np.float32)
-    for start in range(0, len(encoded), rows):
+
+    def evaluate(start: int) -> None:
         positions = np.minimum(np.arange(start, start + rows), len(encoded) - 1)
         block = encoded.take(positions)
         coef = field(
@@ -98,10 +101,18 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
         )
         count = min(rows, len(encoded) - start)
         out[start : start + count] = coef[0, :count].cpu().numpy()
+
+    starts = range(0, len(encoded), rows)
+    if device.type == "cpu":
+        spread(evaluate, starts)
+    else:
+        for start in starts:
+            evaluate(start)
     return out
 
 
 @torch.no_grad()
+@one_thread_each()
 def evaluate_shares(field: CoefField | GateField, encoded: Encoded, device: torch.device) -> Tensor:
     """Shares in which a field mixes, at each row, (m, R)."""
     field.to(device).eval()
@@ -133,6 +144,7 @@ def evaluate_mixed(
 
 
 @torch.no_grad()
+@one_thread_each()
 def residual_scale(field: CoefField, data: Samples, rows: Tensor, held_out: Tensor) -> NDArray:
     """Standard deviation of each node given the others, in standard units.
 

@@ -63,9 +63,9 @@ def dropped(hidden: Tensor, keep: Tensor | None, place: int) -> Tensor:
 class FirstBlock(nn.Module):
     """``Dropout(ReLU(BatchNorm(Linear(q, h)(z))))``: (m or 1, b, q) to (m, g, b, h).
 
-    A batch norm takes the bias of the layer before it out again, so the gradient of that bias is zero. Computed,
-    it is nothing but rounding, which Adam would blow up to steps of full size: results then differ
-    between machines, and between the places of a pack, by a thousand times what rounding explains.
+    A batch norm takes the bias of the layer before it out again, so the gradient of that bias is zero.
+    Computed, it is nothing but rounding, which Adam would blow up to steps of full size: results then
+    differ between machines, and between the places of a pack, a thousand times more than rounding does.
     """
 
     def __init__(

@@ -43,9 +43,7 @@ class Samples:
             x = self.x[members, rows]
         else:
             x = _rows_of(self.x, rows) if self.x.ndim == 2 else self.x[..., rows, :]
-        codes = (
-            _rows_of(self.codes, rows) if self.codes.shape[-1] else self.codes.new_empty(*x.shape[:-1], 0)
-        )
+        codes = _rows_of(self.codes, rows) if self.codes.shape[-1] else self.codes.new_empty(*x.shape[:-1], 0)
         return Samples(x, _rows_of(self.numeric, rows), codes)
 
     def take_each(self, rows: Tensor) -> tuple[Samples, ...]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from graphfield.nn.fields import FieldConfig, Samples
 from graphfield.nn.gates import GateField, LikelihoodGate
 from graphfield.nn.pack import load_member_arrays, member_arrays
+from graphfield.nn.threads import one_thread_each
 from graphfield.training.config import TrainingConfig
 from graphfield.training.joint_precision import JointProblem, best_penalty, cells_of, row_losses
 from graphfield.training.loop import train
@@ -64,6 +65,7 @@ class ArchetypeFit:
     table: dict[str, list[Any]]
 
 
+@one_thread_each()
 def fit_archetypes(
     task: ArchetypeTask, patterns: Tensor, config: FieldConfig, training: TrainingConfig
 ) -> ArchetypeFit:

@@ -107,7 +107,7 @@ class PatternProblem:
         return high
 
     def solve(self, penalty: float, start: Tensor | None = None, tolerance: float = ROUGH) -> Tensor:
-        """Patterns (R, p, p) from ``start``. Responses do not depend on each other: blocks of them share the cores."""
+        """Patterns (R, p, p), from ``start``; blocks of responses, which do not touch, share the cores."""
         weights = torch.zeros_like(self.cross) if start is None else _flat(start) * self.units[:, None]
 
         def solve_block(block: slice) -> Tensor:

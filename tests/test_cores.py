@@ -1,0 +1,118 @@
+"""How work is spread over the cores, and that results do not depend on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import graphfield as gf
+from conftest import SMALL, small_data
+from graphfield import cores
+from graphfield.cores import core_count, one_ahead, side_by_side
+from graphfield.estimators import auto
+from graphfield.nn.threads import one_thread_each, spread
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr(cores, "core_count", lambda: 2)
+
+
+def test_cores_are_counted_as_joblib_does_and_fewer_where_asked_for(monkeypatch):
+    monkeypatch.setattr(cores.joblib, "cpu_count", lambda: 6)
+    for wanted, expected in (("", 6), ("4", 4), ("8", 6), ("3,2", 3), ("0", 6), ("many", 6)):
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+        assert core_count() == expected
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert core_count() == 6
+
+
+def test_results_come_in_order_and_errors_come_out(two_cores):
+    assert side_by_side(lambda x: x * x, range(20)) == [x * x for x in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda x: 1 / x, [1, 0])
+
+
+def test_two_at_a_time(two_cores):
+    """Each of two waits for the other: one after the other they would never end."""
+    meeting = threading.Barrier(2, timeout=30)
+    side_by_side(lambda _: meeting.wait(), range(2))
+
+
+def test_an_item_is_made_while_the_one_before_is_used(two_cores):
+    made = threading.Event()
+
+    def items():
+        yield 0
+        made.set()
+        yield 1
+
+    for item in one_ahead(items()):
+        if item == 0:
+            assert made.wait(timeout=30)
+    assert item == 1
+
+
+def test_an_error_while_making_an_item_comes_out(two_cores):
+    def items():
+        yield 0
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        list(one_ahead(items()))
+
+
+def test_the_users_number_of_threads_comes_back():
+    before = torch.get_num_threads()
+    with one_thread_each():
+        assert torch.get_num_threads() == 1
+        with one_thread_each():
+            pass
+        assert torch.get_num_threads() == 1
+        assert spread(lambda _: torch.get_num_threads(), range(3)) == [1, 1, 1]
+    assert torch.get_num_threads() == before
+    with pytest.raises(KeyError), one_thread_each():
+        raise KeyError
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("changes", [{"rank": 4}, {"rank": None}], ids=str)
+def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
+    X, Z = small_data(100, p=34)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(cores, "core_count", lambda count=count: count)
+        model = gf.DNNCGM(**{**SMALL, "max_steps": 6, **changes}).fit(X, Z)
+        found.append(model.predict_coef(Z))
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+def test_candidates_side_by_side_are_those_one_after_the_other(monkeypatch):
+    X, Z = small_data(150)
+    monkeypatch.setitem(auto.CANDIDATES, "dnncgm", lambda *_: auto.Plan(gf.DNNCGM(**SMALL)))
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr(cores, "core_count", lambda count=count: count)
+        model = gf.AutoCGM(random_state=0, candidates=("static", "linear", "dnncgm"), device="cpu")
+        found.append(model.fit(X, Z))
+    one, two = found
+    assert one.chosen_ == two.chosen_
+    assert one.held_out_["model"].tolist() == two.held_out_["model"].tolist()
+    np.testing.assert_array_equal(one.held_out_["error"], two.held_out_["error"])
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_the_affinity_of_the_process_counts():
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from graphfield.cores import core_count; print(core_count())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(printed) == 1
