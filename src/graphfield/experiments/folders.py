@@ -25,7 +25,7 @@ import pandas as pd
 from graphfield import __version__
 from graphfield.exceptions import OutputError
 from graphfield.experiments.methods import METHODS, Cell
-from graphfield.folders import clear_leftovers, holds_others, restore, write_file, write_folder
+from graphfield.folders import clear_leftovers, holds_others, write_file, write_folder
 from graphfield.graphs.export import parquet_bytes
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
@@ -73,7 +73,7 @@ def cell_spec(cell: Cell) -> dict[str, Any]:
 def is_done(out: Path, cell: Cell) -> bool:
     """Whether the cell is whole. Another configuration under its name is an error, not a hit."""
     folder = cell_folder(out, cell)
-    restore(folder)
+    clear_leftovers(folder)
     if not (folder / "DONE").is_file():
         return False
     try:
