@@ -99,7 +99,9 @@ def check_file(path: str | Path, *, overwrite: bool) -> None:
 def check_folder(path: str | Path, *, overwrite: bool) -> None:
     """Say before the work that its result could not be written, or would replace a folder."""
     with _told(path):
-        _try_place(_refuse_folder(path, overwrite=overwrite))
+        target = _refuse_folder(path, overwrite=overwrite)
+        _refuse_protected(target)
+        _try_place(target)
 
 
 def holds_others(folder: Path) -> bool:
@@ -133,18 +135,24 @@ def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
     clear_leftovers(target)
     if target.exists() and not target.is_dir():
         raise OutputError(f"{path} is a file. Name a folder.")
-    if target.is_dir() and any(target.iterdir()) and not overwrite:
+    if not overwrite and target.is_dir() and any(target.iterdir()):
         raise OutputError(f"{path} already exists. Choose another folder, or pass overwrite=True.")
-    here = Path.cwd()
-    if target in (here, *here.parents):
+    if target.is_dir() and _is_around_us(target):
         raise OutputError(f"{path} is the folder that this program runs in, or one above it. Name another.")
-    _refuse_protected(target)
     return target
+
+
+def _is_around_us(folder: Path) -> bool:
+    """A shell or program whose folder is replaced finds itself in one that is gone."""
+    try:
+        return Path.cwd().is_relative_to(folder)
+    except FileNotFoundError:  # ours is gone already
+        return False
 
 
 def _refuse_protected(target: Path) -> None:
     """A move asks for no permission to write to what it replaces."""
-    if target.exists() and not os.access(target, os.W_OK):
+    if not os.access(target, os.W_OK) and target.exists():
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 

@@ -44,9 +44,9 @@ def move_folder(part: Path, target: Path, *, overwrite: bool) -> None:
         except OSError as error:
             if error.errno not in _OCCUPIED:
                 raise
-        if not overwrite and any(target.iterdir()):
-            raise OutputError(f"{target} was written by another program just now.")
         with suppress(FileNotFoundError):  # another writer has moved it away
+            if not overwrite and any(target.iterdir()):
+                raise OutputError(f"{target} was written by another program just now.")
             if not exchange(part, target):
                 _move_twice(part, target)
             return
