@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -133,8 +134,9 @@ def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
 def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
     target = _real(path)
     clear_leftovers(target)
-    if target.exists() and not target.is_dir():
-        raise OutputError(f"{path} is a file. Name a folder.")
+    with suppress(FileNotFoundError):  # one look: another writer may move it away between two
+        if not stat.S_ISDIR(target.stat().st_mode):
+            raise OutputError(f"{path} is a file. Name a folder.")
     if not overwrite and target.is_dir() and any(target.iterdir()):
         raise OutputError(f"{path} already exists. Choose another folder, or pass overwrite=True.")
     if target.is_dir() and _is_around_us(target):

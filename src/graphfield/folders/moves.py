@@ -89,13 +89,21 @@ def _move_twice(part: Path, target: Path) -> None:
         try:
             os.rename(part, target)
         except BaseException as error:
-            with suppress(OSError):  # occupied: what another writer put there is the newest
-                os.rename(old, target)
-            if isinstance(error, OSError) and error.errno in _OCCUPIED:
+            _put_back(old, target)
+            if isinstance(error, OSError) and error.errno in _OCCUPIED:  # a writer was faster: once more
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
             raise
         with suppress(OSError):
             os.rename(old, part)  # no longer the only copy: it goes with the name that is free now
+
+
+def _put_back(old: Path, target: Path) -> None:
+    try:
+        os.rename(old, target)
+    except OSError as error:
+        if error.errno in _OCCUPIED:  # what another writer put there is newer
+            with suppress(OSError), beside(target) as gone:
+                os.rename(old, gone)
 
 
 def keep_mode(part: Path, target: Path) -> None:
