@@ -148,6 +148,9 @@ def test_a_checkpoint_killed_in_its_first_write_is_one_that_begins(tmp_path):
     left.write_bytes(b'{"form')  # as after a kill between the two last operations
     assert CheckpointFolder(tmp_path / "c", "problem", 8, resume=True).seed == 7
     assert [p.name for p in (tmp_path / "c").iterdir()] == ["fit.json"]
+    (tmp_path / "d").mkdir()
+    name_left(tmp_path / "d" / "fit.json", host="0" * 8).write_bytes(b"")  # perhaps still being written
+    assert CheckpointFolder(tmp_path / "d", "problem", 9, resume=False).seed == 9
 
 
 def test_what_the_next_writer_clears_and_what_not(tmp_path):
@@ -352,10 +355,10 @@ def test_what_is_protected_is_refused_before_the_work(model, tmp_path):
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe, heard = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    listener = threading.Thread(target=lambda: heard.append(pipe.read_bytes()))
+    listener = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
     listener.start()
     write_file(pipe, b"graph", overwrite=True)
-    listener.join()
+    listener.join(timeout=5)
     assert heard == [b"graph"]
     assert pipe.is_fifo()
 
