@@ -21,6 +21,8 @@ import pandas as pd
 import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
+from graphfield.experiments.folders import cell_folder, is_done, read_report
+from graphfield.experiments.methods import Cell
 from kills import files_under, in_fork
 
 SPEC = """
@@ -115,15 +117,15 @@ def reproduced(base: Path) -> Scenario:
     """``graphfield reproduce --force`` over the same cells."""
     (base / "small.toml").write_text(SPEC)
     words = ["reproduce", base / "small.toml", "--replicates", "2", "--jobs", "1", "--no-lines", "--force"]
+    words += ["--methods", "reggmm"]
     command(*words, "--out", base / "old")
 
     def check(root: Path, _: bool) -> None:
         for seed in (0, 1):
-            command(*words[:-1], "--seed", seed, "--replicates", 1, "--out", root / "out")  # finds it done
-            cell = root / "out" / "cells" / "G1" / "reggmm" / f"n120-test5-seed{seed}"
-            assert (cell / "DONE").is_file()
-            assert json.loads((cell / "report.json").read_text())["seed"] == seed
-            assert len(pd.read_parquet(cell / "samples.parquet"))
+            cell = Cell("G1", "reggmm", 120, 5, seed)
+            assert is_done(root / "out", cell)
+            assert read_report(root / "out", cell)["seed"] == seed
+            assert len(pd.read_parquet(cell_folder(root / "out", cell) / "samples.parquet"))
         assert len(pd.read_csv(root / "out" / "cells.csv")) == 2
 
     def run(root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -384,3 +385,16 @@ def test_places_that_are_none(model, tmp_path, monkeypatch):
     with pytest.raises(gf.OutputError, match="runs in"):
         model.save(".", overwrite=True)
     assert gf.load(tmp_path / "model").penalty_ == model.penalty_
+
+
+def test_nothing_else_writes_to_the_disk():
+    """Whoever opens a file for writing by other means brings back partial files after a kill."""
+    other_means = re.compile(
+        r"\.write_text\(|\.write_bytes\(|os\.(replace|rename)\(|mk[sd]temp|NamedTemporaryFile|shutil\.(move|copy)"
+        r"|open\([^()]*[\"'][wxa]b?[\"']|savefig\((path|out)|save_file\(|to_(csv|parquet)\((path|out|folder)"
+    )
+    source = Path(gf.__file__).parent
+    files = [path for path in source.rglob("*.py") if path.parent != source / "folders"]
+    found = [path.name for path in files if other_means.search(path.read_text(encoding="utf-8"))]
+    assert files
+    assert found == []
