@@ -11,7 +11,8 @@ import pandas as pd
 
 from graphfield.analysis.held_out_gain import Gain
 from graphfield.analysis.tests_of_covariates import Tested
-from graphfield.exceptions import DataError, OutputError
+from graphfield.exceptions import DataError
+from graphfield.folders import write_file
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
@@ -162,15 +163,7 @@ class Evidence:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write :meth:`to_json` to a file."""
-        path = Path(path)
-        if path.exists() and not overwrite:
-            raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.to_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
-        return path
+        return write_file(path, (self.to_json() + "\n").encode(), overwrite=overwrite)
 
 
 def _gain_json(gain: Gain | None) -> dict[str, float] | None:

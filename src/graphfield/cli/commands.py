@@ -130,6 +130,7 @@ def graph(arguments: argparse.Namespace) -> None:
 def simulate(arguments: argparse.Namespace) -> None:
     import numpy as np
 
+    from graphfield.folders import open_file
     from graphfield.simulate import make_setting
 
     check_new(arguments.out, arguments.force)
@@ -141,10 +142,9 @@ def simulate(arguments: argparse.Namespace) -> None:
         if isinstance(sim.Z, np.ndarray)
         else {name: np.array(sim.Z[name].tolist()) for name in sim.Z.columns}
     )
-    try:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    with open_file(arguments.out, overwrite=arguments.force) as file:
         np.savez_compressed(
-            arguments.out,
+            file,
             X=sim.X,
             X_names=[f"x{i + 1}" for i in range(sim.X.shape[1])],
             **columns,
@@ -153,8 +153,6 @@ def simulate(arguments: argparse.Namespace) -> None:
             truth_regime=sim.regime,
             truth_candidates=sim.candidates,
         )
-    except OSError as error:
-        raise OutputError(f"Cannot write {arguments.out}: {error.strerror}.") from error
     n, p = sim.X.shape
     size = f"{count(n, 'sample')} of {count(p, 'node')} and {count(sim.Z.shape[1], 'covariate')}"
     say(f"Wrote {size} to {arguments.out}.")

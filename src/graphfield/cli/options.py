@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from graphfield.exceptions import OutputError
+from graphfield.folders import check_file
 
 
 def table_options(p: argparse.ArgumentParser) -> None:
@@ -71,6 +71,6 @@ def folder_options(
 
 
 def check_new(out: Path | None, force: bool) -> None:
-    """Refuse to replace a file unless told to."""
-    if out is not None and out.exists() and not force:
-        raise OutputError(f"{out} already exists. Choose another name or add --force.")
+    """Refuse to replace a file unless told to, and to begin where it could not be written."""
+    if out is not None:
+        check_file(out, overwrite=force)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import shutil
-import tempfile
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +22,7 @@ from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ModelFileError, OutputError
+from graphfield.folders import check_folder, restore, write_folder
 from graphfield.graphs.threshold import Threshold
 
 FORMAT = "graphfield-model"
@@ -64,8 +62,8 @@ def save_model(
     }
     text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
     files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
-    write_folder(path, files, overwrite=overwrite)
-    return path
+    check_writable(path, overwrite=overwrite)
+    return write_folder(path, files, overwrite=overwrite)
 
 
 def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -107,6 +105,7 @@ def load(path: str | Path) -> GraphEstimator:
     True
     """
     path = Path(path)
+    restore(path)
     header, payload = _read_header(path), _read_bytes(path / ARRAYS)
     if hashlib.sha256(payload).hexdigest() != header.get("arrays_sha256"):
         raise ModelFileError(
@@ -216,48 +215,10 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool) -> None:
-    """All of the files or none: an existing folder survives until the new one is whole."""
-    check_writable(path, overwrite=overwrite)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
-    try:
-        for name, content in files.items():
-            (part / name).write_bytes(content)
-        part.chmod(0o755)
-        _swap(part, path)
-    except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
-
-
 def check_writable(path: Path, *, overwrite: bool) -> None:
     """Say before hours of work that its result could not be stored, or would cost other files."""
-    if path.exists() and not path.is_dir():
-        raise OutputError(f"{path} is a file. Name a folder.")
-    if path.is_dir() and any(path.iterdir()):
-        if not overwrite:
-            raise OutputError(f"{path} already exists. Choose another folder, or pass overwrite=True.")
-        if not (path / HEADER).is_file():
-            raise OutputError(
-                f"{path} holds other files and no graphfield model, so it is not replaced. Choose "
-                "another folder."
-            )
-    existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    try:
-        Path(tempfile.mkdtemp(prefix=".graphfield-", dir=existing)).rmdir()
-    except OSError as error:
-        raise OutputError(f"Cannot write to {path}: {existing}: {error.strerror}.") from error
-
-
-def _swap(part: Path, path: Path) -> None:
-    if not path.exists():
-        os.replace(part, path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-    os.replace(path, old / "old")
-    os.replace(part, path)
-    shutil.rmtree(old)
+    check_folder(path, overwrite=overwrite)
+    if path.is_dir() and any(path.iterdir()) and not (path / HEADER).is_file():
+        raise OutputError(
+            f"{path} holds other files and no graphfield model, so it is not replaced. Choose another folder."
+        )

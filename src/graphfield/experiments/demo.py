@@ -23,6 +23,7 @@ from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
+from graphfield.folders import open_file, write_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import f1, ranking_scores
 from graphfield.report.plots import plot_graphs
@@ -100,7 +101,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
-    (out / "metrics.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_file(out / "metrics.json", (json.dumps(report, indent=1) + "\n").encode(), overwrite=True)
     _picture(model, sim, out / "graphs.png")
     return lines
 
@@ -131,5 +132,6 @@ def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     rows = {"true": truth, label: np.where(graph, model.partial_correlations(Z), 0.0)}
     columns = [f"z = ({a:g}, {b:g})" for a, b in PICTURED]
     figure = plot_graphs(rows, columns)[0].figure
-    figure.savefig(path, dpi=130)
+    with open_file(path, overwrite=True) as file:
+        figure.savefig(file, format="png", dpi=130)
     plt.close(figure)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphfield.exceptions import OutputError
 from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
+from graphfield.folders import open_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.report.plots import plot_graph, pyplot
 from graphfield.simulate import Simulation, make_setting
@@ -37,12 +38,12 @@ def draw_figures(
     present = [str(path) for path in paths.values() if path.exists()]
     if present and not force:
         raise OutputError(f"{present[0]} already exists. Choose another folder, or pass overwrite=True.")
-    (out / "figures").mkdir(exist_ok=True)
     with progress_bar("drawing", len(paths), unit="figures") as advance:
         for done, (setting, path) in enumerate(paths.items(), start=1):
             sim = make_setting(setting, n_train + N_LOOK, seed)
             figure = setting_figure(sim, n_train, seed, device)
-            figure.savefig(path, dpi=110)
+            with open_file(path, overwrite=True) as file:
+                figure.savefig(file, format="png", dpi=110)
             plt.close(figure)
             advance(done, setting)
     return list(paths.values())

@@ -13,9 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import sys
-import tempfile
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,6 +25,8 @@ import pandas as pd
 from graphfield import __version__
 from graphfield.exceptions import OutputError
 from graphfield.experiments.methods import METHODS, Cell
+from graphfield.folders import clear_leftovers, holds_others, write_file, write_folder
+from graphfield.graphs.export import parquet_bytes
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
@@ -35,18 +35,16 @@ _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
 def open_results(out: Path) -> None:
     """Create ``out`` as a results folder, or check that it is one that this version can go on with."""
     header = out / "run.json"
+    clear_leftovers(header)
     if out.exists() and not out.is_dir():
         raise OutputError(f"{out} is a file. Name a folder.")
     if header.is_file():
         _check_header(out, header)
         return
-    if out.is_dir() and any(out.iterdir()):
+    if out.is_dir() and holds_others(out):
         raise OutputError(f"{out} holds other files and no results of 'reproduce'. Name another folder.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        header.write_text(json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}) + "\n")
-    except OSError as error:
-        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    content = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}) + "\n"
+    write_file(header, content.encode(), overwrite=True)
 
 
 def _check_header(out: Path, header: Path) -> None:
@@ -75,6 +73,7 @@ def cell_spec(cell: Cell) -> dict[str, Any]:
 def is_done(out: Path, cell: Cell) -> bool:
     """Whether the cell is whole. Another configuration under its name is an error, not a hit."""
     folder = cell_folder(out, cell)
+    clear_leftovers(folder)
     if not (folder / "DONE").is_file():
         return False
     try:
@@ -99,29 +98,16 @@ def read_report(out: Path, cell: Cell) -> dict[str, Any]:
 
 
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
-    """The whole folder or none of it: an interrupted run leaves no DONE."""
-    folder = cell_folder(out, cell)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise OutputError(f"Cannot write {folder}: {error.strerror}.") from error
-    try:
-        (part / "spec.json").write_text(json.dumps(cell_spec(cell), indent=1) + "\n", encoding="utf-8")
-        (part / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        if find_spec("pyarrow") is None:
-            samples.to_csv(part / "samples.csv", index=False)
-        else:
-            samples.to_parquet(part / "samples.parquet", index=False)
-        (part / "DONE").write_text("")
-        part.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(part, folder)
-    except OSError as error:
-        raise OutputError(f"Cannot write {folder}: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    """The whole folder or none of it: an interrupted run leaves no DONE, and an earlier cell as it was."""
+    files = {
+        "spec.json": (json.dumps(cell_spec(cell), indent=1) + "\n").encode(),
+        "report.json": (json.dumps(report, indent=1) + "\n").encode(),
+    }
+    if find_spec("pyarrow") is None:
+        files["samples.csv"] = samples.to_csv(index=False).encode()
+    else:
+        files["samples.parquet"] = parquet_bytes(samples)
+    write_folder(cell_folder(out, cell), {**files, "DONE": b""}, overwrite=True)
 
 
 def environment(device: str) -> dict[str, Any]:

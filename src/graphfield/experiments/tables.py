@@ -18,6 +18,7 @@ from graphfield.experiments.evaluation import metric_column
 from graphfield.experiments.folders import is_done, read_report
 from graphfield.experiments.methods import LINES, METHODS, Cell
 from graphfield.experiments.specs import Row, TableSpec, split_column
+from graphfield.folders import write_file
 
 METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
 EVALUATION_TITLES = {
@@ -236,12 +237,13 @@ def _footer(found: list[Entry]) -> str:
 def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> list[Entry]:
     """Write ``OUT/NAME.md``, ``.csv`` and ``.html`` from the cells that are done."""
     found = entries(table, out, seeds)
-    try:
-        (out / f"{table.name}.md").write_text(as_markdown(table, found, command), encoding="utf-8")
-        (out / f"{table.name}.html").write_text(as_html(table, found, command), encoding="utf-8")
-        as_frame(table, found).to_csv(out / f"{table.name}.csv", index=False, float_format="%.5g")
-    except OSError as error:
-        raise OutputError(f"Cannot write to {out}: {error.strerror}.") from error
+    contents = {
+        "md": as_markdown(table, found, command),
+        "html": as_html(table, found, command),
+        "csv": as_frame(table, found).to_csv(index=False, float_format="%.5g"),
+    }
+    for ending, text in contents.items():
+        write_file(out / f"{table.name}.{ending}", text.encode(), overwrite=True)
     return found
 
 
@@ -261,7 +263,8 @@ def write_cells(out: Path) -> None:
             for truth, metrics in by_truth.items():
                 key = {"evaluation": evaluation, "truth": truth}
                 lines.append({**cell, **key, **metrics, **times, "device": device})
-    pd.DataFrame(lines).to_csv(out / "cells.csv", index=False, float_format="%.5g")
+    text = pd.DataFrame(lines).to_csv(index=False, float_format="%.5g")
+    write_file(out / "cells.csv", text.encode(), overwrite=True)
 
 
 _PAGE = """<!doctype html>

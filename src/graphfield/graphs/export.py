@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import MissingDependencyError, OutputError, ParameterError, check_choice
+from graphfield.exceptions import MissingDependencyError, ParameterError, check_choice
+from graphfield.folders import write_file
 
 FORMATS = ("csv", "parquet", "graphml", "json")
 
@@ -67,18 +68,11 @@ def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) ->
             f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
             ".graphml, .json, or pass the format."
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if format == "parquet":
-            write_parquet(edge_frame(graph), path)
-        else:
-            path.write_text(graph_text(graph, format), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from error
-    return path
+    content = parquet_bytes(edge_frame(graph)) if format == "parquet" else graph_text(graph, format).encode()
+    return write_file(path, content, overwrite=True)
 
 
-def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """``frame.to_parquet`` with a message that says how to get the engine."""
     try:
         import pyarrow  # noqa: F401
@@ -86,4 +80,6 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
         raise MissingDependencyError(
             "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
         ) from error
-    frame.to_parquet(path, index=False)
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import OutputError
+from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
@@ -101,8 +101,7 @@ def write_report(
     """
     check_is_fitted(model)
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
+    check_file(path, overwrite=overwrite)
     groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
         p = len(model.node_names_)
@@ -119,12 +118,7 @@ def write_report(
         "training": words.training(model),
         "version": __version__,
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_filled(page), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
-    return path
+    return write_file(path, _filled(page).encode(), overwrite=overwrite)
 
 
 def _assembled(

@@ -8,7 +8,6 @@ Every file is replaced in one move, so a kill at any moment leaves a whole one b
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,11 @@ from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
+from graphfield.folders import clear_leftovers, holds_others, write_file
 
 FORMAT = "graphfield-checkpoint"
 FORMAT_VERSION = 2
@@ -52,10 +52,11 @@ class CheckpointFolder:
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path} is a file. Name a folder for the checkpoint.")
         header_file = self.path / "fit.json"
+        clear_leftovers(header_file)
         if header_file.exists():
             self.seed = self._continue(header_file, fingerprint, resume)
             return
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and holds_others(self.path):
             raise OutputError(f"{self.path} is not empty and holds no checkpoint. Choose another.")
         if resume:
             warnings.warn(
@@ -67,11 +68,7 @@ class CheckpointFolder:
             "fingerprint": fingerprint,
             "seed": seed,
         }
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            _replace(header_file, json.dumps(header, indent=1).encode())
-        except OSError as error:
-            raise OutputError(f"Cannot write checkpoint folder {self.path}: {error}.") from error
+        write_file(header_file, json.dumps(header, indent=1).encode(), overwrite=False)
 
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
         if not resume:
@@ -116,16 +113,5 @@ class StageFile:
 
     def save(self, snapshot: Snapshot) -> None:
         record = {"step": snapshot.step, "finished": snapshot.finished, **snapshot.record}
-        part = self.path.with_suffix(".part")
         tensors = {k: v.detach().to("cpu").contiguous() for k, v in snapshot.tensors.items()}
-        try:
-            save_file(tensors, part, metadata={"record": json.dumps(record)})
-            os.replace(part, self.path)
-        except (OSError, SafetensorError) as error:
-            raise OutputError(f"Cannot write checkpoint {self.path}: {error}.") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)
+        write_file(self.path, save(tensors, metadata={"record": json.dumps(record)}), overwrite=True)

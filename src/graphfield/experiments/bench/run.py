@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from graphfield.experiments.bench.cases import CASES, Effort
 from graphfield.experiments.bench.machine import card
 from graphfield.experiments.bench.records import NotMeasuredError, Record
 from graphfield.experiments.runner import choose
+from graphfield.folders import write_file
 from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
@@ -126,12 +126,7 @@ def run_scaling(out: Path, quick: bool, device: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+    write_file(path, text.encode(), overwrite=True)
 
 
 def cells(record: Record) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphfield.experiments.bench.child import in_child
+from graphfield.folders import open_file
 from graphfield.report.plots import pyplot
 from graphfield.training.progress import progress_bar
 
@@ -81,7 +82,8 @@ def draw(points: list[dict[str, Any]], path: Path) -> None:
     axes[1, 0].set_ylabel("MB")
     axes[0, 0].legend(fontsize=8)
     axes[1, 0].legend(fontsize=8)
-    figure.savefig(path, dpi=120)
+    with open_file(path, overwrite=True) as file:
+        figure.savefig(file, format="png", dpi=120)
     plt.close(figure)
 
 

@@ -15,6 +15,7 @@ from graphfield.analysis.held_out_gain import Gain
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
+from graphfield.folders import open_file, write_file
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
 from graphfield.pipelines.two_answers import disagreement
 from graphfield.report.folder import EVIDENCE, FIT, fit_record
@@ -142,23 +143,28 @@ def write_study(study: FinanceStudy, folder: Path, *, overwrite: bool) -> list[P
     plt = pyplot()
     check_folder(folder, overwrite=overwrite)
     written = []
+    for name, table in _tables(study).items():
+        content = table.to_csv(index=table.index.name == "date").encode()
+        written.append(write_file(folder / name, content, overwrite=True))
+    for name, figure in _figures(study):
+        with open_file(folder / name, overwrite=True) as file:
+            figure.savefig(file, format="png", dpi=_DPI)
+        plt.close(figure)
+        written.append(folder / name)
+    save_model(study.model, folder / MODEL, overwrite=True, extra=_beside_the_model(study))
+    text = json.dumps(summary_values(study), indent=1, allow_nan=False)
+    written += [folder / MODEL, write_file(folder / SUMMARY, text.encode(), overwrite=True)]
+    if study.days is None:
+        _forget(folder / "days.png")
+    return written
+
+
+def _forget(path: Path) -> None:
+    """Remove the picture of an earlier study that this one does not have."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, table in _tables(study).items():
-            table.to_csv(folder / name, index=table.index.name == "date")
-            written.append(folder / name)
-        for name, figure in _figures(study):
-            figure.savefig(folder / name, dpi=_DPI)
-            plt.close(figure)
-            written.append(folder / name)
-        if study.days is None:
-            (folder / "days.png").unlink(missing_ok=True)
-        save_model(study.model, folder / MODEL, overwrite=True, extra=_beside_the_model(study))
-        text = json.dumps(summary_values(study), indent=1, allow_nan=False)
-        (folder / SUMMARY).write_text(text)
+        path.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"Cannot write to {folder}: {error.strerror or error}.") from error
-    return [*written, folder / MODEL, folder / SUMMARY]
+        raise OutputError(f"Cannot remove {path} of an earlier study: {error.strerror}.") from error
 
 
 def _tables(study: FinanceStudy) -> dict[str, pd.DataFrame]:
