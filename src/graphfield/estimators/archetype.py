@@ -306,14 +306,14 @@ class ArchetypeCGM(GraphEstimator):
         for _, precision in self._mixed(encoded):
             part = -precision / precision.diagonal(axis1=1, axis2=2)[:, :, None]
             part[:, np.arange(p), np.arange(p)] = 0
-            coef[start : start + len(part)] = self.scaler_.restore_coef(part)
+            coef[start : start + len(part)] = part
             start += len(part)
         return coef
 
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         diagonals = [precision.diagonal(axis1=1, axis2=2) for _, precision in self._mixed(encoded)]
         empty = np.empty((0, self.n_features_in_))
-        return self.scaler_.scale / np.sqrt(np.concatenate([empty, *diagonals]))
+        return 1 / np.sqrt(np.concatenate([empty, *diagonals]))
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         return self.network_._mean_at(encoded)
