@@ -72,7 +72,10 @@ def as_frame(data: Any, argument: str) -> Frame:
     array = _as_array(data, argument)
     prefix = argument[0].lower()
     names = [f"{prefix}{i + 1}" for i in range(array.shape[1])]
-    frame = pd.DataFrame(array, columns=names, copy=False)
+    try:
+        frame = pd.DataFrame(array, columns=names, copy=False)
+    except ValueError as error:  # dates beyond what pandas knows
+        raise DataError(f"{argument} cannot be read as a table: {error}.") from error
     if array.dtype == object:
         frame = _plain_columns(frame.infer_objects(), argument)
     return Frame(frame, named=False)
