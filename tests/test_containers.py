@@ -214,6 +214,13 @@ def test_what_is_no_table_is_refused(table):
         lasso().fit(table, numbers()[1][:20])
 
 
+def test_an_arrow_column_that_pandas_cannot_hold_is_refused():
+    X, _ = numbers()
+    struct = pa.DictionaryArray.from_arrays(np.arange(40) % 2, pa.array([{"a": 1}, {"a": 2}]))
+    with pytest.raises(gf.DataError, match="pandas cannot hold"):
+        lasso().fit(X, pa.table({"c": struct}))
+
+
 def test_names_that_no_file_can_hold_are_refused(data):
     names = pd.Index([*data[0].columns[:-1], "n\ud800"], dtype=object)
     X = data[0].set_axis(names, axis=1)

@@ -26,10 +26,10 @@ def named_table(data: Any) -> pd.DataFrame | None:
     if getattr(data, "ndim", 2) != 2:
         return None
     if hasattr(data, "to_pandas"):
-        frame = data.to_pandas()
+        frame = _to_pandas(data)
         return frame if isinstance(frame, pd.DataFrame) else None
     if hasattr(data, "__arrow_c_stream__"):
-        return _from_arrow(data)
+        return _to_pandas(_arrow_table(data))
     if hasattr(data, "__dataframe__"):
         return pd.api.interchange.from_dataframe(data)
     return None
@@ -64,15 +64,24 @@ def _from_fields(data: NDArray) -> pd.DataFrame | None:
     return pd.DataFrame({name: unmasked(data[name]) for name in fields}, columns=list(fields))
 
 
-def _from_arrow(data: Any) -> pd.DataFrame:
+def _to_pandas(data: Any) -> Any:
+    try:
+        return data.to_pandas()
+    except (TypeError, ValueError, NotImplementedError) as error:  # categories that are structs, say
+        raise DataError(
+            f"{type(data).__name__} has a column that pandas cannot hold: {error}. Leave it out, or make "
+            "numbers or text of it."
+        ) from error
+
+
+def _arrow_table(data: Any) -> Any:
     try:
         import pyarrow
     except ImportError as error:
         raise MissingDependencyError(
             "Arrow tables need the package pyarrow: pip install 'graphfield[parquet]'."
         ) from error
-    frame: pd.DataFrame = pyarrow.table(data).to_pandas()
-    return frame
+    return pyarrow.table(data)
 
 
 def unmasked(array: NDArray) -> NDArray:
