@@ -47,6 +47,7 @@ def average_of(members, weights) -> AveragedGraph:
     model = Average()
     model.encoder_, model.n_features_in_ = members[0].encoder_, members[0].n_features_in_
     model.node_names_, model._nodes_named = members[0].node_names_, True
+    model.scaler_ = members[0].scaler_
     model._take(members, weights)
     return model
 

@@ -70,7 +70,21 @@ def rescale_coef(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
     array([[0.  , 0.05],
            [5.  , 0.  ]])
     """
-    unit = unit[:1] if unit.ndim == 2 and unit.strides[0] == 0 else unit  # one row, broadcast to all graphs
+    if unit.ndim == 2 and (unit == unit[:1]).all():
+        unit = unit[0] if len(unit) else np.ones(unit.shape[1])
+    if unit.ndim == 1:
+        return _rescaled(coef, unit)
+    result = np.empty_like(coef)
+    for rows in row_blocks(
+        len(coef), coef[0].size
+    ):  # ratios take twice the room of coefficients
+        result[rows] = _rescaled(coef[rows], unit[rows])
+    return result
+
+
+def _rescaled(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
+    if (unit == 1).all():
+        return coef
     ratio = unit[..., :, None] / unit[..., None, :]
     if ratio.max(initial=1.0) < _SAFE_RATIO:
         return coef * ratio.astype(coef.dtype)

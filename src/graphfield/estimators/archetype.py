@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
-from graphfield.data.frames import check_same_length, node_values
+from graphfield.data.frames import check_same_length
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.splits import group_labels, hold_out
@@ -199,7 +199,7 @@ class ArchetypeCGM(GraphEstimator):
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
         encoded = self._encode_frame(z_frame)
-        values = torch.as_tensor(self._standard(node_values(x_frame), encoded))
+        values = torch.as_tensor(self._standard(self._values_in_reach(x_frame), encoded))
         constant = len(self.scaler_.scale) * np.log(2 * np.pi) + 2 * np.log(self.scaler_.scale).sum()
         shares = torch.as_tensor(np.concatenate([part for part, _ in self._mixed(encoded)]))
         return -(row_losses(self._matrices, shares, values).numpy() + constant) / 2
