@@ -75,9 +75,7 @@ def rescale_coef(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
     if unit.ndim == 1:
         return _rescaled(coef, unit)
     result = np.empty_like(coef)
-    for rows in row_blocks(
-        len(coef), coef[0].size
-    ):  # ratios take twice the room of coefficients
+    for rows in row_blocks(len(coef), coef[0].size):  # ratios take twice the room of coefficients
         result[rows] = _rescaled(coef[rows], unit[rows])
     return result
 
