@@ -47,6 +47,7 @@ def average_of(members, weights) -> AveragedGraph:
     model = Average()
     model.encoder_, model.n_features_in_ = members[0].encoder_, members[0].n_features_in_
     model.node_names_, model._nodes_named = members[0].node_names_, True
+    model.scaler_ = members[0].scaler_
     model._take(members, weights)
     return model
 
@@ -83,9 +84,9 @@ def test_an_average_is_what_it_says(data):
     encoded = model._encode_frame(frame)
     means = [m._mean_at(e) for m, e in own]
     np.testing.assert_allclose(model._mean_at(encoded), 0.75 * means[0] + 0.25 * means[1])
-    variances = [m._residual_scale_at(e) ** 2 for m, e in own]
+    variances = [(m._residual_scale_at(e) * m._unit_at(e)) ** 2 for m, e in own]
     scale = np.sqrt(0.75 * variances[0] + 0.25 * variances[1])
-    np.testing.assert_allclose(model._residual_scale_at(encoded), scale)
+    np.testing.assert_allclose(model._residual_scale_at(encoded) * model._unit_at(encoded), scale)
     np.testing.assert_allclose(
         model.partial_correlations(Z), partial_correlations(coef, scale), rtol=1e-4, atol=1e-6
     )

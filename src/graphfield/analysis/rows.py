@@ -170,7 +170,7 @@ class Asked:
         """All distinct values, a few at a time."""
         start = 0
         p = self.model.n_features_in_
-        for coef, scale in self.model._chunks(self.encoded):
+        for coef, scale, _ in self.model._chunks(self.encoded):
             for part in slices(len(coef), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
                 directed = directed_strengths(coef[part], scale[part])
                 graph = apply_rule(directed, self.cut, self.rule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import warnings
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", category)
         try:
             code: int = arguments.run(arguments) or 0
+            sys.stdout.flush()
         except TrainingError as error:
             return _complain(error, FAILURE, arguments)
         except GraphfieldError as error:
@@ -47,11 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             sys.stderr.close()  # the reader of our output has gone; nobody is left to tell
             return 0
+        except OSError as error:
+            return _complain(f"{_what_failed(error)}: {error.strerror or error}", FAILURE)
         except KeyboardInterrupt:
             return _complain("interrupted", INTERRUPTED)
     for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
         _complain(f"note: {for_the_shell(note, arguments)}", 0)
     return code
+
+
+def _what_failed(error: OSError) -> str:
+    """The file that an error names; one without a name is about what we print."""
+    if error.filename is not None:
+        return f"cannot use {error.filename}"
+    with contextlib.suppress(OSError):
+        sys.stdout.close()  # else Python tries again at its end, and complains in its own words
+    return "cannot write to the standard output"
 
 
 def _complain(message: object, code: int, arguments: argparse.Namespace | None = None) -> int:

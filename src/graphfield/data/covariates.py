@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.dates import date_text, is_date, parse_date, to_days
 from graphfield.data.frames import Frame, match_columns, reads_as_number
+from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
@@ -150,12 +151,13 @@ class CovariateEncoder:
             return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
         date = is_date(column)
         values = to_days(column) if date else column.to_numpy(dtype=np.float64)
-        if np.ptp(values) == 0:
-            return None
         bounds = float(values.min()), float(values.max())
+        if bounds[0] == bounds[1]:
+            return None
+        check_covariate_range(name, *bounds, MAX_COVARIATE if self.standardize else MAX_UNSCALED)
         if not self.standardize:
             return Numeric(name, 0.0, 1.0, *bounds, date)
-        return Numeric(name, float(values.mean()), float(values.std()), *bounds, date)
+        return Numeric(name, *_mean_and_spread(values), *bounds, date)
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -229,6 +231,13 @@ def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = 
     return np.hstack(parts)
 
 
+def _mean_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation, from numbers near one: the squares of 1e-170 and 1e170 are none."""
+    unit = np.ldexp(1.0, np.frexp(np.abs(values).max())[1] - 1)  # a power of two changes no digit
+    near_one = values / unit
+    return float(near_one.mean() * unit), float(near_one.std() * unit)
+
+
 def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
     """A column at prediction as the numbers it was in fit; a date may come as a date or in days."""
     try:
@@ -237,7 +246,7 @@ def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
         if not spec.date and not is_date(column):
             numbers = is_categorical(column, spec.name)
             return (pd.to_numeric(column.astype(object)) if numbers else column).to_numpy(dtype=np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         pass
     was, example = ("a date", ", such as '2020-03-01'") if spec.date else ("numeric", "")
     raise DataError(

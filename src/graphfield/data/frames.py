@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphfield.data.containers import named_table, native, plain_array
 from graphfield.exceptions import DataError, listing
 
 MIN_SAMPLES = 10
 MIN_NODES = 2
-MAX_MAGNITUDE = 1e100
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Frame:
 
 
 def as_frame(data: Any, argument: str) -> Frame:
-    """Array, list, pandas or polars frame to :class:`Frame`.
+    """Array, list, tensor, pandas, polars or Arrow table to :class:`Frame`; masked values are missing.
 
     Columns without names are called ``x1, x2, ...`` (argument ``X``) or ``z1, z2, ...``.
     """
@@ -51,11 +53,9 @@ def as_frame(data: Any, argument: str) -> Frame:
             f"{argument} is missing. Expected array-like (array or non-string sequence), got None. "
             "Pass node values as X and covariates as Z."
         )
-    if isinstance(data, pd.DataFrame):
-        frame = _checked_names(data, argument)
-        return Frame(frame, named=True)
-    if _is_polars(data):
-        return Frame(_checked_names(_from_polars(data), argument), named=True)
+    table = named_table(data)
+    if table is not None:
+        return Frame(_plain_columns(_checked_names(table, argument), argument), named=True)
     if sparse.issparse(data):
         raise DataError(
             f"{argument} is a sparse matrix, and sparse input is not supported: "
@@ -72,15 +72,17 @@ def as_frame(data: Any, argument: str) -> Frame:
     array = _as_array(data, argument)
     prefix = argument[0].lower()
     names = [f"{prefix}{i + 1}" for i in range(array.shape[1])]
-    frame = pd.DataFrame(array, columns=names, copy=False)
-    return Frame(frame.infer_objects() if array.dtype == object else frame, named=False)
+    try:
+        frame = pd.DataFrame(array, columns=names, copy=False)
+    except ValueError as error:  # dates beyond what pandas knows
+        raise DataError(f"{argument} cannot be read as a table: {error}.") from error
+    if array.dtype == object:
+        frame = _plain_columns(frame.infer_objects(), argument)
+    return Frame(frame, named=False)
 
 
 def _as_array(data: Any, argument: str) -> NDArray:
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise DataError(f"{argument} is not a rectangular table: {error}.") from error
+    array = plain_array(data, argument)
     if array.ndim == 1:
         raise _one_dimensional(argument, len(array))
     if array.ndim != 2:
@@ -101,20 +103,6 @@ def _one_dimensional(argument: str, length: int) -> DataError:
     )
 
 
-def _is_polars(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "polars" and hasattr(data, "to_dict")
-
-
-def _from_polars(data: Any) -> pd.DataFrame:
-    """Column by column, so that pyarrow is not needed; text and categories become objects."""
-    columns = {}
-    for name in data.columns:
-        series = data[name]
-        numeric = series.dtype.is_numeric()
-        columns[name] = series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
-    return pd.DataFrame(columns)
-
-
 def _checked_names(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
     names = [str(name) for name in frame.columns]
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -123,9 +111,46 @@ def _checked_names(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
             f"{argument} has more than one column called {listing(repeated)}. "
             "Rename them: columns are matched by name."
         )
+    no_text = [name for name in names if not _is_text(name)]
+    if no_text:
+        raise DataError(f"{argument} has a column name that is no valid text: {no_text[0]!r}. Rename it.")
     frame = frame.copy(deep=False)
     frame.columns = pd.Index(names)
     return frame
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file can hold it: halves of characters cannot be written."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain_columns(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
+    """Columns in this machine's byte order, with one value in each cell."""
+    changed = {}
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if isinstance(kind, np.dtype) and not kind.isnative:
+            changed[name] = native(frame[name].to_numpy())
+        elif pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.ArrowDtype):
+            _check_cells(frame[name], argument)
+    return frame.assign(**changed) if changed else frame
+
+
+def _check_cells(column: pd.Series, argument: str) -> None:
+    for row, value in enumerate(column):
+        if hasattr(value, "__len__") and not isinstance(value, (str, bytes)):
+            raise DataError(
+                f"Each cell of {argument} must hold one value, but row {row} of column {str(column.name)!r} "
+                f"holds {_shortened(value)}. Spread it over columns of its own, or leave the column out."
+            )
+
+
+def _shortened(value: object, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: str) -> Frame:
@@ -197,7 +222,7 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
         # One text makes text of a whole column of a file, so one that is not a number is the one to show.
         row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
         raise DataError(
-            f"Node column {name!r} must hold numbers, but row {row} holds {column.iloc[row]!r}. "
+            f"Node column {name!r} must hold numbers, but row {row} holds {_shortened(column.iloc[row])}. "
             "Convert the column with pandas.to_numeric, or use it as a covariate."
         )
     for row, value in enumerate(column):
@@ -213,7 +238,7 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
 def _is_no_number(value: object) -> bool:
     if value is None or value is pd.NA or value is pd.NaT:
         return False
-    return isinstance(value, (str, pd.Timestamp)) or not np.isscalar(value)
+    return not isinstance(value, (Real, Decimal, np.bool_))
 
 
 def reads_as_number(value: object) -> bool:
@@ -237,7 +262,9 @@ def check_same_length(X: Frame, Z: Frame) -> None:
 
 def check_same_order(first: pd.Index, second: pd.Index, who: str) -> None:
     """Rows are paired by position; equal labels in another order are almost surely a mistake."""
-    if first.equals(second) or len(first) != len(second) or not (first.is_unique and second.is_unique):
+    if first.equals(second) or len(first) != len(second) or first.nlevels != second.nlevels:
+        return
+    if not (first.is_unique and second.is_unique):
         return
     if first.isin(second).all():
         raise DataError(
@@ -273,28 +300,4 @@ def check_size(X: NDArray) -> None:
         raise DataError(
             f"At least {MIN_SAMPLES} samples are needed, got n_samples = {n_samples}. "
             "With so few rows every graph fits."
-        )
-
-
-def check_ranges(X: NDArray, names: Sequence[str], rows: NDArray[np.intp]) -> None:
-    """Each node must vary, within numbers whose squares are still numbers; nothing is copied.
-
-    ``rows`` are the positions of the rows of X in what the user passed.
-    """
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    width = high - low
-    extreme = np.maximum(np.abs(low), np.abs(high)) > MAX_MAGNITUDE
-    bad = np.flatnonzero(extreme | ((width > 0) & (width < 1 / MAX_MAGNITUDE)))
-    if len(bad):
-        column = int(bad[0])
-        row = int(np.argmax(np.abs(X[:, column])))
-        raise DataError(
-            f"Node {names[column]!r} cannot be computed with: row {rows[row]} holds {X[row, column]:g}. "
-            "Correct the value, or use other units for this column."
-        )
-    constant = [name for name, same in zip(names, width == 0, strict=True) if same]
-    if constant:
-        raise DataError(
-            f"Node {listing(constant)} has the same value in every training row, so it can have no "
-            "edge. Drop it from X."
         )

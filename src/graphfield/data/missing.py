@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -127,9 +128,11 @@ def _bad(column: pd.Series) -> NDArray[np.bool_]:
 
 
 def _is_blank(value: object) -> bool:
-    """Empty text, and an infinite number among objects."""
+    """Empty text, and a number among objects that is infinite or too long for one."""
     if isinstance(value, str):
         return not value.strip()
+    if isinstance(value, int):
+        return abs(value) > sys.float_info.max
     return isinstance(value, float) and np.isinf(value)
 
 

@@ -10,6 +10,8 @@ from numpy.typing import DTypeLike, NDArray
 
 # Entries of a table that are computed with at a time: 16 MB in double precision.
 _BLOCK_ENTRIES = 2_000_000
+# Single precision can hold such a ratio, its inverse, and their products with any sensible coefficient.
+_SAFE_RATIO = 1e25
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -57,7 +59,32 @@ class NodeScaler:
         """Node values in standard units to the user's units."""
         return X * self.scale + self.center
 
-    def restore_coef(self, coef: NDArray) -> NDArray:
-        """Coefficients in standard units to the user's: ``beta_jk * scale_j / scale_k``."""
-        ratio = (self.scale[:, None] / self.scale[None, :]).astype(coef.dtype)
-        return coef * ratio
+
+def rescale_coef(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
+    """Coefficients of nodes that were divided by ``unit``, of the nodes themselves.
+
+    That is ``beta_jk * unit_j / unit_k``, in the type of ``coef``: infinite where that cannot hold it.
+    ``unit`` is (p,), the same for all graphs, or (n, p), one row per graph.
+
+    >>> rescale_coef(np.array([[0.0, 0.5], [0.5, 0.0]]), np.array([1.0, 10.0]))
+    array([[0.  , 0.05],
+           [5.  , 0.  ]])
+    """
+    if unit.ndim == 2 and (unit == unit[:1]).all():
+        unit = unit[0] if len(unit) else np.ones(unit.shape[1])
+    if unit.ndim == 1:
+        return _rescaled(coef, unit)
+    result = np.empty_like(coef)
+    for rows in row_blocks(len(coef), coef[0].size):  # ratios take twice the room of coefficients
+        result[rows] = _rescaled(coef[rows], unit[rows])
+    return result
+
+
+def _rescaled(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
+    if (unit == 1).all():
+        return coef
+    ratio = unit[..., :, None] / unit[..., None, :]
+    if ratio.max(initial=1.0) < _SAFE_RATIO:
+        return coef * ratio.astype(coef.dtype)
+    with np.errstate(over="ignore"):
+        return (coef * ratio).astype(coef.dtype)

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit
 
+from graphfield.data.containers import plain_array
 from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError
 
@@ -20,7 +21,7 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
     n_samples = len(X)
     if isinstance(groups, pd.Series) and isinstance(X, pd.DataFrame):
         check_same_order(X.index, groups.index, "X and groups")
-    labels = np.asarray(groups, dtype=object)
+    labels = plain_array(groups, "groups").astype(object)
     missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
     if missing.any():
         raise DataError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
-from graphfield.data.frames import check_same_length, node_values
+from graphfield.data.frames import check_same_length
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.splits import group_labels, hold_out
@@ -199,7 +199,7 @@ class ArchetypeCGM(GraphEstimator):
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
         encoded = self._encode_frame(z_frame)
-        values = torch.as_tensor(self._standard(node_values(x_frame), encoded))
+        values = torch.as_tensor(self._standard(self._values_in_reach(x_frame), encoded))
         constant = len(self.scaler_.scale) * np.log(2 * np.pi) + 2 * np.log(self.scaler_.scale).sum()
         shares = torch.as_tensor(np.concatenate([part for part, _ in self._mixed(encoded)]))
         return -(row_losses(self._matrices, shares, values).numpy() + constant) / 2
@@ -306,14 +306,14 @@ class ArchetypeCGM(GraphEstimator):
         for _, precision in self._mixed(encoded):
             part = -precision / precision.diagonal(axis1=1, axis2=2)[:, :, None]
             part[:, np.arange(p), np.arange(p)] = 0
-            coef[start : start + len(part)] = self.scaler_.restore_coef(part)
+            coef[start : start + len(part)] = part
             start += len(part)
         return coef
 
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         diagonals = [precision.diagonal(axis1=1, axis2=2) for _, precision in self._mixed(encoded)]
         empty = np.empty((0, self.n_features_in_))
-        return self.scaler_.scale / np.sqrt(np.concatenate([empty, *diagonals]))
+        return 1 / np.sqrt(np.concatenate([empty, *diagonals]))
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         return self.network_._mean_at(encoded)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import Encoded, features
 from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
+from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.inputs import Inputs
@@ -98,8 +99,10 @@ class AveragedGraph(CompositeGraph):
         p = self.n_features_in_
         # Doubles, so that equal members average to themselves after rounding.
         total = np.zeros((len(encoded), p, p))
+        unit = self._unit_at(encoded)
         for weight, member, own in self._by_member(encoded):
-            total += np.multiply(member._coef_at(own), weight, dtype=np.float64)
+            coef = rescale_coef(member._coef_at(own), member._unit_at(own) / unit)
+            total += np.multiply(coef, weight, dtype=np.float64)
         return total.astype(np.float32)
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
@@ -108,10 +111,15 @@ class AveragedGraph(CompositeGraph):
             mean += weight * member._mean_at(own)
         return mean
 
+    def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """That of the first member; those of the others are much the same."""
+        _, member, own = next(self._by_member(encoded))
+        return member._unit_at(own)
+
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        variance = np.zeros((len(encoded), self.n_features_in_))
+        variance, unit = np.zeros((len(encoded), self.n_features_in_)), self._unit_at(encoded)
         for weight, member, own in self._by_member(encoded):
-            variance += weight * member._residual_scale_at(own) ** 2
+            variance += weight * (member._residual_scale_at(own) * (member._unit_at(own) / unit)) ** 2
         return np.sqrt(variance)
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:

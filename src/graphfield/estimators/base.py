@@ -24,11 +24,12 @@ from graphfield.data.frames import (
 )
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete, handle_missing
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, rescale_coef
+from graphfield.data.ranges import check_reach
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
 from graphfield.estimators.streaming import Part, cache_slices, groups_of, joined_parts, rows_within, slices
-from graphfield.exceptions import DataError
+from graphfield.exceptions import DataError, TrainingError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
     apply_rule,
@@ -80,15 +81,26 @@ class GraphEstimator(BaseEstimator, ABC):
 
     @abstractmethod
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        """Coefficients in the user's units, (m, p, p), one matrix per encoded row."""
+        """Coefficients of the nodes divided by :meth:`_unit_at`, (m, p, p), one matrix per encoded row."""
 
     @abstractmethod
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Conditional means in the user's units, (m, p)."""
 
+    def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """What nodes are divided by in coefficients and residual scales, (m, p); here the same at every z.
+
+        Edges do not depend on units, so they are computed from numbers near one: node values of 1e50 and
+        1e-50 fit into double precision, their coefficients not into single.
+        """
+        return np.broadcast_to(self.scaler_.scale, (len(encoded), self.n_features_in_))
+
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """Standard deviation of each node given the others, (m, p); here the same at every z."""
-        return np.broadcast_to(self.residual_scale_, (len(encoded), self.n_features_in_))
+        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`.
+
+        Here the same at every z.
+        """
+        return np.broadcast_to(self.residual_scale_ / self.scaler_.scale, (len(encoded), self.n_features_in_))
 
     def _encode_frame(self, frame: Frame) -> Encoded:
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
@@ -118,9 +130,10 @@ class GraphEstimator(BaseEstimator, ABC):
         -------
         ndarray of shape (n, p, p), float32
             ``[i, j, k]`` is beta_jk(z_i), the weight of node k in the regression of node j, in the
-            user's units; the diagonal is zero.
+            user's units; the diagonal is zero. Where units differ so much that float32 cannot hold a
+            coefficient, a :class:`DataError` says so; partial correlations need no units.
         """
-        return self._per_row(Z, lambda coef, _: coef)
+        return self._per_row(Z, lambda coef, _, unit: self._restored(coef, unit))
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
         """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory.
@@ -137,11 +150,11 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
-        return self._per_row(Z, partial_correlations)
+        return self._per_row(Z, lambda coef, scale, _: partial_correlations(coef, scale))
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
         """The score an edge is ranked by: the size of its partial correlation, (n, p, p)."""
-        return self._per_row(Z, edge_magnitudes)
+        return self._per_row(Z, lambda coef, scale, _: edge_magnitudes(coef, scale))
 
     def predict_graph(
         self, Z: TableLike, threshold: float | str | None = "gap", rule: str = "and"
@@ -164,7 +177,7 @@ class GraphEstimator(BaseEstimator, ABC):
         """
         cut = self._resolve_threshold(threshold)
 
-        def graph(coef: NDArray, scale: NDArray) -> NDArray:
+        def graph(coef: NDArray, scale: NDArray, _: NDArray) -> NDArray:
             return apply_rule(directed_strengths(coef, scale), cut, rule)
 
         return self._per_row(Z, graph, np.bool_)
@@ -176,7 +189,11 @@ class GraphEstimator(BaseEstimator, ABC):
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, all edges of that graph are shrunk by one factor until they do.
         """
-        return self._per_row(Z, precision_matrices, np.float64)
+
+        def precision(coef: NDArray, scale: NDArray, unit: NDArray) -> NDArray:
+            return precision_matrices(coef, scale) / unit[:, :, None] / unit[:, None, :]
+
+        return self._per_row(Z, precision, np.float64)
 
     def edges(
         self,
@@ -196,7 +213,7 @@ class GraphEstimator(BaseEstimator, ABC):
         """
         cut = self._resolve_threshold(threshold)
         distinct, index = self._encode(Z).distinct()
-        blocks = [b for coef, scale in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)]
+        blocks = [b for coef, scale, _ in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)]
         return long_frame(blocks, index, self.node_names_, max_rows)
 
     def iter_edges(
@@ -208,7 +225,7 @@ class GraphEstimator(BaseEstimator, ABC):
         shared = None
         if self._worth_keeping(len(distinct), len(index)):
             shared = [
-                b for coef, scale in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)
+                b for coef, scale, _ in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)
             ]
         for rows in slices(len(index), self._rows_per_chunk()):
             blocks, which = shared, index[rows]
@@ -244,7 +261,7 @@ class GraphEstimator(BaseEstimator, ABC):
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
         fitted = np.empty(x_frame.values.shape)
-        for rows, part in self._fitted_values(node_values(x_frame), self._encode_frame(z_frame)):
+        for rows, part in self._fitted_values(self._values_in_reach(x_frame), self._encode_frame(z_frame)):
             fitted[rows] = part
         return fitted
 
@@ -257,7 +274,7 @@ class GraphEstimator(BaseEstimator, ABC):
         x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self._missing_policy())
-        values = node_values(x_frame)
+        values = self._values_in_reach(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
         left = np.zeros(values.shape[1])
@@ -305,8 +322,19 @@ class GraphEstimator(BaseEstimator, ABC):
         """Find the gap from training covariates, so that no prediction depends on its company."""
         n = len(encoded)
         distinct, index = encoded.take(gap_rows(n, self.n_features_in_, seed)).distinct()
-        weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale in self._chunks(distinct)])
+        weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale, _ in self._chunks(distinct)])
+        self._check_finite(weights, self._mean_at(distinct), self.residual_scale_)
         self.threshold_ = find_threshold(weights if len(distinct) == len(index) else weights[index], n)
+
+    def _check_finite(self, *results: NDArray) -> None:
+        """The last step of every fit: what is not a number is an error, not a result."""
+        if all(np.isfinite(result).all() for result in results):
+            return
+        raise TrainingError(
+            f"The fit of {type(self).__name__} broke down: some of its results are not numbers. Nodes that "
+            "are copies or sums of others and far outliers can do this; gf.check_data names them. Leave them "
+            "out, or use another estimator, such as GraphicalLasso."
+        )
 
     def _resolve_threshold(self, threshold: float | str | None) -> float:
         check_is_fitted(self)
@@ -317,6 +345,12 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _match_covariates(self, Z: TableLike) -> Frame:
         return match_columns(as_frame(Z, "Z"), self.encoder_.names, self.encoder_.named, "Z")
+
+    def _values_in_reach(self, frame: Frame, argument: str = "X") -> NDArray[np.floating]:
+        """Node values of new rows; those that are nowhere near the training rows are refused."""
+        values = node_values(frame)
+        check_reach(values, frame.names, self.scaler_.center, self.scaler_.scale, argument)
+        return values
 
     def _encode(self, Z: TableLike) -> Encoded:
         check_is_fitted(self)
@@ -336,18 +370,19 @@ class GraphEstimator(BaseEstimator, ABC):
     def _regressions(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
         """Positions of some rows and ``mu(z) + beta(z) (x - mu(z))`` there, until all rows were there."""
         for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, mean = self._coef_at(group.distinct), self._mean_at(group.distinct)
+            coef, mean, unit = (at(group.distinct) for at in (self._coef_at, self._mean_at, self._unit_at))
             if isinstance(group.rows, slice):
-                yield group.rows, mean + np.einsum("bjk,bk->bj", coef, values[group.rows] - mean)
+                left = (values[group.rows] - mean) / unit
+                yield group.rows, mean + unit * np.einsum("bjk,bk->bj", coef, left)
                 continue
-            for rows, B, mu in zip(group.rows, coef, mean, strict=True):
-                yield rows, mu + (values[rows] - mu) @ B.T.astype(np.float64)
+            for rows, B, mu, own in zip(group.rows, coef, mean, unit, strict=True):
+                yield rows, mu + own * ((values[rows] - mu) / own @ B.T.astype(np.float64))
 
-    def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float64]]]:
-        """Coefficients and residual scales of consecutive rows, in bounded memory."""
+    def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray, NDArray]]:
+        """Coefficients, residual scales and units of consecutive rows, in bounded memory."""
         for part in slices(len(distinct), self._rows_per_chunk()):
             rows = distinct.take(np.arange(part.start, part.stop))
-            yield self._coef_at(rows), self._residual_scale_at(rows)
+            yield self._coef_at(rows), self._residual_scale_at(rows), self._unit_at(rows)
 
     def _rows_per_chunk(self) -> int:
         return rows_within(_CHUNK_BYTES, self.n_features_in_)
@@ -357,16 +392,21 @@ class GraphEstimator(BaseEstimator, ABC):
         return n_distinct < n_rows and 4 * self.n_features_in_**2 * n_distinct <= _CACHE_BYTES
 
     def _per_row(
-        self, Z: TableLike, function: Callable[[NDArray, NDArray], NDArray], dtype: DTypeLike = np.float32
+        self,
+        Z: TableLike,
+        function: Callable[[NDArray, NDArray, NDArray], NDArray],
+        dtype: DTypeLike = np.float32,
     ) -> NDArray:
-        """``function`` of coefficients and residual scales at every row; equal rows are done once."""
+        """``function`` of coefficients, residual scales and units at every row; equal rows are done once."""
         encoded = self._encode(Z)
         p = self.n_features_in_
         result = np.empty((len(encoded), p, p), dtype=dtype)
         for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, scale = self._coef_at(group.distinct), self._residual_scale_at(group.distinct)
+            coef, scale, unit = (
+                at(group.distinct) for at in (self._coef_at, self._residual_scale_at, self._unit_at)
+            )
             for part in cache_slices(len(coef), p):
-                values = function(coef[part], scale[part])
+                values = function(coef[part], scale[part], unit[part])
                 if isinstance(group.rows, slice):
                     result[group.rows][part] = values
                 else:
@@ -377,12 +417,30 @@ class GraphEstimator(BaseEstimator, ABC):
     def _row_blocks(self, encoded: Encoded) -> Iterator[NDArray[np.float32]]:
         """Coefficients of blocks of consecutive rows, in bounded memory."""
         distinct, index = encoded.distinct()
-        table = self._coef_at(distinct) if self._worth_keeping(len(distinct), len(index)) else None
+        table = self._restored_at(distinct) if self._worth_keeping(len(distinct), len(index)) else None
         for rows in slices(len(index), self._rows_per_chunk()):
             if table is not None:
                 yield table[index[rows]]
             elif len(distinct) == len(index):
-                yield self._coef_at(distinct.take(np.arange(rows.start, rows.stop)))
+                yield self._restored_at(distinct.take(np.arange(rows.start, rows.stop)))
             else:
                 which, inverse = np.unique(index[rows], return_inverse=True)
-                yield self._coef_at(distinct.take(which))[inverse]
+                yield self._restored_at(distinct.take(which))[inverse]
+
+    def _restored_at(self, encoded: Encoded) -> NDArray[np.float32]:
+        """Coefficients in the user's units."""
+        coef, unit = self._coef_at(encoded), self._unit_at(encoded)
+        for part in cache_slices(len(coef), self.n_features_in_):
+            coef[part] = self._restored(coef[part], unit[part])
+        return coef
+
+    def _restored(self, coef: NDArray[np.float32], unit: NDArray[np.float64]) -> NDArray[np.float32]:
+        restored = rescale_coef(coef, unit)
+        if not np.isfinite(restored).all():
+            _, j, k = np.argwhere(~np.isfinite(restored))[0]
+            raise DataError(
+                f"The coefficient of node {self.node_names_[k]!r} for node {self.node_names_[j]!r} is too "
+                "large for float32: their units differ too much. Use other units for one of them, or ask for "
+                "partial_correlations, which need none."
+            )
+        return restored

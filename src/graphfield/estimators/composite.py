@@ -21,7 +21,8 @@ class CompositeGraph(GraphEstimator):
     def _finish(self, inputs: Inputs, seed: int) -> None:
         """What the base keeps about all rows together."""
         encoded = self._encode_frame(inputs.Z)
-        self.residual_scale_ = np.sqrt((self._residual_scale_at(encoded) ** 2).mean(axis=0))
+        scale = self._residual_scale_at(encoded) * (self._unit_at(encoded) / self.scaler_.scale)
+        self.residual_scale_ = self.scaler_.scale * np.sqrt((scale**2).mean(axis=0))
         self._set_threshold(encoded, seed)
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
-from graphfield.data.frames import Frame, check_same_length, node_values
+from graphfield.data.frames import Frame, check_same_length
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler, row_blocks
@@ -232,7 +232,7 @@ class DNNCGM(GraphEstimator):
         if (X_val is None) != (Z_val is None):
             raise DataError("X_val and Z_val must be given together, or neither.")
         origin = None if start is None else StartingPoint.of(start)
-        inputs = training_inputs(X, Z, self.missing)
+        inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
         labels = group_labels(groups, X)
         labels = None if labels is None else labels[inputs.rows]
         seed = root_seed(self.random_state)
@@ -304,7 +304,7 @@ class DNNCGM(GraphEstimator):
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
         if len(x_frame.values) == 0:
             raise DataError("X_val and Z_val have no rows.")
-        return self._samples(node_values(x_frame), z_frame)
+        return self._samples(self._values_in_reach(x_frame, "X_val"), z_frame)
 
     def _job(
         self,
@@ -340,7 +340,7 @@ class DNNCGM(GraphEstimator):
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
         device = resolve_device(self.device, fallback=True)
-        return self.scaler_.restore_coef(evaluate_coef(self._coef_field, encoded, device))
+        return evaluate_coef(self._coef_field, encoded, device)
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         empty = np.zeros((len(encoded), self.n_features_in_))

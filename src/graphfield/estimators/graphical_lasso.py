@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.static import StaticGraph
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
@@ -96,7 +97,7 @@ class GraphicalLasso(StaticGraph):
         """Residual scales and coefficients follow from the precision matrix."""
         diagonal = np.diag(self.precision_)
         self.residual_scale_ = 1 / np.sqrt(diagonal)
-        coef = -self.precision_ / diagonal[:, None]
+        coef = rescale_coef(-self.precision_ / diagonal[:, None], 1 / self.scaler_.scale)
         np.fill_diagonal(coef, 0.0)
         self._coef = coef.astype(np.float32)
 

@@ -10,17 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.containers import plain_array
 from graphfield.data.frames import (
     Frame,
     as_frame,
     check_numeric,
-    check_ranges,
     check_roles_disjoint,
     check_same_length,
     check_size,
     node_values,
 )
 from graphfield.data.missing import handle_missing
+from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_ranges
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 # What may be subtracted from the nodes: a mean that moves with z, one mean each, nothing.
@@ -41,7 +42,7 @@ class Inputs:
     rows: NDArray[np.intp]
 
 
-def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
+def training_inputs(X: Any, Z: Any, missing: str, *, standardize: bool = True) -> Inputs:
     """Every check that `fit` makes of its data, in the order a person would want to hear of them."""
     x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
     check_same_length(x_frame, z_frame)
@@ -50,7 +51,7 @@ def training_inputs(X: Any, Z: Any, missing: str) -> Inputs:
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame)
     check_size(values)
-    check_ranges(values, x_frame.names, rows)
+    check_ranges(values, x_frame.names, rows, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
 
 
@@ -70,8 +71,8 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
             )
         return pd.DataFrame({str(name): [value] for name, value in z.items()})
     if not hasattr(z, "columns"):
-        array = np.asarray(z)
-        z = array[None] if array.ndim == 1 else array
+        array = plain_array(z, "z")
+        z = np.atleast_2d(array)
     if len(z) != 1:
         raise DataError(f"One covariate value was expected, got {len(z)} rows.")
     return z

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.static import StaticGraph
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
 from graphfield.solvers.penalties import PenaltyChoice
@@ -91,11 +92,11 @@ class NodewiseLasso(StaticGraph):
     def _use(self, solution: NDArray, values: NDArray) -> None:
         residual = values - values @ solution.T
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_arrays({"coef": self.scaler_.restore_coef(solution)})
+        self._set_arrays({"coef": rescale_coef(solution, self.scaler_.scale)})
 
     def _arrays(self) -> dict[str, NDArray]:
         return {"coef": self.coef_}
 
     def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
         self.coef_ = arrays["coef"]
-        self._coef = self.coef_.astype(np.float32)
+        self._coef = rescale_coef(self.coef_, 1 / self.scaler_.scale).astype(np.float32)

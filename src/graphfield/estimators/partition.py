@@ -91,6 +91,12 @@ class PartitionedGraph(CompositeGraph):
             mean[rows] = model._mean_at(own)
         return mean
 
+    def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        unit = np.empty((len(encoded), self.n_features_in_))
+        for rows, model, own in self._by_part(encoded):
+            unit[rows] = model._unit_at(own)
+        return unit
+
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         scale = np.empty((len(encoded), self.n_features_in_))
         for rows, model, own in self._by_part(encoded):

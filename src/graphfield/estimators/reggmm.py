@@ -111,7 +111,7 @@ class RegGMM(GraphEstimator):
         self._check_parameters()
         if self.penalty == "sparse-group":
             _sparse_group_solver()  # before any work
-        inputs = training_inputs(X, Z, self.missing)
+        inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
         labels = group_labels(groups, X)
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
@@ -168,7 +168,7 @@ class RegGMM(GraphEstimator):
         flat = self.interactions_.reshape(len(self.interactions_), -1)
         for row, weights in enumerate(W):
             coef[row] = (weights @ flat).reshape(coef.shape[1:])
-        return self.scaler_.restore_coef(coef)
+        return coef
 
     def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
         return self.scaler_.restore(features(self.encoder_, encoded) @ self._mean)

@@ -45,7 +45,7 @@ class StaticGraph(GraphEstimator):
     center: str
     penalty_: float
     path_: pd.DataFrame
-    _coef: NDArray[np.float32]  # (p, p), in the user's units
+    _coef: NDArray[np.float32]  # (p, p), of standardised nodes
     _mean: NDArray[np.float64] | None  # (m, p), on the features of z; None for one mean each
 
     @abstractmethod

@@ -73,7 +73,7 @@ def fit_together(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
         )
-    inputs = training_inputs(X, Z, first.missing)
+    inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
     labels = group_labels(groups, X)
     labels = None if labels is None else labels[inputs.rows]
     chosen = _chosen_rows(rows, len(models), inputs, len(X))

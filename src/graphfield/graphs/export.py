@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import MissingDependencyError, ParameterError, check_choice
+from graphfield.exceptions import DataError, MissingDependencyError, ParameterError, check_choice
 from graphfield.folders import write_file
 
 FORMATS = ("csv", "parquet", "graphml", "json")
+# Control characters but for tab and line ends, halves of characters, and two that are none.
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def to_networkx(
@@ -53,10 +56,23 @@ def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> st
     if format == "json":
         return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n"
     if format == "graphml":
+        _check_xml(graph)
         buffer = io.BytesIO()
         nx.write_graphml(graph, buffer)
         return buffer.getvalue().decode("utf-8")
     raise ParameterError("parquet is a binary format: name a file with --out, or choose csv.")
+
+
+def _check_xml(graph: nx.Graph) -> None:
+    """Names and attributes must be characters that XML has: a file with others can be read by nobody."""
+    texts = [*graph.nodes, *graph.graph, *graph.graph.values()]
+    for text in (text for text in texts if isinstance(text, str)):
+        found = _NOT_IN_XML.search(text)
+        if found:
+            raise DataError(
+                f"GraphML cannot hold the character {found.group()!r} of {text!r}. Rename it, or choose the "
+                "format csv or json."
+            )
 
 
 def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.base import GraphEstimator
 from graphfield.report.program import Average, Choice, Features, Inputs, Linear, Part, Precision
 
@@ -43,7 +44,7 @@ def _network(model: Any, reference: NDArray) -> Part:
         features.steps.append(("one",))
     else:
         patterns = patterns[:-1]
-    return _linear(model, features, model.scaler_.restore_coef(patterns.astype(np.float64)), reference)
+    return _linear(model, features, patterns.astype(np.float64), reference)
 
 
 def _archetypes(model: Any, reference: NDArray) -> Part:
@@ -60,7 +61,7 @@ def _reggmm(model: Any, reference: NDArray) -> Part:
     constant, *others = model.interactions_
     inputs = Inputs.of(model.encoder_, [table[:, 1:] for table in _indicators(model.encoder_)])
     patterns = np.stack([*others, constant])
-    return _linear(model, Features(inputs, [("one",)]), model.scaler_.restore_coef(patterns), reference)
+    return _linear(model, Features(inputs, [("one",)]), patterns, reference)
 
 
 def _static(model: Any, reference: NDArray) -> Part:
@@ -119,8 +120,8 @@ _EXPORTS: dict[str, Callable[[Any, NDArray], Part]] = {
 
 
 def _linear(model: GraphEstimator, features: Features, coef: NDArray, reference: NDArray) -> Linear:
-    """Coefficients in the user's units, (R, p, p), as patterns."""
-    patterns = coef * (reference[None, :] / reference[:, None])
+    """Coefficients of standardised nodes, (R, p, p), as patterns."""
+    patterns = rescale_coef(coef, model.scaler_.scale / reference)
     return Linear.of(features, patterns, (model.residual_scale_ / reference) ** 2)
 
 

@@ -86,7 +86,8 @@ def compare_with_static(
         rows = HeldOut(values, model._match_covariates(Z_test), units)
         average = sum(block.sum(axis=0, dtype=np.float64) for block in model.iter_coef(Z)) / len(Z)
         left = _deviations(model, X, Z)
-        lasso = GraphicalLasso().fit(left, pd.DataFrame(index=range(len(left))))._coef
+        nothing = pd.DataFrame(index=range(len(left)))
+        lasso = GraphicalLasso().fit(left, nothing).predict_coef(nothing.iloc[:1])[0]
         varying = rows.residuals(model)
         own, other = (rows.residuals_with(model, coef) for coef in (average, lasso))
     yardstick = Yardstick.of(own, units)

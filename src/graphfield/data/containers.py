@@ -1,0 +1,124 @@
+"""What people keep tables in, as a pandas frame or a plain array: masks, names and byte orders seen to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.exceptions import DataError, MissingDependencyError
+
+
+def named_table(data: Any) -> pd.DataFrame | None:
+    """A table whose columns have names, as a frame; None for what has none.
+
+    Known are pandas, polars and pyarrow, structured NumPy arrays, and whatever has ``to_pandas`` or speaks
+    Arrow or the dataframe interchange protocol.
+    """
+    if isinstance(data, pd.DataFrame):
+        return data
+    if _is_polars(data):
+        return _from_polars(data)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return _from_fields(data)
+    if getattr(data, "ndim", 2) != 2:
+        return None
+    if hasattr(data, "to_pandas"):
+        frame = _to_pandas(data)
+        return frame if isinstance(frame, pd.DataFrame) else None
+    if hasattr(data, "__arrow_c_stream__"):
+        return _to_pandas(_arrow_table(data))
+    if hasattr(data, "__dataframe__"):
+        return pd.api.interchange.from_dataframe(data)
+    return None
+
+
+def _is_polars(data: Any) -> bool:
+    return _library(data) == "polars" and hasattr(data, "to_dict")
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.split(".")[0]
+
+
+def _from_polars(data: Any) -> pd.DataFrame:
+    """Column by column, so that pyarrow is not needed; text and categories become objects."""
+    columns = {}
+    for name in data.columns:
+        series = data[name]
+        numeric = series.dtype.is_numeric()
+        columns[name] = series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
+    return pd.DataFrame(columns)
+
+
+def _from_fields(data: NDArray) -> pd.DataFrame | None:
+    """A record per row; fields that hold more than one value make no table."""
+    fields = data.dtype.names or ()
+    if data.ndim != 1 or any(data.dtype[name].shape or data.dtype[name].names for name in fields):
+        raise DataError(
+            "A structured array must have one record per row and one value per field, got shape "
+            f"{data.shape} and {data.dtype}. Make a table of it first: pandas.DataFrame."
+        )
+    return pd.DataFrame({name: unmasked(data[name]) for name in fields}, columns=list(fields))
+
+
+def _to_pandas(data: Any) -> Any:
+    try:
+        return data.to_pandas()
+    except (TypeError, ValueError, NotImplementedError) as error:  # categories that are structs, say
+        raise DataError(
+            f"{type(data).__name__} has a column that pandas cannot hold: {error}. Leave it out, or make "
+            "numbers or text of it."
+        ) from error
+
+
+def _arrow_table(data: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Arrow tables need the package pyarrow: pip install 'graphfield[parquet]'."
+        ) from error
+    return pyarrow.table(data)
+
+
+def unmasked(array: NDArray) -> NDArray:
+    """A masked array as a plain one with NaN, or None among what are no numbers, where the mask is."""
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    of_numbers = {"f": array.dtype, "i": np.float64, "u": np.float64, "b": np.float64}
+    kind: Any = of_numbers.get(array.dtype.kind, object)
+    values = np.array(np.ma.getdata(array), dtype=kind)
+    values[np.ma.getmaskarray(array)] = None if kind is object else np.nan
+    return values
+
+
+def native(array: NDArray) -> NDArray:
+    """The array in the byte order of this machine."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def plain_array(data: Any, argument: str) -> NDArray:
+    """Anything without names that NumPy can read, as an array with no mask, of any number of dimensions."""
+    if _library(data) == "torch" and hasattr(data, "detach"):
+        data = _from_torch(data)
+    try:
+        array = np.asanyarray(data)
+        if isinstance(data, (list, tuple)) and array.dtype.kind in "US":
+            array = np.array(data, dtype=object)  # a number beside text stays a number
+    except TypeError:  # numbers beside dates
+        array = np.array(data, dtype=object)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{argument} is not a rectangular table: {error}.") from error
+    return native(unmasked(array))
+
+
+def _from_torch(tensor: Any) -> NDArray:
+    """Values alone, on this side of any device; kinds of numbers that NumPy lacks become doubles."""
+    values = tensor.detach().cpu().to_dense().resolve_conj().resolve_neg()
+    try:
+        return np.asarray(values)
+    except TypeError:
+        return np.asarray(values.double())

@@ -1,0 +1,71 @@
+"""Numbers that one can compute with: how large they may be, and how close together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.exceptions import DataError, listing
+
+# Node values, and the inverse of how far they lie apart, whose squares are still numbers.
+MAX_MAGNITUDE = 1e100
+# Numeric covariates, which are divided by their spread before anything else is done to them.
+MAX_COVARIATE = 1e300
+# Either where it is used as it is, in single precision too.
+MAX_UNSCALED = 1e15
+
+
+def check_ranges(
+    X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: float = MAX_MAGNITUDE
+) -> None:
+    """Each node must vary, by numbers from 1 / ``most`` to ``most``; nothing is copied.
+
+    ``rows`` are the positions of the rows of X in what the user passed.
+    """
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    width = high / 2 - low / 2  # of the largest numbers there is no double
+    extreme = np.maximum(np.abs(low), np.abs(high)) > most
+    bad = np.flatnonzero(extreme | ((width > 0) & (width < 1 / most)))
+    if len(bad):
+        column = int(bad[0])
+        row = int(np.argmax(np.abs(X[:, column])))
+        advice = "" if most == MAX_MAGNITUDE else ", or standardize=True"
+        raise DataError(
+            f"Node {names[column]!r} cannot be computed with: row {rows[row]} holds {X[row, column]:g}. "
+            f"Correct the value, or use other units for this column{advice}."
+        )
+    constant = [name for name, same in zip(names, low == high, strict=True) if same]
+    if constant:
+        raise DataError(
+            f"Node {listing(constant)} has the same value in every training row, so it can have no "
+            "edge. Drop it from X."
+        )
+
+
+def check_reach(X: NDArray, names: Sequence[str], center: NDArray, scale: NDArray, argument: str) -> None:
+    """New node values must be numbers that one can compute with in units of the training rows."""
+    if not len(X):
+        return
+    with np.errstate(over="ignore"):
+        low, high = ((ends.astype(np.float64) - center) / scale for ends in (X.min(axis=0), X.max(axis=0)))
+    far = np.flatnonzero(~(np.maximum(np.abs(low), np.abs(high)) <= MAX_UNSCALED))
+    if len(far):
+        column = int(far[0])
+        row = int(np.argmax(np.abs(X[:, column] - center[column])))
+        raise DataError(
+            f"Node {names[column]!r} of {argument} cannot be computed with: row {row} holds "
+            f"{X[row, column]:g}, while training rows lie about {center[column]:g}, {scale[column]:g} apart. "
+            "Correct the value, or use the units of the training rows."
+        )
+
+
+def check_covariate_range(name: str, low: float, high: float, most: float) -> None:
+    """A covariate must vary by numbers from 1 / ``most`` to ``most``."""
+    if max(abs(low), abs(high)) > most or high - low < 1 / most:
+        advice = "" if most == MAX_COVARIATE else ", or standardize=True"
+        raise DataError(
+            f"Covariate {name!r} cannot be computed with: its values lie between {low:g} and {high:g}. "
+            f"Correct them, or use other units for this column{advice}."
+        )
