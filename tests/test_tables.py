@@ -103,11 +103,12 @@ def test_bad_roles(table, arguments, message):
         ("t.csv", b"", "is empty"),
         ("t.csv", b"a,b\n", "holds no data"),
         ("t.csv", b"a,a\n1,2\n", "more than one column"),
-        ("t.csv", b"a;b\n1;2\n", "separator"),
+        ("t.csv", b"a;b\n1;2;3\n4;5;6\n", "line 1 has 2 cells, line 2 has 3"),
         ("t.csv", b"\x89PNG\r\n\x1a\n\x00\xff\xfe", "cannot be read as csv"),
         ("t.parquet", b"not parquet", "cannot be read as parquet"),
         ("t.npz", b"not a zip", "cannot be read as npz"),
-        ("t.xlsx", b"PK", "is not a table"),
+        ("t.xlsx", b"PK", "cannot be read as xlsx"),
+        ("t.docx", b"PK", "is not a table"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path, name, content, message):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphfield.exceptions import OutputError
+
+if TYPE_CHECKING:
+    from graphfield.data.reading import ReadOptions
 
 
 def table_options(p: argparse.ArgumentParser) -> None:
     """The table and what its columns are, for every command that reads one."""
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument(
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="text (.csv, .tsv, .txt, or .csv.gz), .parquet, .feather, .xlsx or .npz file; -: standard input",
+    )
     p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
     p.add_argument(
         "--nodes",
@@ -25,6 +34,29 @@ def table_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
     )
+    reading_options(p)
+
+
+def reading_options(p: argparse.ArgumentParser) -> None:
+    """How a file is to be read, where that cannot be told from it; what contradicts the file is an error."""
+    p.add_argument("--sep", metavar="MARK", help="between cells of text: , ; tab | or space (default: found)")
+    p.add_argument("--decimal", choices=(".", ","), help="decimal mark of text (default: found)")
+    p.add_argument("--thousands", metavar="MARK", help="between groups of three digits: . , ' or a space")
+    p.add_argument("--encoding", metavar="NAME", help="of text, such as utf-16 or cp1252 (default: found)")
+    p.add_argument("--sheet", metavar="NAME", help="of an Excel file that has several")
+    p.add_argument(
+        "--date-format",
+        choices=("dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"),
+        help="where 03/04/2020 may be two dates, or numbers such as 20200403 are dates",
+    )
+
+
+def read_options(arguments: argparse.Namespace) -> ReadOptions:
+    """What :func:`reading_options` were given; nothing for commands that do not have them."""
+    from graphfield.data.reading import ReadOptions
+
+    names = ("sep", "decimal", "thousands", "encoding", "sheet")
+    return ReadOptions(**{name: getattr(arguments, name, None) for name in names})
 
 
 def seed_option(p: argparse.ArgumentParser, help: str | None = None) -> None:

@@ -35,6 +35,16 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_abbrev=False, **kwargs)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """An option that takes one value is given once: the second would silently replace the first."""
+        given = list(sys.argv[1:] if args is None else args)
+        for action in self._actions:
+            if type(action) is argparse._StoreAction and action.option_strings:
+                times = sum(word.partition("=")[0] in action.option_strings for word in given)
+                if times > 1:
+                    self.error(f"{action.option_strings[0]} is given {times} times")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].split()
         known = [option for action in self._actions for option in action.option_strings]
