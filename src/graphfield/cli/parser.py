@@ -15,6 +15,7 @@ from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
 from graphfield.cli.options import (
+    Once,
     file_options,
     folder_options,
     graph_options,
@@ -34,16 +35,6 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_abbrev=False, **kwargs)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """An option that takes one value is given once: the second would silently replace the first."""
-        given = list(sys.argv[1:] if args is None else args)
-        for action in self._actions:
-            if type(action) is argparse._StoreAction and action.option_strings:
-                times = sum(word.partition("=")[0] in action.option_strings for word in given)
-                if times > 1:
-                    self.error(f"{action.option_strings[0]} is given {times} times")
-        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].split()
@@ -116,6 +107,7 @@ def _graph_parser(group: Any) -> None:
     graph_options(p)
     p.add_argument(
         "--format",
+        action=Once,
         choices=("csv", "parquet", "graphml", "json"),
         help="default: by the ending of FILE, or on the screen csv with four digits",
     )

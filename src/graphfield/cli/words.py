@@ -67,13 +67,13 @@ def for_the_shell(text: str, arguments: argparse.Namespace | None = None) -> str
     for python, shell in _SHELL_WORDS.items():
         text = re.sub(python, shell, text)
     given = {} if arguments is None else vars(arguments)
+    if "sep" in given:
+        text = _READING.sub(lambda found: f"--{found[1].replace('_', '-')} {shlex.quote(found[2])}", text)
     for name in given:
         python = _PYTHON_NAMES.get(name, name)
         # Names with an underscore are no English words; others are meant where a message begins with them.
         where = rf"(?<!['\w-]){python}(?![\w'])" if "_" in python else rf"^{python}(?= must )"
         text = re.sub(where, f"--{name.replace('_', '-')}", text)
-    if "sep" in given:
-        text = _READING.sub(lambda found: f"--{found[1].replace('_', '-')} {shlex.quote(found[2])}", text)
     if not any(given.get(name) for name in _TABLES):
         return text
     return _ROW.sub(lambda found: _place(given, int(found[1])), text)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.dates import are_number_dates, no_dates
+from graphfield.data.dates import are_number_dates, is_date, no_dates
 from graphfield.data.findings import Finding, drop_option
 from graphfield.exceptions import count, listing
 
@@ -20,7 +20,9 @@ MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
 _CODE_TIMES, _CODE_DISTANCE = 3, 5.0
 _MAD_TO_SD = 1.4826  # of a Gaussian
 # 12, 3.5, 3,5, 1e-3, 12 kg, 5 %, € 12.50, $1,200
-NUMBER_WITH_UNIT = r"\s*([$€£¥]|USD|EUR|GBP|CHF)?\s*[-+<>]?\s*\d+([.,]\d+)*([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
+NUMBER_WITH_UNIT = (
+    r"\s*([$€£¥]|USD|EUR|GBP|CHF)?\s*[-+<>]?\s*\d+([.,]\d{3})*([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
+)
 # Above this share of such texts a column of text was meant to hold numbers.
 _MEANT = 0.8
 _NAMED = 5  # columns with their numbers in one message
@@ -133,7 +135,7 @@ def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[F
 def _numbers_with_units(name: str, odd: pd.Series, n_present: int) -> Iterator[Finding]:
     """A column that was left out because its numbers carry a unit, a percent sign or a currency."""
     texts = odd.astype(str)
-    if len(odd) <= n_present / 2 or texts.nunique() < 3:
+    if len(odd) <= n_present / 2 or texts.nunique() < 3 or is_date(odd):
         return
     if texts.str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT and not texts.str.isalnum().all():
         yield Finding(

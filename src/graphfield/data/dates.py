@@ -51,7 +51,7 @@ def is_date(column: pd.Series) -> bool:
 
 def _is_date_value(value: object) -> bool:
     if isinstance(value, str):
-        return not value.strip() or _ISO.fullmatch(_as_iso(value.strip())) is not None
+        return not value.strip() or _ISO.fullmatch(as_iso(value.strip())) is not None
     return isinstance(value, (datetime.date, np.datetime64))  # a pandas.Timestamp is one too
 
 
@@ -64,12 +64,12 @@ def _parses(present: pd.Series) -> bool:
 def _stripped(column: pd.Series) -> pd.Series:
     """Entries as objects, dates in text as ISO writes them, None for missing and empty ones."""
     texts = column.astype(object).map(
-        lambda value: _as_iso(value.strip()) if isinstance(value, str) else value
+        lambda value: as_iso(value.strip()) if isinstance(value, str) else value
     )
     return texts.where(texts.notna() & (texts != ""), None)
 
 
-def _as_iso(text: str, *patterns: re.Pattern[str]) -> str:
+def as_iso(text: str, *patterns: re.Pattern[str]) -> str:
     """A date of one of these patterns as ISO writes it; other text as it is."""
     for pattern in patterns or (_YEAR_FIRST, _DOTTED):
         found = pattern.fullmatch(text)
@@ -132,7 +132,7 @@ def parse_date(text: str, notation: str | None = None) -> float | None:
     >>> parse_date("03/01/2020"), parse_date("03/01/2020", "mm/dd/yyyy")
     (None, 18322.0)
     """
-    plain = text if notation is None else _as_iso(text.strip(), _NOTATIONS[notation])
+    plain = text if notation is None else as_iso(text.strip(), _NOTATIONS[notation])
     column = pd.Series([plain], dtype=object)
     return float(to_days(column)[0]) if plain.strip() and is_date(column) else None
 
@@ -194,7 +194,7 @@ def _texts(column: pd.Series) -> pd.Series:
 
 
 def _in_iso(column: pd.Series, notation: str) -> pd.Series:
-    return _texts(column).map(lambda text: _as_iso(text, _NOTATIONS[notation]))
+    return _texts(column).map(lambda text: as_iso(text, _NOTATIONS[notation]))
 
 
 def _notation(column: pd.Series, date_format: str | None) -> str | None:

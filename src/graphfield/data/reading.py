@@ -58,7 +58,7 @@ class ReadOptions:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        b"a".decode(encoding)
+        "a".encode(encoding)
         codecs.getincrementaldecoder(encoding)
     except (LookupError, ValueError, TypeError) as error:
         raise ParameterError(

@@ -220,8 +220,8 @@ def _one_column(text: str, source: Source, given: str | None) -> Layout:
     others = [mark for mark in CANDIDATES if mark != sep and mark in name]
     if len(header.cells) == 1 and others:
         raise DataError(
-            f"{source.name!r} has one column called {_shortened(name)!r}: its separator is another one, such "
-            f"as sep={others[0]!r}, or its lines do not have the same number of cells."
+            f"{source.name!r} has one column called {_shortened(name)!r}: its separator is another one "
+            f"(sep={others[0]!r}), or its lines do not have the same number of cells."
         )
     return Layout(sep, header, records[1:], header.line - 1)
 

@@ -123,7 +123,7 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
     written = "decimal commas" if reading.decimal == "," else "decimal points"
     return DataError(
         f"{source.name!r}: column {misread.column!r} holds {misread.text!r} in line {line}, which is no "
-        f"number in a table with {written}. Say how numbers are written: {' or '.join(misread.options)}; or "
+        f"number in a table with {written}. Say how numbers are written ({' or '.join(misread.options)}), or "
         "write all of them in the same way."
     )
 
