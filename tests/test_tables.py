@@ -255,13 +255,17 @@ def test_excel(table, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "package"),
-    [("t.xlsx", b"PK\x03\x04", "openpyxl"), ("t.feather", b"ARROW1", "pyarrow"), ("t.parquet", b"PAR1", "pyarrow")],
+    [
+        ("t.xlsx", b"PK\x03\x04", "openpyxl"),
+        ("t.feather", b"ARROW1", "pyarrow"),
+        ("t.parquet", b"PAR1", "pyarrow"),
+    ],
 )
 def test_a_package_that_is_missing_is_named_with_its_extra(tmp_path, monkeypatch, name, content, package):
     (tmp_path / name).write_bytes(content)
     for known in [known for known in sys.modules if known.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, known)
-    monkeypatch.setattr("graphfield.data.column_files.find_spec", lambda name: None)
+    monkeypatch.setattr("graphfield.data.column_files.find_spec", lambda _: None)
     with pytest.raises(gf.MissingDependencyError, match=f"{package}: pip install 'graphfield"):
         gf.read_table(tmp_path / name)
 
@@ -285,7 +289,9 @@ def test_ordered_categories_keep_their_order(tmp_path, ending):
     curves = gf.analysis.edge_curves(model, "pain", data.Z, n_rows=5)
     assert list(dict.fromkeys(curves["value"].astype(str))) == levels
     plain = table.assign(pain=table["pain"].astype(str))
-    assert gf.RegGMM().fit(data.X, plain[["age", "pain"]]).encoder_.categorical[0].levels == tuple(sorted(levels))
+    assert gf.RegGMM().fit(data.X, plain[["age", "pain"]]).encoder_.categorical[0].levels == tuple(
+        sorted(levels)
+    )
 
 
 def test_ordered_categories_keep_their_order_when_pooled_and_filled(tmp_path):
@@ -299,5 +305,6 @@ def test_ordered_categories_keep_their_order_when_pooled_and_filled(tmp_path):
     assert data.pooled == {"pain": ["rare"]}
     levels = gf.RegGMM().fit(data.X, data.Z).encoder_.categorical[0].levels
     assert levels == ("none", "some", "much", "all", "other")
-    clusters = gf.ByCluster(by="pain").fit(data.X, data.Z[["pain"]].replace("other", "all"))
+    pain = pd.Categorical(np.where(values == "rare", "all", values), pain.categories, ordered=True)
+    clusters = gf.ByCluster(by="pain").fit(data.X, pd.DataFrame({"pain": pain.fillna("all")}))
     assert clusters.clusters_ == ["none", "some", "much", "all"]

@@ -66,7 +66,11 @@ def test_numbers_are_read_to_the_last_bit(tmp_path):
         ("a, b\n1, x\n2, y\n", {"a": [1, 2], "b": ["x", "y"]}, ""),
         ("a,b\n1,#N/A\n2,3\n", {"a": [1, 2], "b": [np.nan, 3]}, ""),
         ("name\nleft hand\nright foot\n", {"name": ["left hand", "right foot"]}, ""),
-        ("a;b\n1,5;x\n2,5;y\noops;z\n", {"a": ["1.5", "2.5", "oops"], "b": ["x", "y", "z"]}, "decimal commas"),
+        (
+            "a;b\n1,5;x\n2,5;y\noops;z\n",
+            {"a": ["1.5", "2.5", "oops"], "b": ["x", "y", "z"]},
+            "decimal commas",
+        ),
         ("a\r1\r2\r", {"a": [1, 2]}, ""),
     ],
 )
@@ -213,7 +217,7 @@ def test_free_memory_is_what_the_narrowest_limit_leaves(tmp_path, monkeypatch):
     assert 0 < room.free_memory() < 2**63
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(room, "_LIMITS", (limit,))
-    monkeypatch.setattr(room, "_pages_of_process", lambda field: 10**6)
+    monkeypatch.setattr(room, "_pages_of_process", lambda _: 10**6)
     limit.write_text("5000000\n")
     assert room.free_memory() <= 4_000_000
     limit.write_text("max\n")

@@ -145,18 +145,30 @@ def _lines_above(records: Sequence[Record], width: int) -> int | None:
     """How many records stand above the header: comments, and titles of one cell; None where it is nowhere."""
     for position, record in enumerate(records[: _ABOVE + 1]):
         comment = record.cells[0].startswith(_ABOVE_MARKS)
-        if len(record.cells) in (width, width - 1) and record.filled > 1:
+        if len(record.cells) in (width, width - 1) and _has_names(record):
             follows = records[position + 1 : position + 2]
             if not comment or (len(record.cells) == width and any(map(_has_number, follows))):
                 titled = any(not one.cells[0].startswith(_ABOVE_MARKS) for one in records[:position])
-                return None if titled and _has_number(record) else position
+                return None if titled and _may_be_row(record) else position
         elif not comment and record.filled > 1:
             return None
     return None
 
 
+def _has_names(record: Record) -> bool:
+    """More than one cell says something, as in no title; or the index, which has no name, and one column."""
+    return record.filled > 1 or (
+        len(record.cells) == 2 and not record.cells[0].strip() and record.filled == 1
+    )
+
+
 def _has_number(record: Record) -> bool:
     return any(_NUMBER.fullmatch(cell.strip()) for cell in record.cells)
+
+
+def _may_be_row(record: Record) -> bool:
+    """Half of the cells are numbers, so that the line above may be the header and this one a row."""
+    return 2 * sum(bool(_NUMBER.fullmatch(cell.strip())) for cell in record.cells) >= len(record.cells)
 
 
 def _are_row_names(rows: Sequence[Record], sep: str, text: str) -> bool:
@@ -197,33 +209,37 @@ def _chosen(layouts: list[Layout], source: Source) -> Layout:
 
 def _one_column(text: str, source: Source, given: str | None) -> Layout:
     """A table of one column; text in which separators are somewhere, but not as in a table, is refused."""
-    top = next((line for line in text.splitlines() if line.strip()), "")
-    sep = given or max(CANDIDATES, key=top.count)
-    records = _records(text, sep, True)
-    if records is None:
-        raise DataError(
-            f"{source.name!r} cannot be read as csv: a quotation mark is opened and never closed, or a cell "
-            "is very long. Correct it, or save the table again."
-        )
+    for sep in [given] if given is not None else CANDIDATES:
+        records = _records(text, sep, True)
+        if records is None:
+            raise DataError(
+                f"{source.name!r} cannot be read as csv: a quotation mark is opened and never closed, or a "
+                "cell is very long. Correct it, or save the table again."
+            )
+        if any(len(record.cells) > 1 for record in records):
+            raise _no_table(records, sep, source)
     if not records:
         return Layout(sep, Record(1, []), [], 0)
-    header = records[0]
-    odd = next((row for row in records[1:] if len(row.cells) != len(header.cells)), None)
-    if odd is not None:
-        why = _COMMAS_TWICE if sep == "," else ""
-        raise DataError(
-            f"{source.name!r} is no table: line {header.line} has {count(len(header.cells), 'cell')}, line "
-            f"{odd.line} has {len(odd.cells)}, if {sep!r} separates them. Correct the lines, or say what "
-            f"does (sep=';').{why}"
-        )
-    name = header.cells[0].strip()
+    name = records[0].cells[0].strip()
     others = [mark for mark in CANDIDATES if mark != sep and mark in name]
-    if len(header.cells) == 1 and others:
+    if given is not None and others:
         raise DataError(
             f"{source.name!r} has one column called {_shortened(name)!r}: its separator is another one "
             f"(sep={others[0]!r}), or its lines do not have the same number of cells."
         )
-    return Layout(sep, header, records[1:], header.line - 1)
+    return Layout(given or ",", records[0], records[1:], records[0].line - 1)
+
+
+def _no_table(records: list[Record], sep: str, source: Source) -> DataError:
+    """Which two lines do not have the same number of cells."""
+    header = records[0]
+    odd = next((row for row in records[1:] if len(row.cells) != len(header.cells)), records[-1])
+    why = _COMMAS_TWICE if sep == "," and len(odd.cells) > len(header.cells) else ""
+    return DataError(
+        f"{source.name!r} is no table: line {header.line} has {count(len(header.cells), 'cell')}, line "
+        f"{odd.line} has {len(odd.cells)}, if {sep!r} separates them. Correct the lines, or say what does "
+        f"(sep=';').{why}"
+    )
 
 
 def _shortened(name: str) -> str:

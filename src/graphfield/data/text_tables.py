@@ -196,10 +196,13 @@ def line_of_row(source: Source, packed: str, reading: Reading, row: int) -> int 
 def _ragged(source: Source, packed: str, reading: Reading, width: int, error: Exception) -> DataError:
     """Which line has more cells than the header; else what pandas says."""
     with closing(open_text(source, packed, str(reading.encoding))) as handle:
-        first = _skip_header(handle, reading)
+        first, trailing = _skip_header(handle, reading), 0
         try:
             for record in read_records(handle, str(reading.sep), first):
-                if any(cell.strip() for cell in record.cells[width:]):
+                # Separators at the end of all lines are fine, and then of the first as well
+                if record.line == first and not any(cell.strip() for cell in record.cells[width:]):
+                    trailing = len(record.cells) - width
+                if len(record.cells) > width + trailing:
                     return DataError(
                         f"{source.name!r}: line {record.line} has {len(record.cells)} cells, but the header "
                         f"has {width}. Put cells that hold {reading.sep!r} in quotation marks, or correct it."
