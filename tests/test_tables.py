@@ -308,3 +308,11 @@ def test_ordered_categories_keep_their_order_when_pooled_and_filled(tmp_path):
     pain = pd.Categorical(np.where(values == "rare", "all", values), pain.categories, ordered=True)
     clusters = gf.ByCluster(by="pain").fit(data.X, pd.DataFrame({"pain": pain.fillna("all")}))
     assert clusters.clusters_ == ["none", "some", "much", "all"]
+
+
+def test_an_enum_of_polars_keeps_its_order():
+    pl = pytest.importorskip("polars")
+    levels = ["none", "some", "much"]
+    X, Z = small_data(60)
+    frame = pl.DataFrame({"age": Z["age"].to_numpy(), "pain": pl.Series(levels * 20, dtype=pl.Enum(levels))})
+    assert gf.RegGMM().fit(X, frame).encoder_.categorical[0].levels == tuple(levels)

@@ -252,3 +252,25 @@ def test_parts_of_a_long_file_that_do_not_agree_are_text(tmp_path):
     frame = gf.read_table(write(tmp_path, "a,b\n" + rows))
     assert set(map(type, frame["a"])) == {str}
     assert set(frame["a"]) == {"1", "x"}
+
+
+def test_what_looks_like_numbers_but_is_none(tmp_path):
+    """Answers 1,2 beside numbers with points: categories, or left out."""
+    rows = "".join(f'{i}.5,{i},"{1 + i % 2},{3 + i % 3}"\n' for i in range(20))
+    path = write(tmp_path, f"a,b,answers\n{rows}")
+    with pytest.raises(gf.DataError, match="column 'answers' holds '1,3' in line 2.*categories or drop"):
+        gf.from_table(path, covariates="b")
+    data = gf.from_table(path, covariates=["b", "answers"], categories=["answers"])
+    assert sorted(set(data.Z["answers"])) == ["1,3", "1,4", "1,5", "2,3", "2,4", "2,5"]
+    assert gf.from_table(path, covariates="b", drop="answ*").unused == ["answers"]
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    path = write(tmp_path, "a,b\n1,2\n")
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(sources.Source, "open", refuse)
+    with pytest.raises(gf.DataError, match="cannot be read: Permission denied"):
+        gf.read_table(path)

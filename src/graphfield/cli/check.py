@@ -8,11 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.options import read_options, table_options
+from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
 from graphfield.exceptions import DataError, DataWarning, ModelFileError
@@ -60,7 +59,7 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
             categories=names(arguments.categories or ""),
             drop=names(arguments.drop or ""),
             date_format=arguments.date_format,
-            **asdict(read_options(arguments)),
+            **{name: getattr(arguments, name) for name in READING},
         )
     arguments.reading = data.reading  # for messages, which name lines of the file
     return data

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphfield.exceptions import OutputError
 
-if TYPE_CHECKING:
-    from graphfield.data.reading import ReadOptions
+# Options of :func:`reading_options` about the file itself.
+READING = ("sep", "decimal", "thousands", "encoding", "sheet")
 
 
 class Once(argparse.Action):
@@ -70,14 +70,6 @@ def reading_options(p: argparse.ArgumentParser) -> None:
         choices=("dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"),
         help="where 03/04/2020 may be two dates, or numbers such as 20200403 are dates",
     )
-
-
-def read_options(arguments: argparse.Namespace) -> ReadOptions:
-    """What :func:`reading_options` were given; nothing for commands that do not have them."""
-    from graphfield.data.reading import ReadOptions
-
-    names = ("sep", "decimal", "thousands", "encoding", "sheet")
-    return ReadOptions(**{name: getattr(arguments, name, None) for name in names})
 
 
 def seed_option(p: argparse.ArgumentParser, help: str | None = None) -> None:

@@ -6,8 +6,9 @@ import argparse
 import re
 import shlex
 import sys
-from dataclasses import fields
 from typing import Any
+
+from graphfield.cli.options import READING
 
 # Options whose argument has another name in Python.
 _PYTHON_NAMES = {
@@ -85,6 +86,6 @@ def _place(given: dict[str, Any], row: int) -> str:
     from graphfield.data.tables import find_line
 
     table = next(given[name] for name in _TABLES if given.get(name))
-    options = {field.name: given.get(field.name) for field in fields(ReadOptions)}
-    line = find_line(table, row, ReadOptions(**options), given.get("reading"))
+    options = ReadOptions(**{name: given.get(name) for name in READING})
+    line = find_line(table, row, options, given.get("reading"))
     return f"row {row + 1}" if line is None else f"line {line}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphfield.exceptions import ParameterError, check_choice, count
@@ -25,13 +25,17 @@ _ENCODINGS = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the user says of a file; None is found out."""
+    """What the user says of a file; None is found out.
+
+    Columns that ``no_numbers`` names, or has patterns of, are text whatever it looks like.
+    """
 
     sep: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    no_numbers: tuple[str, ...] = ()
 
     def checked(self) -> ReadOptions:
         """The options with a separator as its mark; what makes no sense is refused."""
@@ -46,7 +50,7 @@ class ReadOptions:
             raise ParameterError(f"decimal and thousands must differ, got {self.decimal!r} for both.")
         if self.encoding is not None:
             _check_encoding(self.encoding)
-        return ReadOptions(sep, self.decimal, self.thousands, self.encoding, self.sheet)
+        return replace(self, sep=sep)
 
     def refuse(self, kind: str, names: tuple[str, ...]) -> None:
         """Options that are not for files of this kind."""

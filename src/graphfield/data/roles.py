@@ -125,7 +125,10 @@ def from_table(
       1 covariate: 'age'
       group: id (2 different)
     """
-    options = ReadOptions(sep, decimal, thousands, encoding, sheet)
+    no_numbers = tuple(
+        pattern for given in (categories, drop) for pattern in ([given] if isinstance(given, str) else given)
+    )
+    options = ReadOptions(sep, decimal, thousands, encoding, sheet, no_numbers)
     frame, reading = _read(table, options)
     names = list(frame.columns)
     dropped = _resolve(drop, names, "to leave out") if drop else []

@@ -13,7 +13,7 @@ from graphfield.data.npz_tables import read_npz
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import TEXT_KINDS, Source, as_source, find_kind
 from graphfield.data.text_tables import line_of_row, read_text
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, GraphfieldError, listing
 
 _FOR_TEXT = ("sep", "decimal", "thousands", "encoding")
 
@@ -68,6 +68,15 @@ def read_file(table: str | Path | Source, options: ReadOptions) -> TableFile:
     """As :func:`read_table`, with how it was read."""
     options = options.checked()
     source = as_source(table)
+    try:
+        return _read_source(source, options)
+    except OSError as error:
+        if isinstance(error, GraphfieldError):
+            raise
+        raise DataError(f"{source.name!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _read_source(source: Source, options: ReadOptions) -> TableFile:
     kind, packed = find_kind(source)
     check_package(kind)
     options.refuse(kind, ("sheet",) if kind in TEXT_KINDS else _FOR_TEXT)

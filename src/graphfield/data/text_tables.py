@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
@@ -92,11 +94,11 @@ def _read_settled(
     source: Source, packed: str, reading: Reading, names: list[str], options: ReadOptions
 ) -> tuple[pd.DataFrame, Reading]:
     """The frame with its numbers as numbers; the decimal mark is the other one if later rows say so."""
-    frame, misread = _settled(_parsed(source, packed, reading, names), reading)
+    frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
     free = options.decimal is None and options.thousands is None
     if misread and all(one.certain for one in misread) and free and not _has_fractions(frame):
         reading = replace(reading, decimal="," if reading.decimal == "." else ".")
-        frame, misread = _settled(_parsed(source, packed, reading, names), reading)
+        frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
     if misread:
         raise _ask(misread[0], source, packed, reading)
     return frame, reading
@@ -106,10 +108,14 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
     return any(bool((frame[name] % 1 > 0).any()) for name in frame.columns if frame[name].dtype.kind == "f")
 
 
-def _settled(frame: pd.DataFrame, reading: Reading) -> tuple[pd.DataFrame, list[Misread]]:
+def _settled(
+    frame: pd.DataFrame, reading: Reading, no_numbers: Sequence[str]
+) -> tuple[pd.DataFrame, list[Misread]]:
     misread = []
     for name in frame.columns:
         column = frame[name]
+        if any(fnmatchcase(name, pattern) for pattern in no_numbers):
+            continue
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
             new, odd = settle_column(column, reading.decimal or ".", reading.thousands)
             misread += [] if odd is None else [odd]
@@ -124,7 +130,7 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
     return DataError(
         f"{source.name!r}: column {misread.column!r} holds {misread.text!r} in line {line}, which is no "
         f"number in a table with {written}. Say how numbers are written ({' or '.join(misread.options)}), or "
-        "write all of them in the same way."
+        "write all of them in the same way. If they are no numbers, take the column as categories or drop it."
     )
 
 
