@@ -258,7 +258,7 @@ def test_what_looks_like_numbers_but_is_none(tmp_path):
     """Answers 1,2 beside numbers with points: categories, or left out."""
     rows = "".join(f'{i}.5,{i},"{1 + i % 2},{3 + i % 3}"\n' for i in range(20))
     path = write(tmp_path, f"a,b,answers\n{rows}")
-    with pytest.raises(gf.DataError, match="column 'answers' holds '1,3' in line 2.*categories or drop"):
+    with pytest.raises(gf.DataError, match=r"column 'answers' holds '1,3' in line 2.*categories or drop"):
         gf.from_table(path, covariates="b")
     data = gf.from_table(path, covariates=["b", "answers"], categories=["answers"])
     assert sorted(set(data.Z["answers"])) == ["1,3", "1,4", "1,5", "2,3", "2,4", "2,5"]

@@ -86,6 +86,6 @@ def _place(given: dict[str, Any], row: int) -> str:
     from graphfield.data.tables import find_line
 
     table = next(given[name] for name in _TABLES if given.get(name))
-    options = ReadOptions(**{name: given.get(name) for name in READING})
-    line = find_line(table, row, options, given.get("reading"))
+    options: dict[str, Any] = {name: given.get(name) for name in READING}
+    line = find_line(table, row, ReadOptions(**options), given.get("reading"))
     return f"row {row + 1}" if line is None else f"line {line}"
