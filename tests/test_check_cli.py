@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -254,3 +257,92 @@ def test_lists_are_words_with_commas(table, tmp_path, capsys):
             f"candidates={text}",
         )
         assert tuple(gf.load(out).candidates) == tuple(names)
+
+
+def european(folder):
+    """The messy table as a European spreadsheet writes it, with a gap and dates of both kinds."""
+    frame = messy()
+    days = pd.to_datetime(frame["day"])
+    frame = frame.assign(day=days.dt.strftime("%d.%m.%Y"), visit=days.dt.strftime("%d/%m/%Y"), site="Köln")
+    frame.loc[3, "n1"] = np.nan
+    path = folder / "table.csv"
+    frame.to_csv(path, index=False, sep=";", decimal=",", encoding="cp1252")
+    return path
+
+
+def test_a_european_table_is_read_and_it_is_said_how(tmp_path, capsys):
+    path, out = european(tmp_path), tmp_path / "m"
+    about = ["--covariates", "age,day,visit", *nodes(), "--missing", "drop"]
+    run("fit", path, *about, "--out", out, *FAST)
+    said = capsys.readouterr().out
+    assert (
+        "read as: semicolons, decimal commas, Windows-1252 (latin-1), dates of 'visit' as dd/mm/yyyy" in said
+    )
+    assert "first at line 5" in said
+    told = json.loads((out / "fit.json").read_text())
+    assert told["read_as"] == {"kind": "csv", "encoding": "cp1252", "sep": ";", "decimal": ","}
+    assert told["dates"] == {"visit": "dd/mm/yyyy"}
+    printed = []
+    for visit in ("2020-02-01", "01/02/2020", "01.02.2020"):
+        run(
+            "graph",
+            out,
+            "--at",
+            "age=50",
+            "--at",
+            "day=01.02.2020",
+            "--at",
+            f"visit={visit}",
+            "--threshold",
+            "0",
+        )
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] == printed[2]
+    run("graph", out, "--at", "age=50", "--at", "day=02/01/2020", "--at", "visit=2020-01-01", code=2)
+    assert "'day' is a date such as 2020-01-01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input(tmp_path, capsys, monkeypatch, pack):
+    path = european(tmp_path)
+    about = ["--covariates", "age,day", *nodes(), "--missing", "drop"]
+    run("check", path, *about)
+    expected = capsys.readouterr().out.replace(str(path), "-")
+    buffer = io.BytesIO(pack(path.read_bytes()))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=buffer, isatty=lambda: False, closed=False))
+    run("check", "-", *about)
+    assert capsys.readouterr().out == expected
+    run("check", "-", *about, code=2)
+    assert "'-' is empty" in capsys.readouterr().err
+
+
+def test_nothing_on_standard_input(capsys, monkeypatch):
+    for stdin in (None, SimpleNamespace(isatty=lambda: True, closed=False)):
+        monkeypatch.setattr("sys.stdin", stdin)
+        run("check", "-", "--covariates", "age", code=2)
+        assert "nothing comes from there" in capsys.readouterr().err
+
+
+def test_questions_name_options_of_the_command_line(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;z\n1.234;1;01/02/2020\n2.345;2;03/04/2020\n")
+    run("check", path, "--covariates", "z", code=2)
+    assert "--decimal . or --thousands ." in capsys.readouterr().err
+    run("check", path, "--covariates", "z", "--thousands", ".", code=2)
+    assert "--date-format dd/mm/yyyy or --date-format mm/dd/yyyy" in capsys.readouterr().err
+    run("check", path, "--covariates", "z", "--thousands", ".", "--date-format", "mm/dd/yyyy")
+    said = capsys.readouterr().out
+    assert "points between thousands, dates of 'z' as mm/dd/yyyy" in said
+    assert "2020-01-02 to 2020-03-04" in said
+
+
+def test_a_second_value_of_an_option_is_refused(table, capsys):
+    for option, first, second in (
+        ("--sep", ",", ";"),
+        ("--decimal", ".", ","),
+        ("--encoding", "utf-8", "cp1252"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            run("check", table, "--covariates", "age", option, first, option, second)
+        assert f"argument {option}: given twice" in capsys.readouterr().err
+    run("check", table, "--covariates", "age,site", *nodes(), "--time", "day", "--sep", ",", "--sep", ",")

@@ -188,6 +188,11 @@ CASES = {
         {"age", "site", "smoker", "day"},
         lambda X, Z: (X, Z.assign(age=Z.age.round())),
     ),
+    "number-dates": (
+        covariate("seen", [20200101 + i % 28 for i in range(N)]),
+        {"seen"},
+        covariate("seen", [20200101 + i % 40 for i in range(N)]),
+    ),
     "ordered-rows": (
         lambda X, Z: (X.rolling(5, min_periods=1).mean(), Z),
         set(),
@@ -349,3 +354,25 @@ def test_nhanes_and_sachs_raise_no_false_alarm(real):
     X, Z = real("sachs")
     assert set(gf.check_data(np.log(X), Z).codes()) <= {"outliers"}
     assert "skewed-nodes" in gf.check_data(X, Z).codes()
+
+
+@pytest.mark.parametrize("write", ["{:.1f} %", "€ {:.2f}", "{:.0f},000 CHF", "$1,{:03.0f}"])
+def test_numbers_with_units_are_not_left_out_without_a_word(write):
+    X, Z = clean()
+    rest = pd.DataFrame({"share": [write.format(value) for value in np.linspace(10, 90, N)]})
+    (one,) = found(X, Z, "numbers-with-units", rest=rest)
+    assert "'share' is not used" in one.message
+    for other in ("s{:.0f}", "{:.0f}a{:.0f}", "{:02.0f}.01.2020"):
+        rest = pd.DataFrame({"share": [other.format(value, value) for value in np.linspace(10, 28, N)]})
+        assert found(X, Z, "numbers-with-units", rest=rest) == []
+
+
+def test_dates_as_numbers_are_questioned_in_every_role():
+    X, Z = clean()
+    days = pd.Series(pd.date_range("2020-01-01", periods=N).strftime("%Y%m%d").astype(int), name="when")
+    assert [one.columns for one in found(X.assign(when=days), Z, "number-dates")] == [("when",)]
+    (one,) = found(X, Z, "number-dates", time=days)
+    assert "yyyymmdd" in one.advice
+    data = gf.from_table(X.join(Z).assign(when=days), ["age", "when"], list("abcde"), date_format="yyyymmdd")
+    assert found(data.X, data.Z, "number-dates") == []
+    assert {column.name: column.kind for column in gf.check_data(data.X, data.Z).columns}["when"] == "date"

@@ -9,7 +9,7 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.dates import date_text, is_date, parse_date, to_days
+from graphfield.data.dates import date_text, is_date, parse_date, read_dates, to_days
 from graphfield.data.frames import as_frame
 
 
@@ -22,6 +22,8 @@ from graphfield.data.frames import as_frame
         ["2020-03-01T14:30:00Z", "2020-03-01T14:30:00+02:00"],
         [pd.Timestamp("2020-03-01"), pd.NaT],
         [pd.Timestamp("2020-03-01").date(), ""],
+        ["31.12.2019", "1.3.2020", "01.03.2020 14:30"],
+        ["2020/03/01", "2020/3/1 14:30"],
     ],
 )
 def test_dates(values):
@@ -35,6 +37,10 @@ def test_dates(values):
     "values",
     [
         ["2020-02-30"],
+        ["30.02.2020"],
+        ["03.25.2020"],
+        ["01.03.20"],
+        ["13/02/2020"],
         ["01/02/2020"],
         ["2020-03"],
         ["20200301"],
@@ -107,3 +113,50 @@ def test_polars_dates():
     expected = gf.RegGMM().fit(X, pd.DataFrame({"age": Z.age, "day": days}))
     model = gf.RegGMM().fit(X, own)
     np.testing.assert_array_equal(model.predict_coef(own), expected.predict_coef(own))
+
+
+def test_every_notation_is_the_same_day():
+    days = pd.date_range("2019-12-25", periods=90)
+    expected = to_days(pd.Series(days))
+    for written in ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d"):
+        np.testing.assert_array_equal(to_days(pd.Series(days.strftime(written))), expected)
+    for notation, written in (("dd/mm/yyyy", "%d/%m/%Y"), ("mm/dd/yyyy", "%m-%d-%Y"), ("yyyymmdd", "%Y%m%d")):
+        column = pd.Series(days.strftime(written))
+        if notation == "yyyymmdd":
+            column = column.astype(int)
+        for asked in (notation, None) if notation != "yyyymmdd" else (notation,):
+            frame, found = read_dates(pd.DataFrame({"day": column}), ["day"], asked)
+            assert found == {"day": notation}
+            np.testing.assert_array_equal(to_days(frame["day"]), expected)
+        asked = [parse_date(text, notation) for text in column.astype(str)[::30]]
+        assert asked == expected[::30].tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "date_format", "message"),
+    [
+        (["01/02/2020", "03/04/2020"], None, "date_format='dd/mm/yyyy' or date_format='mm/dd/yyyy'"),
+        (["13/02/2020", "02/13/2020"], None, "in one notation, but row 0 holds '13/02/2020'"),
+        (["01/02/2020", "02/13/2020"], "dd/mm/yyyy", "in dd/mm/yyyy, but row 1 holds '02/13/2020'"),
+        (["01/02/2020", "31/02/2020"], None, "row 1 holds '31/02/2020', which is no day"),
+        (["a", "b"], "dd/mm/yyyy", "none of 'day' is written so"),
+        ([1.5, 2.5], "yyyymmdd", "none of 'day' is written so"),
+    ],
+)
+def test_dates_that_can_be_two_are_asked_about(values, date_format, message):
+    X, _ = small_data(len(values))
+    with pytest.raises(gf.DataError, match=message):
+        gf.from_table(X.assign(day=values), covariates="day", date_format=date_format)
+
+
+def test_gaps_among_dates_stay_gaps():
+    X, _ = small_data(4)
+    data = gf.from_table(X.assign(day=["01/02/2020", None, "", "28/02/2020"]), covariates="day")
+    assert data.Z["day"].isna().tolist() == [False, True, True, False]
+    assert data.dates == {"day": "dd/mm/yyyy"}
+
+
+def test_dates_that_can_be_two_are_no_categories_of_a_fit():
+    X, Z = small_data(60)
+    with pytest.raises(gf.DataError, match="can be read in two ways"):
+        gf.RegGMM().fit(X, Z.assign(day=["01/02/2020", "03/04/2020", "05/06/2020"] * 20))

@@ -24,6 +24,7 @@ from graphfield.analysis.model_gain import model_gains
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.dates import is_date, to_days
 from graphfield.data.splits import folds, group_labels
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
 from graphfield.exceptions import DataError, listing, suggestion
@@ -352,12 +353,12 @@ def _times(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
     if len(values) != len(X):
         raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
     if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
-        try:
-            values = pd.to_datetime(values)
-        except (ValueError, TypeError) as error:
+        if not is_date(values.dropna()):
             raise DataError(
-                f"time must hold numbers or dates, but it cannot be read as such: {error}."
-            ) from error
+                "time must hold numbers or dates such as 2020-03-01, but it cannot be read as such: it has "
+                f"{values.iloc[0]!r}."
+            )
+        values = pd.Series(to_days(values))
     if values.isna().any():
         raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
     return values.to_numpy()[inputs.rows]

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.options import table_options
+from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
-from graphfield.exceptions import DataWarning, ModelFileError
+from graphfield.exceptions import DataError, DataWarning, ModelFileError
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
     from graphfield.data.roles import TableData
+    from graphfield.data.sources import Source
 
 STRICT_FAILURE = 1
+STANDARD_INPUT = "-"
 
 
 def check_parser(group: Any) -> None:
@@ -42,9 +45,11 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
     """The table, split by the roles that the options give its columns."""
     from graphfield.data.roles import from_table
 
+    if str(arguments.table) == STANDARD_INPUT:
+        arguments.table = read_standard_input()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # identifiers among the nodes are in the check
-        return from_table(
+        data = from_table(
             arguments.table,
             covariates=names(arguments.covariates),
             nodes=names(arguments.nodes) if arguments.nodes else None,
@@ -53,7 +58,26 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
             rare=arguments.rare,
             categories=names(arguments.categories or ""),
             drop=names(arguments.drop or ""),
+            date_format=arguments.date_format,
+            **{name: getattr(arguments, name) for name in READING},
         )
+    arguments.reading = data.reading  # for messages, which name lines of the file
+    return data
+
+
+def read_standard_input() -> Source:
+    """All bytes of standard input, which can be read only once."""
+    from graphfield.data.room import free_memory, size_text
+    from graphfield.data.sources import Source
+
+    stream = None if sys.stdin is None or sys.stdin.closed else sys.stdin
+    if stream is None or stream.isatty():
+        raise DataError("The table - is standard input, but nothing comes from there. Pipe a table into it.")
+    free = free_memory()
+    content = stream.buffer.read(free)
+    if len(content) >= free:
+        raise DataError(f"Standard input has more than the {size_text(free)} of memory that are free.")
+    return Source(STANDARD_INPUT, content)
 
 
 def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
@@ -72,8 +96,15 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
     )
     found = _in_shell_words(found, arguments)
     lines = found.lines() if planned else found.lines("Changed")
-    say("\n".join([f"Read {arguments.table}: {lines[0]}", *lines[1:]]))
+    say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
+
+
+def _read_as(data: TableData) -> list[str]:
+    """What was assumed of the file, in a line; none where it is as plain as can be."""
+    words = [data.reading.words()] if data.reading is not None and data.reading.words() else []
+    words += [f"dates of {name!r} as {notation}" for name, notation in data.dates.items()]
+    return [f"  read as: {', '.join(words)}"] if words else []
 
 
 def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataCheck:
@@ -119,14 +150,26 @@ def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
         "rare": arguments.rare,
         "categories": names(arguments.categories) if arguments.categories else [],
         "pooled": data.pooled,
+        "read_as": None if data.reading is None else data.reading.to_json(),
+        "dates": data.dates,
     }
 
 
 def pooled_levels(folder: Path) -> dict[str, list[str]]:
     """For each covariate the levels that ``graphfield fit --rare`` pooled; nothing where it did not."""
+    return _from_fit(folder, "pooled")
+
+
+def date_notations(folder: Path) -> dict[str, str]:
+    """For covariates how ``graphfield fit`` found their dates written, where that was not plain to see."""
+    return _from_fit(folder, "dates")
+
+
+def _from_fit(folder: Path, entry: str) -> dict[str, Any]:
     from graphfield.report.folder import FIT, read_record
 
     try:
-        return (read_record(folder, FIT) or {}).get("pooled", {})
+        found = (read_record(folder, FIT) or {}).get(entry, {})
     except ModelFileError:
         return {}
+    return found if isinstance(found, dict) else {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import (
     check_files,
+    date_notations,
     pooled_levels,
     read_roles,
     roles_told,
@@ -114,7 +115,9 @@ def graph(arguments: argparse.Namespace) -> None:
     check_new(arguments.out, arguments.force)
     model = load(arguments.model)
     network = model.to_networkx(
-        covariate_values(arguments.at, model, pooled_levels(arguments.model)),
+        covariate_values(
+            arguments.at, model, pooled_levels(arguments.model), date_notations(arguments.model)
+        ),
         threshold=threshold(arguments.threshold),
         rule=arguments.rule,
     )

@@ -118,14 +118,14 @@ def _tables(arguments: argparse.Namespace, prices: pd.DataFrame) -> tuple[pd.Dat
     """Stocks (with the index where it is among them) and covariates, from files and columns."""
     import pandas as pd
 
-    from graphfield.data.tables import SUFFIXES
+    from graphfield.data.sources import looks_like_table
     from graphfield.pipelines.finance import read_dated
 
     parts, own = [], []
     for name in names(arguments.covariates or ""):
         if name in prices.columns:
             own.append(name)
-        elif Path(name).suffix.lower() in SUFFIXES:
+        elif looks_like_table(name):
             parts.append(read_dated(name))
         else:
             raise DataError(

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from graphfield.folders import check_file
+
+# Options of :func:`reading_options` about the file itself.
+READING = ("sep", "decimal", "thousands", "encoding", "sheet")
+
+
+class Once(argparse.Action):
+    """An option whose second value would silently replace the first and change what numbers mean."""
+
+    def __call__(self, _parser: Any, namespace: Any, values: Any, _option: str | None = None) -> None:
+        if getattr(namespace, self.dest, None) not in (None, values):
+            raise argparse.ArgumentError(
+                self, f"given twice, {getattr(namespace, self.dest)!r} and {values!r}"
+            )
+        setattr(namespace, self.dest, values)
 
 
 def table_options(p: argparse.ArgumentParser) -> None:
     """The table and what its columns are, for every command that reads one."""
-    p.add_argument("table", type=Path, metavar="TABLE", help="CSV, TSV, Parquet or NPZ file")
+    p.add_argument(
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="text (.csv, .tsv, .txt, or .csv.gz), .parquet, .feather, .xlsx or .npz file; -: standard input",
+    )
     p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
     p.add_argument(
         "--nodes",
@@ -24,6 +44,31 @@ def table_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
     p.add_argument(
         "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
+    )
+    reading_options(p)
+
+
+def reading_options(p: argparse.ArgumentParser) -> None:
+    """How a file is to be read, where that cannot be told from it; what contradicts the file is an error."""
+    p.add_argument(
+        "--sep",
+        action=Once,
+        metavar="MARK",
+        help="between cells of text: , ; tab | or space (default: found)",
+    )
+    p.add_argument("--decimal", action=Once, choices=(".", ","), help="decimal mark of text (default: found)")
+    p.add_argument(
+        "--thousands", action=Once, metavar="MARK", help="between groups of three digits: . , ' or a space"
+    )
+    p.add_argument(
+        "--encoding", action=Once, metavar="NAME", help="of text, such as utf-16 or cp1252 (default: found)"
+    )
+    p.add_argument("--sheet", action=Once, metavar="NAME", help="of an Excel file that has several")
+    p.add_argument(
+        "--date-format",
+        action=Once,
+        choices=("dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"),
+        help="where 03/04/2020 may be two dates, or numbers such as 20200403 are dates",
     )
 
 

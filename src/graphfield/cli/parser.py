@@ -15,6 +15,7 @@ from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
 from graphfield.cli.options import (
+    Once,
     file_options,
     folder_options,
     graph_options,
@@ -106,6 +107,7 @@ def _graph_parser(group: Any) -> None:
     graph_options(p)
     p.add_argument(
         "--format",
+        action=Once,
         choices=("csv", "parquet", "graphml", "json"),
         help="default: by the ending of FILE, or on the screen csv with four digits",
     )

@@ -86,9 +86,15 @@ def threshold(text: str) -> float | str | None:
 
 
 def covariate_values(
-    pairs: Sequence[str], model: GraphEstimator, pooled: Mapping[str, Sequence[str]] | None = None
+    pairs: Sequence[str],
+    model: GraphEstimator,
+    pooled: Mapping[str, Sequence[str]] | None = None,
+    dates: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """``--at name=value`` pairs; a level that was ``pooled`` when fitting stands for "other"."""
+    """``--at name=value`` pairs; a level that was ``pooled`` when fitting stands for "other".
+
+    ``dates`` are notations in which the fit read dates; they may be asked for in these, too.
+    """
     from graphfield.data.roles import OTHER
 
     values: dict[str, Any] = {}
@@ -99,7 +105,8 @@ def covariate_values(
             raise ParameterError(f"--at expects covariate=value, got {pair!r}.")
         if name in values:
             raise ParameterError(f"--at gives {name!r} twice.")
-        values[name] = _number(numeric[name], text) if name in numeric else text
+        notation = (dates or {}).get(name)
+        values[name] = _number(numeric[name], text, notation) if name in numeric else text
         if text in (pooled or {}).get(name, ()):
             values[name] = OTHER
             warnings.warn(
@@ -111,14 +118,18 @@ def covariate_values(
     return values
 
 
-def _number(column: Numeric, text: str) -> float:
+def _number(column: Numeric, text: str, notation: str | None) -> float:
     name = column.name
     if column.date:
-        from graphfield.data.dates import parse_date
+        from graphfield.data.dates import NOTATIONS, parse_date
 
-        days = parse_date(text)
+        notation = notation if notation in NOTATIONS else None
+        days = parse_date(text, notation)
         if days is None:
-            raise DataError(f"Covariate {name!r} is a date such as {column.shown(column.low)}, got {text!r}.")
+            also = "" if notation is None else f" (or as {notation})"
+            raise DataError(
+                f"Covariate {name!r} is a date such as {column.shown(column.low)}{also}, got {text!r}."
+            )
         return days
     try:
         value = float(text)

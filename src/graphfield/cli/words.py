@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import re
+import shlex
 import sys
-from pathlib import Path
+from typing import Any
+
+from graphfield.cli.options import READING
 
 # Options whose argument has another name in Python.
 _PYTHON_NAMES = {
@@ -43,6 +45,10 @@ _SHELL_WORDS = {
     r" in \[([\d.]+), inf\)": r" of at least \1",
     r" \(from_table\(\.\.\., .*?\)\)": "",
 }
+# Options about the reading of files, as Python writes them.
+_READING = re.compile(r"\b(sep|decimal|thousands|encoding|sheet|date_format)='((?:\\.|[^'\\])*)'")
+# Arguments that are tables whose rows a message may speak of.
+_TABLES = ("table", "prices", "phenotypes")
 _ROW = re.compile(r"(?<!['\w])row (\d+)\b(?!')")
 
 
@@ -62,33 +68,24 @@ def for_the_shell(text: str, arguments: argparse.Namespace | None = None) -> str
     for python, shell in _SHELL_WORDS.items():
         text = re.sub(python, shell, text)
     given = {} if arguments is None else vars(arguments)
+    if "sep" in given:
+        text = _READING.sub(lambda found: f"--{found[1].replace('_', '-')} {shlex.quote(found[2])}", text)
     for name in given:
         python = _PYTHON_NAMES.get(name, name)
         # Names with an underscore are no English words; others are meant where a message begins with them.
         where = rf"(?<!['\w-]){python}(?![\w'])" if "_" in python else rf"^{python}(?= must )"
         text = re.sub(where, f"--{name.replace('_', '-')}", text)
-    table = given.get("table") or given.get("prices") or given.get("phenotypes")
-    return text if table is None else _ROW.sub(lambda found: _place(table, int(found[1])), text)
+    if not any(given.get(name) for name in _TABLES):
+        return text
+    return _ROW.sub(lambda found: _place(given, int(found[1])), text)
 
 
-def _place(table: Path, row: int) -> str:
+def _place(given: dict[str, Any], row: int) -> str:
     """Where a person finds a row, which is counted from 0: the line of a text file, else counted from 1."""
-    separator = {".csv": ",", ".tsv": "\t"}.get(table.suffix.lower())
-    line = None if separator is None else _line(table, separator, row)
+    from graphfield.data.reading import ReadOptions
+    from graphfield.data.tables import find_line
+
+    table = next(given[name] for name in _TABLES if given.get(name))
+    options: dict[str, Any] = {name: given.get(name) for name in READING}
+    line = find_line(table, row, ReadOptions(**options), given.get("reading"))
     return f"row {row + 1}" if line is None else f"line {line}"
-
-
-def _line(table: Path, separator: str, row: int) -> int | None:
-    """The line of the file on which a row begins, empty lines and those within quotes counted."""
-    try:
-        with table.open(newline="", encoding="utf-8", errors="replace") as file:
-            records, first, position = csv.reader(file, delimiter=separator), 1, -1
-            for record in records:
-                if any(cell.strip() for cell in record) or len(record) > 1:
-                    if position == row:
-                        return first
-                    position += 1
-                first = records.line_num + 1
-    except (OSError, csv.Error):
-        pass
-    return None

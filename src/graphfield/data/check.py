@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from graphfield.data.check_covariates import covariate_findings
 from graphfield.data.check_nodes import node_findings
 from graphfield.data.check_rows import group_findings, row_findings
-from graphfield.data.check_values import unused_findings
-from graphfield.data.covariates import as_text
+from graphfield.data.check_values import date_number_findings, unused_findings
+from graphfield.data.covariates import as_text, level_order
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.findings import Column, DataCheck, Finding, drop_option
 from graphfield.data.frames import MIN_SAMPLES, Frame, as_frame, check_roles_disjoint, check_same_length
@@ -104,6 +105,7 @@ tell who is connected to what.
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
         *node_findings(x_frame, nodes, empty, rows, n_rows),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
+        *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
         *unused_findings(unused),
         *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
@@ -118,6 +120,13 @@ tell who is connected to what.
 
 
 check_data = check_table
+
+
+def _numbers_by_role(X: Frame, Z: Frame, moments: pd.Series | None) -> Iterator[tuple[str, pd.Series]]:
+    yield from (("node", X.values[name]) for name in X.names)
+    yield from (("covariate", Z.values[name]) for name in Z.names)
+    if moments is not None and moments.name not in Z.names:
+        yield "time", moments
 
 
 def _series(values: Any, n_rows: int, what: str) -> pd.Series | None:
@@ -166,7 +175,7 @@ def _about(present: pd.Series, kind: str) -> str:
         return f"{date_text(days.min())} to {date_text(days.max())}"
     if kind == "number":
         return f"{float(present.min()):.4g} to {float(present.max()):.4g}"
-    levels = sorted(set(as_text(pd.Series(present.unique()))))
+    levels = level_order(present, set(as_text(pd.Series(present.unique()))))
     if kind == "text":
         return f"{count(len(levels), 'different text')}, such as {levels[0]!r}"
     return f"{count(len(levels), 'level')}: {listing(levels, most=_LEVELS_NAMED)}"

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_values import bad_dates, value_findings
+from graphfield.data.check_values import NUMBER_WITH_UNIT, bad_dates, value_findings
 from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
-from graphfield.data.dates import is_date, to_days
+from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.findings import Finding, drop_option
 from graphfield.data.frames import Frame
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
@@ -42,8 +42,6 @@ _CYCLE_NAME = re.compile(
     r"(^|[_\W])(month|hour|weekday|wday|dow|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
 )
 _LONGEST_CYCLE = 31
-# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %
-_NUMBER_WITH_UNIT = r"\s*[-+<>]?\s*\d+([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
 _NAMED = 6
 
 
@@ -141,8 +139,9 @@ def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iter
 
 
 _HOW_TO_CONVERT = {
-    "numbers": "Write a quantity as a plain number (12.5, without unit), the codes of a category as site-12.",
-    "dates": "Write dates as 2020-03-01 to have them taken as dates.",
+    "numbers": "Write a quantity as a plain number (12.5, without unit, percent or currency), the codes of a "
+    "category as site-12.",
+    "dates": "Write dates as 2020-03-01 or 01.03.2020 to have them taken as dates.",
 }
 
 
@@ -150,7 +149,7 @@ def _meant_for(levels: list[str]) -> str | None:
     """Whether text was probably meant to hold numbers or dates; a few codes such as 01, 02 are fine."""
     if len(levels) <= MANY_LEVELS:
         return "dates" if len(levels) > 2 and _share_of_dates(levels) > _MEANT else None
-    if pd.Series(levels).str.fullmatch(_NUMBER_WITH_UNIT).mean() > _MEANT:
+    if pd.Series(levels).str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT:
         return "numbers"
     return "dates" if _share_of_dates(levels) > _MEANT else None
 
@@ -167,7 +166,7 @@ def _share_of_dates(levels: list[str]) -> float:
 
 
 def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
-    if is_date(present):
+    if is_date(present) or are_number_dates(present):
         return
     values = np.unique(present.to_numpy(dtype=np.float64))
     first = values[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.dates import no_dates
-from graphfield.data.findings import Finding
+from graphfield.data.dates import are_number_dates, is_date, no_dates
+from graphfield.data.findings import Finding, drop_option
 from graphfield.exceptions import count, listing
 
 # Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
@@ -19,6 +19,12 @@ FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
 MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
 _CODE_TIMES, _CODE_DISTANCE = 3, 5.0
 _MAD_TO_SD = 1.4826  # of a Gaussian
+# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %, € 12.50, $1,200
+NUMBER_WITH_UNIT = (
+    r"\s*([$€£¥]|USD|EUR|GBP|CHF)?\s*[-+<>]?\s*\d+([.,]\d{3})*([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
+)
+# Above this share of such texts a column of text was meant to hold numbers.
+_MEANT = 0.8
 _NAMED = 5  # columns with their numbers in one message
 
 
@@ -110,6 +116,36 @@ def bad_dates(column: pd.Series) -> Iterator[Finding]:
     )
 
 
+def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[Finding]:
+    """Whole numbers such as 20200131, which are taken as numbers although they may be dates."""
+    for role, column in columns:
+        if are_number_dates(column):
+            name = str(column.name)
+            yield Finding(
+                "number-dates",
+                (name,),
+                f"{role.capitalize()} {name!r} is taken as numbers, but all of them, such as "
+                f"{column.dropna().iloc[0]:.0f}, may be dates.",
+                f"Leave it out ({drop_option([name])})."
+                if role == "node"
+                else "If they are, use --date-format yyyymmdd (from_table(..., date_format='yyyymmdd')).",
+            )
+
+
+def _numbers_with_units(name: str, odd: pd.Series, n_present: int) -> Iterator[Finding]:
+    """A column that was left out because its numbers carry a unit, a percent sign or a currency."""
+    texts = odd.astype(str)
+    if len(odd) <= n_present / 2 or texts.nunique() < 3 or is_date(odd):
+        return
+    if texts.str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT and not texts.str.isalnum().all():
+        yield Finding(
+            "numbers-with-units",
+            (name,),
+            f"Column {name!r} is not used: it holds text that looks like numbers, such as {texts.iloc[0]!r}.",
+            "Write plain numbers (12.5, without unit, percent or currency) if the column is to be a node.",
+        )
+
+
 def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
     """Columns that were left out because of a few entries that are no numbers."""
     for name in rest.columns:
@@ -119,6 +155,7 @@ def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
             continue
         numbers = pd.to_numeric(column.astype(object), errors="coerce")
         odd = column[numbers.isna()]
+        yield from _numbers_with_units(str(name), odd, len(column))
         if 0 < len(odd) < len(column) / 2:
             texts = listing(odd.astype(str).unique()[:3])
             yield Finding(

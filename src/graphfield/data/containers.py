@@ -45,9 +45,12 @@ def _library(data: Any) -> str:
 
 def _from_polars(data: Any) -> pd.DataFrame:
     """Column by column, so that pyarrow is not needed; text and categories become objects."""
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in data.columns:
         series = data[name]
+        if type(series.dtype).__name__ == "Enum":  # it has an order
+            columns[name] = pd.Categorical(series.to_list(), list(series.dtype.categories), ordered=True)
+            continue
         numeric = series.dtype.is_numeric()
         columns[name] = series.to_numpy() if numeric else pd.Series(series.to_list(), dtype="object")
     return pd.DataFrame(columns)

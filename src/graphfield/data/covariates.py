@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.dates import date_text, is_date, parse_date, to_days
+from graphfield.data.dates import date_text, is_date, is_slashed, parse_date, to_days
 from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
@@ -143,7 +143,7 @@ class CovariateEncoder:
     ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
-            levels, counts = np.unique(text, return_counts=True)
+            levels, counts = count_levels(column, text)
             if len(levels) == 1:
                 return None
             _check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
@@ -297,6 +297,27 @@ def _level(value: object) -> str:
     return str(value)
 
 
+def level_order(column: pd.Series, levels: Iterable[str]) -> list[str]:
+    """Levels as text in the order that the column gives them, else in that of the alphabet.
+
+    >>> pain = pd.Categorical(["much", "little"], ["none", "little", "much"], ordered=True)
+    >>> level_order(pd.Series(pain), {"much", "little"})
+    ['little', 'much']
+    """
+    kind = column.dtype
+    if not isinstance(kind, pd.CategoricalDtype) or not kind.ordered:
+        return sorted(levels)
+    places = {_level(value): place for place, value in enumerate(kind.categories)}
+    return sorted(levels, key=lambda level: (places.get(level, len(places)), level))
+
+
+def count_levels(column: pd.Series, text: NDArray[np.object_]) -> tuple[NDArray, NDArray[np.intp]]:
+    """The levels of a column that is ``text`` as text, in their order, and how often each is there."""
+    levels, counts = np.unique(text, return_counts=True)
+    order = pd.Index(levels).get_indexer(pd.Index(level_order(column, levels)))
+    return levels[order], counts[order]
+
+
 def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
     """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
     _check_dates(name, text, levels, rows)
@@ -321,7 +342,14 @@ def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: N
 
 
 def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
-    """Dates with something among them that is none."""
+    """Dates with something among them that is none, and dates that can be read in two ways."""
+    slashed = [str(level) for level in levels if is_slashed(str(level))]
+    if len(slashed) > 0.5 * len(levels):
+        raise DataError(
+            f"Covariate {name!r} holds dates such as {slashed[0]!r}, which can be read in two ways. Read the "
+            "table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert the column "
+            "with pandas.to_datetime."
+        )
     dates = np.array([parse_date(str(level)) is not None for level in levels])
     if dates.mean() > 0.5:
         odd = str(levels[~dates][0])

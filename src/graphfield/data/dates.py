@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-# 2020-03-01, 2020-03-01 14:30, 2020-03-01T14:30:05.5, with or without a time zone. Nothing that could be read
-# in two ways (01/02/2020) or that is no day (2020-03).
+from graphfield.exceptions import DataError, check_choice, listing
+
+# 2020-03-01, 2020-03-01 14:30, 2020-03-01T14:30:05.5, with or without a time zone, and with the same meaning
+# 2020/03/01 and 01.03.2020. Nothing that is no day (2020-03).
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}(:\d{2}(:\d{2}(\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
+_YEAR_FIRST = re.compile(r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})(?P<time>[T ].*)?", re.ASCII)
+_DOTTED = re.compile(r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>\d{4})(?P<time>[T ].*)?", re.ASCII)
+# What can be read in two ways (01/02/2020), or as a number (20200201), and how to say in which.
+_SLASHED = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})([T ].*)?", re.ASCII)
+_NOTATIONS = {
+    "dd/mm/yyyy": re.compile(r"(?P<d>\d{1,2})([/-])(?P<m>\d{1,2})\2(?P<y>\d{4})(?P<time>[T ].*)?", re.ASCII),
+    "mm/dd/yyyy": re.compile(r"(?P<m>\d{1,2})([/-])(?P<d>\d{1,2})\2(?P<y>\d{4})(?P<time>[T ].*)?", re.ASCII),
+    "yyyymmdd": re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})(?P<time>)", re.ASCII),
+}
+NOTATIONS = tuple(_NOTATIONS)
+# Whole numbers from the first to the last of these may be dates.
+_NUMBER_DATES = (19000101, 21001231)
 _DAY = np.timedelta64(1, "D")
 
 
@@ -36,7 +51,7 @@ def is_date(column: pd.Series) -> bool:
 
 def _is_date_value(value: object) -> bool:
     if isinstance(value, str):
-        return not value.strip() or _ISO.fullmatch(value.strip()) is not None
+        return not value.strip() or _ISO.fullmatch(as_iso(value.strip())) is not None
     return isinstance(value, (datetime.date, np.datetime64))  # a pandas.Timestamp is one too
 
 
@@ -47,9 +62,20 @@ def _parses(present: pd.Series) -> bool:
 
 
 def _stripped(column: pd.Series) -> pd.Series:
-    """Entries as objects, None for missing and empty ones."""
-    texts = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+    """Entries as objects, dates in text as ISO writes them, None for missing and empty ones."""
+    texts = column.astype(object).map(
+        lambda value: as_iso(value.strip()) if isinstance(value, str) else value
+    )
     return texts.where(texts.notna() & (texts != ""), None)
+
+
+def as_iso(text: str, *patterns: re.Pattern[str]) -> str:
+    """A date of one of these patterns as ISO writes it; other text as it is."""
+    for pattern in patterns or (_YEAR_FIRST, _DOTTED):
+        found = pattern.fullmatch(text)
+        if found:
+            return f"{found['y']}-{found['m']:>02}-{found['d']:>02}{found['time'] or ''}"
+    return text
 
 
 def no_dates(column: pd.Series) -> NDArray[np.bool_] | None:
@@ -98,11 +124,127 @@ def date_text(days: float) -> str:
     return moment.strftime("%Y-%m-%d" if moment == moment.normalize() else "%Y-%m-%d %H:%M")
 
 
-def parse_date(text: str) -> float | None:
-    """Days since 1970-01-01 of one ISO date; None where the text is none.
+def parse_date(text: str, notation: str | None = None) -> float | None:
+    """Days since 1970-01-01 of one date, which may be in this notation; None where the text is none.
 
-    >>> parse_date("2020-03-01"), parse_date("March 2020")
-    (18322.0, None)
+    >>> parse_date("2020-03-01"), parse_date("1.3.2020"), parse_date("March 2020")
+    (18322.0, 18322.0, None)
+    >>> parse_date("03/01/2020"), parse_date("03/01/2020", "mm/dd/yyyy")
+    (None, 18322.0)
     """
-    column = pd.Series([text], dtype=object)
-    return float(to_days(column)[0]) if text.strip() and is_date(column) else None
+    plain = text if notation is None else as_iso(text.strip(), _NOTATIONS[notation])
+    column = pd.Series([plain], dtype=object)
+    return float(to_days(column)[0]) if plain.strip() and is_date(column) else None
+
+
+def read_dates(
+    frame: pd.DataFrame, names: Sequence[str], date_format: str | None
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The columns among these that write dates as 31/12/2020, 12/31/2020 or 20201231 as dates, and how.
+
+    Which of the first two it is, days above 12 tell; where there are none it must be said, as it must be said
+    that numbers are dates.
+
+    >>> read_dates(pd.DataFrame({"day": ["28/02/2020", "01/03/2020"]}), ["day"], None)[1]
+    {'day': 'dd/mm/yyyy'}
+    """
+    if date_format is not None:
+        check_choice("date_format", date_format, NOTATIONS)
+    found: dict[str, str] = {}
+    frame = frame.copy(deep=False)
+    for name in names:
+        notation = _notation(frame[name], date_format)
+        if notation is not None:
+            frame[name] = _as_dates(frame[name], notation)
+            found[name] = notation
+    if date_format is not None and date_format not in found.values():
+        raise DataError(
+            f"date_format={date_format!r}, but none of {listing(names)} is written so. Leave it out, or name "
+            "the column as a covariate."
+        )
+    return frame, found
+
+
+def is_slashed(text: str) -> bool:
+    """Whether this is a date that can be read in two ways.
+
+    >>> is_slashed("01/02/2020"), is_slashed("2020/01/02")
+    (True, False)
+    """
+    return _SLASHED.fullmatch(text.strip()) is not None
+
+
+def are_number_dates(column: pd.Series) -> bool:
+    """Whether a column of numbers may be dates such as 20200131: all are days of the calendar."""
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return False
+    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    low, high = _NUMBER_DATES
+    if len(values) < 2 or values[0] < low or values[-1] > high or (values % 1).any():
+        return False
+    return bool(np.isfinite(to_days(_in_iso(pd.Series(values), "yyyymmdd"))).all())
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    """Entries that are there, as text without spaces around it; whole numbers without a point."""
+    present = column.dropna()
+    if pd.api.types.is_numeric_dtype(present):
+        return present.map(lambda value: f"{value:.0f}" if value % 1 == 0 else str(value)).astype(object)
+    return present.astype(object).map(lambda value: str(value).strip()).loc[lambda text: text != ""]
+
+
+def _in_iso(column: pd.Series, notation: str) -> pd.Series:
+    return _texts(column).map(lambda text: as_iso(text, _NOTATIONS[notation]))
+
+
+def _notation(column: pd.Series, date_format: str | None) -> str | None:
+    """In which notation a column writes dates; None where it writes none or in a plain way."""
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return None
+    if date_format == "yyyymmdd" and pd.api.types.is_numeric_dtype(column):
+        return "yyyymmdd" if are_number_dates(column) else None
+    if pd.api.types.is_numeric_dtype(column):
+        return None
+    texts = _texts(column)
+    parts = [_SLASHED.fullmatch(text) for text in texts.unique()]
+    if not parts or not all(parts):
+        return None
+    return _order(column, [(int(one[1]), int(one[3])) for one in parts if one], date_format)
+
+
+def _order(column: pd.Series, parts: list[tuple[int, int]], date_format: str | None) -> str:
+    """Whether the day or the month comes first, by days above 12 or as the user says."""
+    day_first = any(first > 12 for first, _ in parts)
+    month_first = any(second > 12 for _, second in parts)
+    if day_first != month_first:
+        found = "dd/mm/yyyy" if day_first else "mm/dd/yyyy"
+        if date_format in (None, "yyyymmdd", found):
+            return found
+    elif not day_first and (date_format in ("dd/mm/yyyy", "mm/dd/yyyy") or all(a == b for a, b in parts)):
+        return date_format or "dd/mm/yyyy"
+    name, example = str(column.name), _texts(column).iloc[0]
+    if not day_first and not month_first:
+        raise DataError(
+            f"Column {name!r} holds dates such as {example!r}, and no day above 12 tells whether the day or "
+            "the month comes first. Say which: date_format='dd/mm/yyyy' or date_format='mm/dd/yyyy'."
+        )
+    wanted = date_format or "one notation"
+    month = 3 if wanted == "dd/mm/yyyy" else 1
+    odd = next(text for text in _texts(column) if (one := _SLASHED.fullmatch(text)) and int(one[month]) > 12)
+    row = int(np.argmax((column.astype(str).str.strip() == odd).to_numpy()))
+    raise DataError(
+        f"Column {name!r} must hold dates in {wanted}, but row {row} holds {odd!r}. Write all dates as "
+        "2020-03-01, or leave date_format out."
+    )
+
+
+def _as_dates(column: pd.Series, notation: str) -> pd.Series:
+    iso = _in_iso(column, notation)
+    dates = pd.to_datetime(iso, format="ISO8601", errors="coerce")
+    if dates.isna().any():
+        row = int(np.argmax(column.index == iso.index[dates.isna()][0]))
+        raise DataError(
+            f"Column {str(column.name)!r} holds dates as {notation}, but row {row} holds "
+            f"{str(column.iloc[row])!r}, which is no day. Correct it, or leave the cell empty."
+        )
+    return dates.reindex(column.index)

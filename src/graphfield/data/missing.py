@@ -160,8 +160,15 @@ def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
             column[rows] = value
             filled[name] = column
         else:
-            filled[name] = filled[name].astype(object).where(~rows, value)
+            filled[name] = _filled(filled[name], rows, value)
     return Frame(filled, frame.named)
+
+
+def _filled(column: pd.Series, rows: NDArray[np.bool_], value: Any) -> pd.Series:
+    """A category stays one, with its order; other text may take any value."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and value in column.cat.categories:
+        return column.where(~rows, value)
+    return column.astype(object).where(~rows, value)
 
 
 def _replacement(column: pd.Series, rows: NDArray[np.bool_]) -> tuple[Any, str]:

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import as_text, is_categorical
-from graphfield.data.dates import is_date, to_days
+from graphfield.data.covariates import as_text, is_categorical, level_order
+from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.missing import bad_entries, handle_missing
-from graphfield.data.tables import read_table
+from graphfield.data.reading import Reading, ReadOptions
+from graphfield.data.sources import Source
+from graphfield.data.tables import read_file
 from graphfield.exceptions import DataError, DataWarning, ParameterError, count, listing, suggestion
 
 OTHER = "other"  # the level that rare ones are pooled into
@@ -28,7 +30,8 @@ class TableData:
     """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
 
     ``unused`` names the columns that are left over and ``rest`` holds them. ``pooled`` says for each
-    covariate which of its levels were pooled into "other".
+    covariate which of its levels were pooled into "other"; ``reading`` how a file was read, and ``dates`` how
+    dates were written in columns where that is not plain to see.
     """
 
     X: pd.DataFrame
@@ -38,9 +41,13 @@ class TableData:
     time: pd.Series | None = None
     rest: pd.DataFrame = field(default_factory=pd.DataFrame)
     pooled: dict[str, list[str]] = field(default_factory=dict)
+    reading: Reading | None = None
+    dates: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [count(len(self.X), "row")]
+        if self.reading is not None and self.reading.words():
+            lines.append(f"  read as: {self.reading.words()}")
         roles = {"node": list(self.X.columns), "covariate": list(self.Z.columns)}
         lines += [f"  {count(len(names), role)}: {listing(names)}" for role, names in roles.items()]
         if self.groups is not None:
@@ -49,6 +56,8 @@ class TableData:
             lines.append(f"  time: {self.time.name}")
         for name, levels in self.pooled.items():
             lines.append(f"  {name}: {listing(levels)} pooled into {OTHER!r}")
+        for name, notation in self.dates.items():
+            lines.append(f"  {name}: dates as {notation}")
         if self.unused:
             lines.append(f"  unused: {listing(self.unused)}")
         return "\n".join(lines)
@@ -64,13 +73,20 @@ def from_table(
     categories: Sequence[str] = (),
     drop: Sequence[str] = (),
     missing: str | None = None,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    date_format: str | None = None,
 ) -> TableData:
     """Split a table by role.
 
     Parameters
     ----------
     table : frame or path
-        A pandas or polars frame, or a CSV, TSV, Parquet or NPZ file.
+        A pandas or polars frame, or a file as :func:`~graphfield.read_table` takes it.
     covariates : sequence of str
         Column names, or patterns such as ``"z*"``.
     nodes : sequence of str, optional
@@ -91,6 +107,11 @@ def from_table(
     missing : {"error", "drop", "impute"}, optional
         What to do at once about missing values, as the estimators do it in `fit`. By default they stay, for
         `fit` to deal with; rows that are dropped here are missing in all parts.
+    sep, decimal, thousands, encoding, sheet : str, optional
+        How a file is to be read, where that cannot be told from it: see :func:`~graphfield.read_table`.
+    date_format : {"dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"}, optional
+        How covariates and the time column write dates, where 03/04/2020 may be two of them, or where whole
+        numbers such as 20200401 are dates.
 
     Examples
     --------
@@ -104,8 +125,11 @@ def from_table(
       1 covariate: 'age'
       group: id (2 different)
     """
-    frame = read_table(table) if isinstance(table, (str, Path)) else as_frame(table, "table").values
-    frame = as_frame(frame, "table").values
+    no_numbers = tuple(
+        pattern for given in (categories, drop) for pattern in ([given] if isinstance(given, str) else given)
+    )
+    options = ReadOptions(sep, decimal, thousands, encoding, sheet, no_numbers)
+    frame, reading = _read(table, options)
     names = list(frame.columns)
     dropped = _resolve(drop, names, "to leave out") if drop else []
     z_names = _resolve(covariates, names, "for a covariate", dropped)
@@ -119,9 +143,10 @@ def from_table(
     _check_disjoint(x_names, z_names, group_names, time_names)
     used = {*x_names, *z_names, *group_names, *time_names}
     unused = [name for name in names if name not in used]
-    Z = _with_categories(
-        frame[z_names], _resolve(categories, z_names, "for a category") if categories else []
-    )
+    as_categories = _resolve(categories, z_names, "for a category") if categories else []
+    maybe_dates = [name for name in dict.fromkeys([*z_names, *time_names]) if name not in as_categories]
+    frame, dates = read_dates(frame, maybe_dates, date_format)
+    Z = _with_categories(frame[z_names], as_categories)
     Z, pooled = (Z, {}) if rare is None else pool_rare(Z, rare)
     if time_names:
         time_values(frame[time_names[0]])
@@ -138,12 +163,27 @@ def from_table(
         time=frame[time_names[0]] if time_names else None,
         rest=frame[unused],
         pooled=pooled,
+        reading=reading,
+        dates=dates,
     )
 
 
+def _read(table: Any, options: ReadOptions) -> tuple[pd.DataFrame, Reading | None]:
+    """The table with names that are text, and how it was read if it is a file."""
+    if isinstance(table, (str, Path, Source)):
+        file = read_file(table, options)
+        return as_frame(file.frame, "table").values, file.reading
+    options.refuse("a table in memory", ("sep", "decimal", "thousands", "encoding", "sheet"))
+    return as_frame(table, "table").values, None
+
+
 def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """Z with some columns as text, missing entries left as they are."""
-    text = {name: pd.Series(as_text(Z[name]), index=Z.index).where(Z[name].notna(), None) for name in names}
+    """Z with some columns as text, missing entries left as they are; categories are what they are."""
+    text = {
+        name: pd.Series(as_text(Z[name]), index=Z.index).where(Z[name].notna(), None)
+        for name in names
+        if not isinstance(Z[name].dtype, pd.CategoricalDtype)
+    }
     return Z.assign(**text)
 
 
@@ -168,8 +208,16 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
         few = sorted(str(level) for level in counts.index[counts < rare] if level != OTHER)
         if few:
             pooled[str(name)] = few
-            columns[name] = text.where(~text.isin(few), OTHER).where(present, None)
+            columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
     return Z.assign(**columns), pooled
+
+
+def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:
+    """Levels of an ordered category after pooling, in their order and "other" at the end."""
+    if not (isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered):
+        return pooled
+    levels = level_order(column, set(pooled.dropna()) - {OTHER})
+    return pooled.astype(pd.CategoricalDtype([*levels, OTHER], ordered=True))
 
 
 def time_values(column: pd.Series) -> NDArray[np.float64]:

@@ -1,53 +1,114 @@
-"""CSV, TSV, Parquet and NPZ files to a pandas frame."""
+"""Files to pandas frames: text in many spellings, Parquet, Feather, Excel and NPZ."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError, listing
+from graphfield.data.column_files import check_package, read_columns
+from graphfield.data.npz_tables import read_npz
+from graphfield.data.reading import Reading, ReadOptions
+from graphfield.data.sources import TEXT_KINDS, Source, as_source, find_kind
+from graphfield.data.text_tables import line_of_row, read_text
+from graphfield.exceptions import DataError, GraphfieldError, listing
 
-TRUTH = "truth_"  # arrays of an NPZ file that are no columns of the table
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+_FOR_TEXT = ("sep", "decimal", "thousands", "encoding")
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+@dataclass(frozen=True)
+class TableFile:
+    """A table that was read from a file, and how."""
+
+    frame: pd.DataFrame
+    reading: Reading
+
+
+def read_table(
+    path: str | Path,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> pd.DataFrame:
     """Read a table; its kind follows the file's ending.
+
+    Text (``.csv``, ``.tsv``, ``.txt``, or packed: ``.csv.gz``, ``.bz2``, ``.xz``, ``.zip``) may have commas,
+    semicolons, tabs, bars or spaces between cells and decimal commas, and be UTF-8, UTF-16 or Windows-1252
+    (latin-1): this is found out. What can be read in two ways is asked about, and the options answer.
 
     An NPZ file is read column-wise: a 2-D array ``A`` gives the columns named in ``A_names`` (or
     ``a1, a2, ...``), a 1-D array gives one column. Arrays of another length than the first 2-D one,
     or with more dimensions, and those called ``truth_...`` (the known answer in the output of
     ``graphfield simulate``) are no columns.
+
+    Parameters
+    ----------
+    path : str or Path
+        A text table, or a ``.parquet``, ``.feather``, ``.xlsx`` or ``.npz`` file.
+    sep : str, optional
+        The mark between cells of text: ``","``, ``";"``, ``"\\t"``, ``"|"`` or ``" "``.
+    decimal : {".", ","}, optional
+        The decimal mark of text.
+    thousands : {".", ",", " ", "'"}, optional
+        A mark between groups of three digits. Such marks are never guessed.
+    encoding : str, optional
+        The encoding of text, by a name that Python knows.
+    sheet : str, optional
+        The sheet of an Excel file that has several.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataError(f"{path.name!r} is not a table: expected a name ending in {', '.join(SUFFIXES)}.")
-    if path.is_dir():
-        raise DataError(f"{str(path)!r} is a folder. Name the table in it.")
-    if not path.is_file():
-        raise DataError(f"There is no file {str(path)!r}.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{str(path)!r} is empty. Expected a header line and one row per sample.")
+    return read_file(path, ReadOptions(sep, decimal, thousands, encoding, sheet)).frame
+
+
+def read_file(table: str | Path | Source, options: ReadOptions) -> TableFile:
+    """As :func:`read_table`, with how it was read."""
+    options = options.checked()
+    source = as_source(table)
     try:
-        frame = _READERS[suffix](path)
-    except (DataError, MissingDependencyError):
-        raise
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{str(path)!r} cannot be read as {suffix[1:]}: it is not UTF-8 text. Save it as UTF-8."
-        ) from error
-    except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
-        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{str(path)!r} cannot be read as {suffix[1:]}: {first_line}") from error
+        return _read_source(source, options)
+    except OSError as error:
+        if isinstance(error, GraphfieldError):
+            raise
+        raise DataError(f"{source.name!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _read_source(source: Source, options: ReadOptions) -> TableFile:
+    kind, packed = find_kind(source)
+    check_package(kind)
+    options.refuse(kind, ("sheet",) if kind in TEXT_KINDS else _FOR_TEXT)
+    if kind in TEXT_KINDS:
+        frame, reading = read_text(source, kind, packed, options)
+    elif kind == "npz":
+        options.refuse(kind, ("sheet",))
+        frame, reading = read_npz(source), Reading("npz")
+    else:
+        options.refuse(kind, () if kind == "xlsx" else ("sheet",))
+        frame, reading = read_columns(source, kind, options.sheet)
     if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise DataError(f"{str(path)!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns.")
-    return frame
+        raise DataError(f"{source.name!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns.")
+    return TableFile(frame, reading)
+
+
+def find_line(
+    table: str | Path | Source, row: int, options: ReadOptions, reading: Reading | None = None
+) -> int | None:
+    """The line of a text table on which a row, counted from 0, begins; None where it is no text.
+
+    How it was read need not be found out again where that is known.
+    """
+    try:
+        source = as_source(table)
+        kind, packed = find_kind(source)
+        if kind not in TEXT_KINDS:
+            return None
+        known = reading or read_text(source, kind, packed, options.checked())[1]
+        return line_of_row(source, packed, known, row)
+    except (DataError, OSError):
+        return None
 
 
 def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
@@ -81,83 +142,3 @@ def check_described(
         f"but it lacks {listing(lacking, most=5)}. Its columns are {columns}, and it names "
         f"{listing(described, most=5)}."
     )
-
-
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    # Duplicate names must reach us as they are: pandas would rename the second one silently.
-    header = pd.read_csv(path, sep=separator, nrows=1, header=None, dtype=str)
-    names = [str(name) for name in header.iloc[0]]
-    repeated = sorted({name for name in names if names.count(name) > 1 and name != "nan"})
-    if repeated:
-        raise DataError(f"{str(path)!r} has more than one column called {listing(repeated)}. Rename them.")
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t,|"):
-        raise DataError(
-            f"{str(path)!r} has one column called {_shortened(names[0])!r}: its separator is another one. "
-            "Save it with commas, or with tabs and the ending .tsv."
-        )
-    return pd.read_csv(path, sep=separator)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 40 else f"{name[:37]}..."
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    return _read_text(path, ",")
-
-
-def _read_tsv(path: Path) -> pd.DataFrame:
-    return _read_text(path, "\t")
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
-        ) from error
-    return pd.read_parquet(path)
-
-
-def _read_npz(path: Path) -> pd.DataFrame:
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{str(path)!r} cannot be read as npz: it is not an NPZ archive.")
-    with np.load(path, allow_pickle=False) as archive:
-        names = [name for name in archive.files if not name.startswith(TRUTH)]
-        arrays = {name: archive[name] for name in names}
-    matrices = {k: a for k, a in arrays.items() if a.ndim == 2 and not k.endswith("_names")}
-    if not matrices:
-        raise DataError(
-            f"{str(path)!r} has no 2-D array. Expected, for example, X (samples x nodes) and Z "
-            f"(samples x covariates); found {sorted(arrays)}."
-        )
-    length = len(next(iter(matrices.values())))
-    columns: dict[str, NDArray] = {}
-    for key, array in arrays.items():
-        if key.endswith("_names") or array.shape[:1] != (length,) or array.ndim > 2:
-            continue
-        for name, column in _npz_columns(key, array, arrays.get(f"{key}_names")):
-            if name in columns:
-                raise DataError(f"{str(path)!r} has more than one column called {name!r}.")
-            columns[name] = column
-    return pd.DataFrame(columns)
-
-
-def _npz_columns(key: str, array: NDArray, names: NDArray | None) -> list[tuple[str, NDArray]]:
-    if array.ndim == 1:
-        return [(key, array)]
-    labels = (
-        [str(name) for name in names]
-        if names is not None and len(names) == array.shape[1]
-        else [f"{key.lower()}{i + 1}" for i in range(array.shape[1])]
-    )
-    return list(zip(labels, array.T, strict=True))
-
-
-_READERS = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
-    ".parquet": _read_parquet,
-    ".npz": _read_npz,
-}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -150,7 +151,7 @@ class ByCluster(PartitionedGraph):
 
     def _encode_frame(self, frame: Frame) -> Encoded:
         frame = _clusters_as_text(frame, self.by_)
-        unseen = sorted(set(frame.values[self.by_]) - set(self.clusters_))
+        unseen = sorted(set(as_text(frame.values[self.by_])) - set(self.clusters_))
         if unseen:
             raise DataError(
                 f"Covariate {self.by_!r} has {listing(unseen)}, which training did not have, so there is "
@@ -182,5 +183,7 @@ def _known(by: Any, Z: Frame) -> str:
 
 
 def _clusters_as_text(frame: Frame, by: str) -> Frame:
-    """Labels 0, 1, 2 count as levels, not as numbers."""
+    """Labels 0, 1, 2 count as levels, not as numbers; categories are levels already, and have their order."""
+    if isinstance(frame.values[by].dtype, pd.CategoricalDtype):
+        return frame
     return Frame(frame.values.assign(**{by: as_text(frame.values[by])}), frame.named)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from graphfield.data.dates import as_iso, is_slashed
 from graphfield.data.tables import read_pairs, read_table
 from graphfield.exceptions import DataError, listing
 
@@ -16,7 +17,7 @@ _BARS = {"open", "high", "low", "close"}
 
 
 def read_dated(path: str | Path) -> pd.DataFrame:
-    """A CSV, TSV, Parquet or NPZ file with a column of dates; see :func:`dated_table`."""
+    """A file, as :func:`~graphfield.read_table` takes it, with a column of dates; see :func:`dated_table`."""
     return dated_table(read_table(path), str(path))
 
 
@@ -24,8 +25,8 @@ def dated_table(table: Any, what: str = "The table") -> pd.DataFrame:
     """Numbers by date, in the order of the dates.
 
     Dates are the index, a column called date (or day, time, ...), or a first column of text. They are written
-    as 2020-03-16; hours and time zones are cut off. Rows may come in any order, but each date once.
-    Missing numbers stay missing. A Series becomes a table of one column.
+    as 2020-03-16 or 16.03.2020; hours and time zones are cut off. Rows may come in any
+    order, but each date once. Missing numbers stay missing. A Series becomes a table of one column.
 
     Examples
     --------
@@ -59,7 +60,9 @@ def read_sectors(path: str | Path) -> dict[str, str]:
 
 def as_day(value: Any, what: str) -> pd.Timestamp:
     """A date that was given as text, a date or a time stamp."""
-    day = pd.NaT if isinstance(value, (int, float)) else pd.to_datetime(value, errors="coerce")
+    plain = as_iso(value.strip()) if isinstance(value, str) else value
+    unclear = isinstance(plain, (int, float)) or (isinstance(plain, str) and is_slashed(plain))
+    day = pd.NaT if unclear else pd.to_datetime(plain, errors="coerce")
     if not isinstance(day, pd.Timestamp):
         raise DataError(f"{what} must be a date such as 2017-12-31, got {value!r}.")
     return day.tz_localize(None).normalize()
@@ -104,7 +107,7 @@ def _days(column: pd.Series, what: str) -> pd.DatetimeIndex:
     if pd.api.types.is_datetime64_any_dtype(column):
         found = pd.to_datetime(column)
     else:
-        text = column.astype(str).str.strip()
+        text = column.astype(str).str.strip().map(as_iso)
         # Yahoo's time stamps of one column may have several offsets (summer and winter): the day is enough.
         whole = text.str.fullmatch(r"\d{8}|\d{4}-\d{2}-\d{2}([ T].*)?")
         found = pd.to_datetime(text.str.slice(0, 10).where(whole), format="ISO8601", errors="coerce")
