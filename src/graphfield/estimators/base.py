@@ -191,7 +191,7 @@ class GraphEstimator(BaseEstimator, ABC):
         """
 
         def precision(coef: NDArray, scale: NDArray, unit: NDArray) -> NDArray:
-            return precision_matrices(coef, scale) / unit[:, :, None] / unit[:, None, :]
+            return precision_matrices(coef, scale) / (unit[:, :, None] * unit[:, None, :])
 
         return self._per_row(Z, precision, np.float64)
 
