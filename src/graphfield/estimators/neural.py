@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,14 @@ from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.data.nodes import row_blocks
+from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
 from graphfield.estimators.streaming import evaluation_rows, slices
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
+
+F = TypeVar("F", bound=Field)
 
 # Networks by the name that a user gives: the form, and whether its first block has a batch norm.
 NETWORKS = {
@@ -162,9 +165,26 @@ def to_arrays(field: Field, prefix: str) -> dict[str, NDArray]:
     return {f"{prefix}/{k}": v.detach().cpu().numpy() for k, v in member_arrays(field).items()}
 
 
-def from_arrays(field: Field, arrays: dict[str, NDArray], prefix: str) -> None:
-    start = f"{prefix}/"
-    load_member_arrays(
-        field, {k.removeprefix(start): torch.tensor(v) for k, v in arrays.items() if k.startswith(start)}
-    )
-    field.eval()
+def from_arrays(kind: type[F], config: FieldConfig, arrays: SavedArrays) -> F:
+    """The field of this configuration with the weights of a file.
+
+    Its shapes are found without memory, and those of the file compared with them, before it is built: what a
+    configuration claims may not fit in any memory.
+    """
+    with torch.device("meta"):
+        shapes = {name: tuple(a.shape) for name, a in member_arrays(kind(config, cast(Any, None))).items()}
+    for name, shape in shapes.items():
+        arrays.check_shape(name, shape, np.float32)
+    field = kind(config, torch.Generator())
+    read = {name: arrays.read(name, shape, np.float32, **_bounds(name)) for name, shape in shapes.items()}
+    load_member_arrays(field, {name: torch.from_numpy(array) for name, array in read.items()})
+    return field.eval()
+
+
+def _bounds(name: str) -> dict[str, float]:
+    """Variances are not negative, shares at most one; weights stay far from the end of single precision."""
+    if name.endswith("running_var"):
+        return {"low": 0.0, "high": MAX_COEFFICIENT}
+    if ".shares_" in name:
+        return {"low": 0.0, "high": 1.0}
+    return {"low": -MAX_COEFFICIENT, "high": MAX_COEFFICIENT}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.saved_arrays import SavedArrays
 from graphfield.estimators.static import StaticGraph
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
 from graphfield.solvers.penalties import PenaltyChoice
@@ -91,11 +92,13 @@ class NodewiseLasso(StaticGraph):
     def _use(self, solution: NDArray, values: NDArray) -> None:
         residual = values - values @ solution.T
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_arrays({"coef": self.scaler_.restore_coef(solution)})
+        self._keep(self.scaler_.restore_coef(solution))
 
     def _arrays(self) -> dict[str, NDArray]:
         return {"coef": self.coef_}
 
-    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
-        self.coef_ = arrays["coef"]
-        self._coef = self.coef_.astype(np.float32)
+    def _set_arrays(self, arrays: SavedArrays) -> None:
+        self._keep(arrays.read_coefficients("coef", (self.n_features_in_, self.n_features_in_)))
+
+    def _keep(self, coef: NDArray[np.float64]) -> None:
+        self.coef_, self._coef = coef, coef.astype(np.float32)
