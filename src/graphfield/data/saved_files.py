@@ -42,7 +42,7 @@ def read_regular(path: Path, most_bytes: int = MAX_JSON_BYTES) -> bytes:
         if size > most_bytes:
             raise ModelFileError(f"{path} has {size:,} bytes; such a file has at most {most_bytes:,}.")
         try:
-            return file.read(most_bytes)
+            return file.read(size)  # a larger number would be set aside at once
         except OSError as error:
             raise ModelFileError(f"Cannot read {path}: {error.strerror}.") from error
 

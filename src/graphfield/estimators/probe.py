@@ -12,7 +12,7 @@ from graphfield.data.covariates import CovariateEncoder, Numeric
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
-from graphfield.graphs.strength import precision_matrices
+from graphfield.graphs.strength import partial_correlations, precision_from_partial
 
 # Entries of the graphs that are looked at; of at least so many rows.
 _ENTRIES, _LEAST_ROWS = 4_000_000, 8
@@ -29,10 +29,11 @@ def has_finite_answers(model: GraphEstimator) -> bool:
         warnings.simplefilter("ignore", ExtrapolationWarning)
         encoded = model._encode_frame(frame).distinct()[0]
         coef, scale = model._coef_at(encoded), model._residual_scale_at(encoded)
-        answers = [coef, scale, model._mean_at(encoded)]
-        if not all(np.isfinite(answer).all() for answer in answers):
+        partial = partial_correlations(coef, scale)
+        answers = [coef, scale, model._mean_at(encoded), partial]
+        if not all(np.isfinite(answer).all() for answer in answers):  # eigenvalues need numbers
             return False
-        return bool((scale > 0).all() and np.isfinite(precision_matrices(coef, scale)).all())
+        return bool((scale > 0).all() and np.isfinite(precision_from_partial(partial, scale)).all())
 
 
 def _rows(encoder: CovariateEncoder, most: int) -> pd.DataFrame:
