@@ -34,9 +34,7 @@ MODELS: dict[str, Callable[[], GraphEstimator]] = {
     "dnncgm-scores": lambda: gf.DNNCGM(
         **{**SMALL, "max_steps": 150, "learning_rate": 0.02}, marginals="normal"
     ),
-    "ensemble-trees": lambda: gf.Ensemble(
-        estimator=gf.TreeCGM(), n_members=2, resample=True, random_state=0
-    ),
+    "ensemble-trees": lambda: gf.Ensemble(estimator=gf.TreeCGM(), n_members=2, resample=True, random_state=0),
     "static-center": lambda: gf.NodewiseLasso(penalty=0.1, center="covariates"),
 }
 
@@ -135,7 +133,7 @@ def edit_json(header: dict[str, Any], rng: np.random.Generator) -> str:
         owner[last] = type(value)(min(max(value * factor, -1e300), 1e300))
     elif kind == "shape" and isinstance(value, list) and value:
         at = int(rng.integers(len(value)))
-        owner[last] = [value + [value[at]], value[:at] + value[at + 1 :], value[::-1], [value], value * 3][
+        owner[last] = [[*value, value[at]], value[:at] + value[at + 1 :], value[::-1], [value], value * 3][
             rng.integers(5)
         ]
     elif kind == "rename" and isinstance(owner, dict):
@@ -151,21 +149,22 @@ def edit_json(header: dict[str, Any], rng: np.random.Generator) -> str:
 
 
 def edit_arrays(arrays: Arrays, rng: np.random.Generator) -> str:
+    """One edit of one array; returns what was done."""
     names = sorted(arrays)
-    name = names[rng.integers(len(names))]
+    name, other = names[rng.integers(len(names))], names[rng.integers(len(names))]
     array = arrays[name]
-    edits = [*_ARRAY_EDITS]
-    kind = edits[rng.integers(len(edits))]
-    result = _ARRAY_EDITS[kind](array, rng)
+    kinds = ["drop", "extra", "swap", *CHANGES, *ENTRIES]
+    kind = kinds[rng.integers(len(kinds))]
     if kind == "drop":
         del arrays[name]
     elif kind == "extra":
         arrays[name + "_"] = array
     elif kind == "swap":
-        other = names[rng.integers(len(names))]
         arrays[name], arrays[other] = arrays[other], array
-    elif result is not None:
-        arrays[name] = result
+    else:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            arrays[name] = CHANGES[kind](array) if kind in CHANGES else _one(array, ENTRIES[kind], rng)
     return f"{kind} {name}"
 
 
@@ -173,51 +172,45 @@ def _one(array: np.ndarray, value: float, rng: np.random.Generator) -> np.ndarra
     """One entry replaced; integers take what fits."""
     result = array.copy()
     if result.size:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result.reshape(-1)[rng.integers(result.size)] = np.asarray(value).astype(result.dtype)
+        result.reshape(-1)[rng.integers(result.size)] = np.asarray(value).astype(result.dtype)
     return result
 
 
-_ARRAY_EDITS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray | None]] = {
-    "drop": lambda a, r: None,
-    "extra": lambda a, r: None,
-    "swap": lambda a, r: None,
-    "flat": lambda a, r: a.reshape(-1) if a.ndim > 1 else a.reshape(1, -1),
-    "transpose": lambda a, r: a.T.copy(),
-    "scalar": lambda a, r: a.reshape(-1)[:1].reshape(()) if a.size else None,
-    "empty": lambda a, r: a[:0],
-    "shorter": lambda a, r: a[:-1] if a.ndim else a,
-    "longer": lambda a, r: np.concatenate([a, a[:1]]) if a.ndim else a,
-    "deeper": lambda a, r: a[None],
-    "wide": lambda a, r: np.zeros((*a.shape[:-1], 5000), a.dtype) if a.ndim else a,
-    "other-float": lambda a, r: a.astype(np.float16 if r.integers(2) else np.float32),
-    "integers": lambda a, r: a.astype(np.int64) if np.abs(a).max(initial=0) < 2**60 else None,
-    "bytes": lambda a, r: a.astype(np.uint8) if np.abs(a).max(initial=0) < 100 and a.min(initial=0) >= 0 else None,
-    "booleans": lambda a, r: a.astype(bool),
-    "doubles": lambda a, r: a.astype(np.float64),
-    "zeros": lambda a, r: np.zeros_like(a),
-    "ones": lambda a, r: np.ones_like(a),
-    "negative": lambda a, r: -a,
-    "reversed": lambda a, r: a[::-1].copy(),
-    "shifted": lambda a, r: a + 1 if a.dtype != bool else a,
-    "nan": lambda a, r: _one(a, np.nan, r),
-    "inf": lambda a, r: _one(a, np.inf, r),
-    "huge": lambda a, r: _one(a, 1e308, r),
-    "large": lambda a, r: _one(a, 1e30, r),
-    "million": lambda a, r: _one(a, 1e6, r),
-    "minus": lambda a, r: _one(a, -1, r),
-    "zero": lambda a, r: _one(a, 0, r),
-    "tiny": lambda a, r: _one(a, 1e-308, r),
-    "all-huge": lambda a, r: (a * 1e150) if a.dtype == np.float64 else a,
-    "all-tiny": lambda a, r: (a * 1e-160) if a.dtype == np.float64 else a,
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "flat": lambda a: a.reshape(-1) if a.ndim > 1 else a.reshape(1, -1),
+    "transpose": lambda a: a.T.copy(),
+    "scalar": lambda a: a.reshape(-1)[:1].reshape(()) if a.size else a,
+    "empty": lambda a: a.reshape(-1)[:0],
+    "shorter": lambda a: a[:-1] if a.ndim else a,
+    "longer": lambda a: np.concatenate([a, a[:1]]) if a.ndim else a,
+    "deeper": lambda a: a[None],
+    "wide": lambda a: np.zeros((*a.shape[:-1], 5000), a.dtype),
+    "half": lambda a: a.astype(np.float16),
+    "single": lambda a: a.astype(np.float32),
+    "double": lambda a: a.astype(np.float64),
+    "integers": lambda a: a.astype(np.int64),
+    "bytes": lambda a: a.astype(np.uint8),
+    "booleans": lambda a: a.astype(bool),
+    "zeros": np.zeros_like,
+    "ones": np.ones_like,
+    "negative": np.negative,
+    "reversed": lambda a: a[::-1].copy() if a.ndim else a,
+    "shifted": lambda a: a + a.dtype.type(1),
+    "all-huge": lambda a: (a * 1e150).astype(a.dtype),
+    "all-tiny": lambda a: (a * 1e-160).astype(a.dtype),
+}
+ENTRIES = {
+    "nan": np.nan, "inf": np.inf, "huge": 1e308, "large": 1e30, "million": 1e6, "minus": -1, "zero": 0,
+    "tiny": 1e-308,
 }  # fmt: skip
 
 
 # -- questions --------------------------------------------------------------------------------
 
 
-def ask_everything(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, folder: Path, *, page: bool) -> None:
+def ask_everything(
+    model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, folder: Path, *, page: bool
+) -> None:
     """All that a model can be asked. Raises ArithmeticError where an answer is not finite."""
     for method in (
         "predict_coef", "partial_correlations", "edge_weights", "predict_graph", "predict_precision"
@@ -227,7 +220,8 @@ def ask_everything(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, fold
     _ask(model, "score", X, Z)
     _ask(model, "edges", Z, threshold=None)
     _ask(model, "to_networkx", Z.iloc[:1])
-    for method, arguments in (("shares", (Z,)), ("sample", (Z, 0)), ("log_likelihood", (X, Z)), ("leaf", (Z,)), ("spread", (Z,))):
+    of_some = {"shares": (Z,), "sample": (Z, 0), "log_likelihood": (X, Z), "leaf": (Z,), "spread": (Z,)}
+    for method, arguments in of_some.items():
         if hasattr(model, method):
             _ask(model, method, *arguments)
     for name in PROPERTIES:
@@ -242,8 +236,8 @@ def ask_everything(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, fold
 
 
 PROPERTIES = (
-    "archetypes_", "archetype_names_", "chosen_", "clusters_", "held_out_", "leaf_penalties_", "members_", "models_",
-    "marginals_", "n_leaves_", "path_", "rank_", "rules_", "summary_", "training_", "weights_",
+    "archetypes_", "archetype_names_", "chosen_", "clusters_", "held_out_", "leaf_penalties_", "members_",
+    "models_", "marginals_", "n_leaves_", "path_", "rank_", "rules_", "summary_", "training_", "weights_",
 )  # fmt: skip
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import resource
 import struct
+import sys
 import time
 import tracemalloc
 import warnings
@@ -33,8 +35,8 @@ from model_edits import (
 
 pytestmark = pytest.mark.fuzz
 EDITS, DAMAGES = 150, 25
-# Seconds and bytes for one folder: loading it and asking everything.
-MOST_SECONDS, MOST_BYTES = 20.0, 300 * 2**20
+# Seconds for one folder, and bytes by which the process may grow with all of them.
+MOST_SECONDS, MOST_BYTES = 30.0, 500 * 2**20
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +54,13 @@ def test_an_edited_folder_is_refused_or_answers_everything(name, tmp_path):
     X, Z, original = X.iloc[:12], Z.iloc[:12], Folder.read(path)
     found: Counter[str] = Counter()
     failures: list[str] = []
-    tracemalloc.start()
+    memory = _most_memory()
     for case in range(EDITS):
         rng = np.random.default_rng([sorted(MODELS).index(name), case])
         folder = original.copy()
         edited = edit_json(folder.header, rng) if case % 2 else edit_arrays(folder.arrays, rng)
         folder.write(tmp_path / "edited")
         start = time.perf_counter()
-        tracemalloc.reset_peak()
         try:
             ask_everything(gf.load(tmp_path / "edited"), X, Z, tmp_path, page=case % 30 == 1)
             found["fine"] += 1
@@ -67,11 +68,17 @@ def test_an_edited_folder_is_refused_or_answers_everything(name, tmp_path):
             found["refused"] += 1
         except Exception as error:  # noqa: BLE001 - what may be raised is what is tested
             failures.append(f"{case}: {edited}: {type(error).__name__}: {error}")
-        if time.perf_counter() - start > MOST_SECONDS or tracemalloc.get_traced_memory()[1] > MOST_BYTES:
-            failures.append(f"{case}: {edited}: too slow or too large")
-    tracemalloc.stop()
+        if time.perf_counter() - start > MOST_SECONDS:
+            failures.append(f"{case}: {edited}: too slow")
+    assert _most_memory() - memory < MOST_BYTES
     assert not failures, "\n".join(failures)
     assert min(found["fine"], found["refused"]) > EDITS // 20, found
+
+
+def _most_memory() -> int:
+    """Bytes that this process has held at most."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -129,26 +136,57 @@ def test_a_file_as_large_as_it_says_is_not_read_where_the_model_has_no_such_arra
 
 RECORDS = {
     "fit.json": {
-        "table": "t.csv", "rows": 260, "nodes": ["n0"], "covariates": ["age"], "group": None, "unused": ["id"],
-        "seconds": 1.5, "missing": "error", "rare": None, "time": None, "categories": [], "pooled": {"site": ["Q"]},
+        "table": "t.csv",
+        "rows": 260,
+        "nodes": ["n0"],
+        "covariates": ["age"],
+        "group": None,
+        "unused": ["id"],
+        "seconds": 1.5,
+        "missing": "error",
+        "rare": None,
+        "time": None,
+        "categories": [],
+        "pooled": {"site": ["Q"]},
     },
     "data_check.json": {
-        "format": "graphfield-data-check", "format_version": 1,
-        "columns": [{"name": "age", "role": "covariate", "kind": "number", "missing": 0, "distinct": 9, "note": ""}],
+        "format": "graphfield-data-check",
+        "format_version": 1,
+        "columns": [
+            {"name": "age", "role": "covariate", "kind": "number", "missing": 0, "distinct": 9, "note": ""}
+        ],
         "changes": ["Dropped 3 of 260 rows with missing values."],
         "warnings": [{"message": "It looks odd.", "advice": "Look."}],
     },
     "evidence.json": {
-        "format": "graphfield-evidence", "format_version": 1, "verdict": "evidence", "sentence": "It does.",
-        "gain_over_static": {"value": 0.1, "standard_error": 0.01}, "gain_over_linear": None, "p_value": 0.005,
-        "n_permutations": 199, "scheme": "rows", "n_rows": 260, "n_folds": 5, "notes": ["Note."],
+        "format": "graphfield-evidence",
+        "format_version": 1,
+        "verdict": "evidence",
+        "sentence": "It does.",
+        "gain_over_static": {"value": 0.1, "standard_error": 0.01},
+        "gain_over_linear": None,
+        "p_value": 0.005,
+        "n_permutations": 199,
+        "scheme": "rows",
+        "n_rows": 260,
+        "n_folds": 5,
+        "notes": ["Note."],
         "covariates": [
-            {"name": "age", "gain": 0.1, "standard_error": 0.01, "p_value": 0.01, "adjusted_p_value": 0.02,
-             "n_permutations": 199, "verdict": "evidence", "sentence": "It moves."}
+            {
+                "name": "age",
+                "gain": 0.1,
+                "standard_error": 0.01,
+                "p_value": 0.01,
+                "adjusted_p_value": 0.02,
+                "n_permutations": 199,
+                "verdict": "evidence",
+                "sentence": "It moves.",
+            }
         ],
-        "model_gain_over_static": {"value": 0.1, "standard_error": 0.01}, "model_gain_over_linear": None,
+        "model_gain_over_static": {"value": 0.1, "standard_error": 0.01},
+        "model_gain_over_linear": None,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [*RECORDS, "covariates.csv"])
@@ -177,7 +215,20 @@ def test_an_edited_record_is_refused_or_shown(name, tmp_path, capsys):
 def _edited_text(text: str, rng: np.random.Generator) -> bytes:
     content = bytearray(text.encode())
     at = int(rng.integers(len(content)))
-    pieces = [b"", b"1", b",", b"\n", b'"', b"\x00", b"\xff", b"1e999", b"nan", b"-", b"2020-13-45", b"0" * 400]
+    pieces = [
+        b"",
+        b"1",
+        b",",
+        b"\n",
+        b'"',
+        b"\x00",
+        b"\xff",
+        b"1e999",
+        b"nan",
+        b"-",
+        b"2020-13-45",
+        b"0" * 400,
+    ]
     content[at : at + int(rng.integers(3))] = pieces[rng.integers(len(pieces))]
     return bytes(content)
 

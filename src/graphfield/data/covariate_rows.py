@@ -50,6 +50,7 @@ def read_covariates(folder: str | Path, encoder: CovariateEncoder) -> pd.DataFra
     except (ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.") from error
 
+
 def _finite(column: pd.Series) -> pd.Series:
     numbers = column.astype(np.float64)
     if not np.isfinite(numbers).all():

@@ -6,9 +6,10 @@ import hashlib
 import math
 import os
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -55,7 +56,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open_regular(path)
+        self._file = cast(BufferedReader, open_regular(path))
         try:
             self.entries = self._contents()
         except BaseException:
@@ -78,7 +79,7 @@ class ArrayFile:
     def read(self, entry: _Entry) -> NDArray:
         array = np.empty(entry.shape, dtype=entry.dtype)
         self._file.seek(entry.start)
-        if array.size and self._file.readinto(memoryview(array).cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+        if array.size and self._file.readinto(array.reshape(-1).view(np.uint8).data) != array.nbytes:
             raise ModelFileError(f"{self.path} is damaged: it ends too early.")
         return array
 
@@ -125,6 +126,11 @@ class SavedArrays:
 
     def __contains__(self, name: str) -> bool:
         return self._prefix + name in self._file.entries
+
+    def n_entries(self) -> int:
+        """Numbers in all of them together."""
+        entries = self._file.entries.items()
+        return sum(math.prod(entry.shape) for name, entry in entries if name.startswith(self._prefix))
 
     def refuse(self, name: str, expected: str, got: str) -> None:
         refuse(str(self._file.path), self._prefix + name, expected, got)

@@ -65,7 +65,7 @@ class Saved:
     def listed(self, least: int = 0, most: int | None = None) -> list[Saved]:
         values = self._checked(list, "a list")
         if len(values) < least or (most is not None and len(values) > most):
-            size = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+            size = f"{least} or more" if most is None else f"{least} to {most}"
             self.refuse(f"a list of {size}", f"{len(values)}")
         return [Saved(value, self.file, f"{self.field}[{i}]") for i, value in enumerate(values)]
 

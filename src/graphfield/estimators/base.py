@@ -111,7 +111,7 @@ class GraphEstimator(BaseEstimator, ABC):
     def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         """Inverse of :meth:`_get_state`; whatever that could not have written is refused here, not later."""
 
-    def _check_parameters(self) -> None:  # noqa: B027 - an estimator may have none
+    def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
 
     # -- graphs -----------------------------------------------------------------------------

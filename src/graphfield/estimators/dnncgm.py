@@ -372,8 +372,9 @@ class DNNCGM(GraphEstimator):
         return state, arrays
 
     def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        config = read_field_config(state["field"], self)
-        self._coef_field = from_arrays(CoefField, config, arrays.below("coef/"))
+        weights = arrays.below("coef/")
+        config = read_field_config(state["field"], self, weights.n_entries())
+        self._coef_field = from_arrays(CoefField, config, weights)
         self._mean_field = None
         mean_scale = read_scale(arrays, "mean_scale", self.n_features_in_)
         self._mean_scaler = NodeScaler(self.scaler_.center, mean_scale)

@@ -79,8 +79,11 @@ def check_parameters(model: DNNCGM) -> None:
         )
 
 
-def read_field_config(state: Saved, model: DNNCGM) -> FieldConfig:
-    """The configuration of a saved field, which must be that of the model's nodes and covariates."""
+def read_field_config(state: Saved, model: DNNCGM, n_entries: int) -> FieldConfig:
+    """The configuration of a saved field, which must be that of the model's nodes and covariates.
+
+    A file has ``n_entries`` of its weights: one that claims more must not be built.
+    """
     n_nodes, covariates = model.n_features_in_, covariate_shape(model.encoder_)
     own = state["covariates"]
     own["n_numeric"].whole(covariates.n_numeric, covariates.n_numeric)
@@ -93,15 +96,19 @@ def read_field_config(state: Saved, model: DNNCGM) -> FieldConfig:
         covariates=covariates,
         network=state["network"].choice(BACKBONES),
         sharing=state["sharing"].choice(SHARING),
-        hidden_size=state["hidden_size"].whole(1, MAX_WEIGHTS),
+        hidden_size=state["hidden_size"].whole(1),
         dropout=state["dropout"].number(0, 1),
         batch_norm=state["batch_norm"].flag(),
         loss=state["loss"].choice(LOSSES),
         penalty=state["penalty"].number(0),
-        rank=None if rank is None else rank.whole(1, MAX_WEIGHTS),
+        rank=None if rank is None else rank.whole(1),
     )
-    if config.n_weights > MAX_WEIGHTS or (config.rank is not None and config.sharing != "all"):
-        state.refuse(f"a network that can be built, of at most {MAX_WEIGHTS:,} weights")
+    if config.rank is not None and config.sharing != "all":
+        state["rank"].refuse("null where not all edges share a network")
+    if config.least_weights > n_entries:
+        state.refuse(
+            f"a network of the {n_entries:,} weights in the file", f"{config.least_weights:,} or more"
+        )
     return config
 
 

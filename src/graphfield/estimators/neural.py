@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -166,25 +166,18 @@ def to_arrays(field: Field, prefix: str) -> dict[str, NDArray]:
 
 
 def from_arrays(kind: type[F], config: FieldConfig, arrays: SavedArrays) -> F:
-    """The field of this configuration with the weights of a file.
-
-    Its shapes are found without memory, and those of the file compared with them, before it is built: what a
-    configuration claims may not fit in any memory.
-    """
-    with torch.device("meta"):
-        shapes = {name: tuple(a.shape) for name, a in member_arrays(kind(config, cast(Any, None))).items()}
-    for name, shape in shapes.items():
-        arrays.check_shape(name, shape, np.float32)
+    """The field of this configuration with the weights of a file: all that :func:`to_arrays` writes of it."""
     field = kind(config, torch.Generator())
-    read = {name: arrays.read(name, shape, np.float32, **_bounds(name)) for name, shape in shapes.items()}
-    load_member_arrays(field, {name: torch.from_numpy(array) for name, array in read.items()})
+    read = {
+        name: torch.from_numpy(_read_weights(arrays, name, tuple(wanted.shape)))
+        for name, wanted in member_arrays(field).items()
+    }
+    load_member_arrays(field, read)
     return field.eval()
 
 
-def _bounds(name: str) -> dict[str, float]:
-    """Variances are not negative, shares at most one; weights stay far from the end of single precision."""
-    if name.endswith("running_var"):
-        return {"low": 0.0, "high": MAX_COEFFICIENT}
-    if ".shares_" in name:
-        return {"low": 0.0, "high": 1.0}
-    return {"low": -MAX_COEFFICIENT, "high": MAX_COEFFICIENT}
+def _read_weights(arrays: SavedArrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Variances and shares are not negative; weights stay far from the end of single precision."""
+    is_positive = name.endswith("running_var") or ".shares_" in name
+    low = 0.0 if is_positive else -MAX_COEFFICIENT
+    return arrays.read(name, shape, np.float32, low=low, high=MAX_COEFFICIENT)

@@ -132,7 +132,7 @@ def load(path: str | Path) -> GraphEstimator:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    if not os.path.isfile(path / HEADER):  # noqa: PTH113 - Path.is_file raises where a folder cannot be read
+    if not os.path.isfile(path / HEADER):
         raise ModelFileError(
             f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
             "model.save or 'graphfield fit'."
@@ -177,7 +177,8 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     if "knots" in node:
         model._scores = NormalScores.from_arrays(node, p)
     model.threshold_ = _threshold(header["threshold"])
-    model._set_state(header["state"], arrays)
+    with np.errstate(all="ignore"):  # what overflows is found next
+        model._set_state(header["state"], arrays)
     if not isinstance(model, CompositeGraph) and not has_finite_answers(model):
         arrays.refuse("", "numbers that can be computed with", "graphs that are not finite")
     return model

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 
 from graphfield.data.covariates import CovariateEncoder, Numeric
-from graphfield.data.frames import Frame
+from graphfield.data.frames import MAX_MAGNITUDE, Frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.graphs.strength import partial_correlations, precision_from_partial
 
 # Entries of the graphs that are looked at; of at least so many rows.
 _ENTRIES, _LEAST_ROWS = 4_000_000, 8
+# Of a conditional mean: errors of predictions are squared.
+_MAX_MEAN = 1e3 * MAX_MAGNITUDE
 
 
 def has_finite_answers(model: GraphEstimator) -> bool:
@@ -30,10 +32,12 @@ def has_finite_answers(model: GraphEstimator) -> bool:
         encoded = model._encode_frame(frame).distinct()[0]
         coef, scale = model._coef_at(encoded), model._residual_scale_at(encoded)
         partial = partial_correlations(coef, scale)
-        answers = [coef, scale, model._mean_at(encoded), partial]
-        if not all(np.isfinite(answer).all() for answer in answers):  # eigenvalues need numbers
+        mean = model._mean_at(encoded)
+        if not (np.isfinite(coef).all() and np.isfinite(partial).all() and (np.abs(mean) < _MAX_MEAN).all()):
             return False
-        return bool((scale > 0).all() and np.isfinite(precision_from_partial(partial, scale)).all())
+        if not ((scale > 0) & np.isfinite(scale)).all():
+            return False
+        return bool(np.isfinite(precision_from_partial(partial, scale)).all())  # its eigenvalues need numbers
 
 
 def _rows(encoder: CovariateEncoder, most: int) -> pd.DataFrame:

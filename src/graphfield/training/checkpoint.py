@@ -40,14 +40,18 @@ class Snapshot:
     file: str = "the checkpoint"
 
 
+# What reading a value of another kind, name or shape than expected raises.
+_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, RuntimeError)
+
+
 @contextmanager
 def restoring(file: str) -> Iterator[None]:
-    """Whatever a snapshot lacks, or has in another form than this fit would have written, is a damaged file."""
+    """Whatever a snapshot lacks, or has in another form than this fit would have written, is damage."""
     try:
         yield
     except ModelFileError:
         raise
-    except (SafetensorError, OSError, LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (SafetensorError, OSError, *_OTHER_FORM) as error:
         raise ModelFileError(
             f"Checkpoint {file} is damaged: {error}. Choose another folder to start anew."
         ) from error

@@ -80,7 +80,8 @@ def from_snapshot(snapshot: Snapshot) -> tuple[list[Standing], int, int]:
     """Inverse of :func:`to_snapshot`: standings, level and rounds."""
     record = Saved(snapshot.record, snapshot.file)
     standings = [
-        _standing(one, _below(snapshot.tensors, f"{i}/")) for i, one in enumerate(record["standings"].listed())
+        _standing(one, _below(snapshot.tensors, f"{i}/"))
+        for i, one in enumerate(record["standings"].listed())
     ]
     return standings, record["level"].whole(), snapshot.step
 
@@ -93,7 +94,8 @@ def _standing(record: Saved, tensors: Arrays) -> Standing:
         tensors.get("patterns"),
         None if penalty is None else penalty.number(0),
         record["stale"].whole(),
-        *(_mixture(record.known(name), _below(tensors, f"{name}/")) for name in ("best", "chosen")),
+        _mixture(record.known("best"), _below(tensors, "best/")),
+        _mixture(record.known("chosen"), _below(tensors, "chosen/")),
         record["is_open"].flag(),
     )
 
