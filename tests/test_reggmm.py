@@ -14,6 +14,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.data.splits import fold_labels
 from graphfield.metrics import auprc
+from model_edits import Folder
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
@@ -241,11 +242,10 @@ def test_the_attributes_are_there_without_cross_validation(data, chosen):
         assert (model.cv_path_.dtypes == chosen.cv_path_.dtypes).all()
 
 
-def test_files_from_before_there_was_a_choice_still_load(data):
-    old = gf.RegGMM(ridge=0.5).fit(*data)
-    state, arrays = old._get_state()
-    del state["penalty"], arrays["cv_path"]
-    new = gf.RegGMM(ridge=0.5)
-    new._set_state(state, arrays)
+def test_files_from_before_there_was_a_choice_still_load(data, tmp_path):
+    folder = Folder.read(gf.RegGMM(ridge=0.5).fit(*data).save(tmp_path / "new"))
+    del folder.header["state"]["penalty"], folder.arrays["cv_path"], folder.header["model_sha256"]
+    folder.write(tmp_path / "old")
+    new = gf.load(tmp_path / "old")
     assert new.penalty_ == 0.5
     assert new.cv_path_.empty

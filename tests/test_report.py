@@ -463,7 +463,7 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     assert page_data(text)["groups"] == list("aabbcc")
     (folder / "evidence.json").write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2
-    assert "evidence.json cannot be read" in capsys.readouterr().err
+    assert "evidence.json is damaged" in capsys.readouterr().err
 
 
 def test_levels_that_read_as_numbers_stay_levels(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pandas as pd
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import Frame
 from graphfield.data.missing import bad_entries
+from graphfield.data.saved_files import read_regular
 from graphfield.exceptions import ModelFileError
 
 FILE_NAME = "covariates.csv"
@@ -37,8 +39,20 @@ def read_covariates(folder: str | Path, encoder: CovariateEncoder) -> pd.DataFra
     if not path.is_file():
         return None
     numbers = [column.name for column in encoder.numeric if not column.date]
+    content = read_regular(path)
     try:
-        text = pd.read_csv(StringIO(path.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
-        return text.assign(**{name: text[name].astype(np.float64) for name in numbers})[encoder.names]
-    except (OSError, ValueError, KeyError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row that is longer than the first
+            text = pd.read_csv(
+                StringIO(content.decode("utf-8")), dtype=str, keep_default_na=False, index_col=False
+            )
+        return text.assign(**{name: _finite(text[name]) for name in numbers})[encoder.names]
+    except (ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.") from error
+
+
+def _finite(column: pd.Series) -> pd.Series:
+    numbers = column.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{column.name!r} is not a number in every row")
+    return numbers

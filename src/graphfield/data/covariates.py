@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.dates import date_text, is_date, is_slashed, parse_date, to_days
+from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, is_slashed, parse_date, to_days
 from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
+from graphfield.data.saved_values import Saved, optional
 from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
@@ -21,6 +22,9 @@ MARGIN = 0.1
 # Text with more levels than this that reads as numbers is taken for a mistake.
 MANY_LEVELS = 20
 UNKNOWN_POLICIES = ("error", "average")
+# In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
+# one the shares of levels may add up.
+_LEAST_SPREAD, _SHARES_OFF = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
@@ -211,10 +215,16 @@ class CovariateEncoder:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> CovariateEncoder:
-        encoder = cls(standardize=state["standardize"], unknown=state["unknown"])
-        encoder.names, encoder.named = list(state["names"]), state["named"]
-        encoder.columns = [_column_from(dict(column)) for column in state["columns"]]
+    def from_state(cls, state: Saved) -> CovariateEncoder:
+        """Inverse of :meth:`to_state`; what could not come from it is refused."""
+        encoder = cls(
+            standardize=state["standardize"].flag(), unknown=state["unknown"].choice(UNKNOWN_POLICIES)
+        )
+        encoder.names, encoder.named = state["names"].names(), state["named"].flag()
+        encoder.columns = [_column_from(column, encoder) for column in state["columns"].listed()]
+        names = [column.name for column in encoder.columns]
+        if names != [name for name in encoder.names if name in names]:
+            state["columns"].refuse(f"some of {listing(encoder.names)} in their order", listing(names))
         return encoder
 
 
@@ -238,6 +248,12 @@ def _mean_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(near_one.mean() * unit), float(near_one.std() * unit)
 
 
+def n_features(encoder: CovariateEncoder, *, all_levels: bool = False) -> int:
+    """How many columns :func:`features` gives."""
+    widths = [len(column.levels) - (not all_levels) for column in encoder.categorical]
+    return 1 + len(encoder.numeric) + sum(widths)
+
+
 def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
     """A column at prediction as the numbers it was in fit; a date may come as a date or in days."""
     try:
@@ -255,11 +271,28 @@ def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
     )
 
 
-def _column_from(state: dict[str, Any]) -> Numeric | Categorical:
-    kind = state.pop("kind")
-    if kind == "Numeric":
-        return Numeric(**state)
-    return Categorical(state["name"], tuple(state["levels"]), tuple(state["shares"]))
+def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categorical:
+    name = state["name"].choice(encoder.names)
+    if state["kind"].choice(("Numeric", "Categorical")) == "Numeric":
+        return _numeric_from(state, name, encoder.standardize)
+    levels, shares = state["levels"].names(least=2), state["shares"].numbers(0, 1)
+    if len(shares) != len(levels) or abs(sum(shares) - 1) > _SHARES_OFF:
+        state["shares"].refuse(f"{len(levels)} shares that sum to one")
+    return Categorical(name, tuple(levels), tuple(shares))
+
+
+def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
+    date = optional(state.get("date"), Saved.flag, False)
+    ends = (FIRST_DAY, LAST_DAY + 1) if date else (-MAX_COVARIATE, MAX_COVARIATE)
+    low, high = state["low"].number(*ends), state["high"].number(*ends)
+    width = high - low
+    if not width > 0:
+        state["high"].refuse(f"above low, {low:g}")
+    if not standardize:
+        return Numeric(name, state["mean"].number(0, 0), state["scale"].number(1, 1), low, high, date)
+    # Rounding may put the mean of nearly equal numbers beside them.
+    mean = state["mean"].number(low - width, high + width)
+    return Numeric(name, mean, state["scale"].number(_LEAST_SPREAD * width, width), low, high, date)
 
 
 def is_categorical(column: pd.Series, name: str) -> bool:

@@ -30,6 +30,10 @@ NOTATIONS = tuple(_NOTATIONS)
 # Whole numbers from the first to the last of these may be dates.
 _NUMBER_DATES = (19000101, 21001231)
 _DAY = np.timedelta64(1, "D")
+# Days from 1970-01-01 to the first and the last that have a date.
+FIRST_DAY, LAST_DAY = (
+    float((day - datetime.date(1970, 1, 1)).days) for day in (datetime.date.min, datetime.date.max)
+)
 
 
 def is_date(column: pd.Series) -> bool:
@@ -117,11 +121,14 @@ def to_days(column: pd.Series) -> NDArray[np.float64]:
 def date_text(days: float) -> str:
     """The date of so many days since 1970-01-01, with the time of day where there is one.
 
-    >>> date_text(18322.0), date_text(18322.75)
-    ('2020-03-01', '2020-03-01 18:00')
+    >>> date_text(18322.0), date_text(18322.75), date_text(1e9)
+    ('2020-03-01', '2020-03-01 18:00', 'day 1e+09')
     """
-    moment = pd.Timestamp(0) + pd.Timedelta(seconds=round(float(days) * 86_400))
-    return moment.strftime("%Y-%m-%d" if moment == moment.normalize() else "%Y-%m-%d %H:%M")
+    if not FIRST_DAY <= days < LAST_DAY + 1:
+        return f"day {days:g}"
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(float(days) * 86_400))
+    on_the_day = moment.time() == datetime.time()
+    return moment.date().isoformat() if on_the_day else moment.isoformat(" ", "minutes")
 
 
 def parse_date(text: str, notation: str | None = None) -> float | None:

@@ -10,6 +10,8 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.ranges import MAX_MAGNITUDE
+from graphfield.data.saved_arrays import AtMost, SavedArrays
 
 MARGINALS = ("auto", "raw", "normal")
 # Points of the map of one node at most; between them it is a straight line.
@@ -63,6 +65,24 @@ class NormalScores:
             np.concatenate([targets for _, targets in maps]),
             np.cumsum([0, *(len(knots) for knots, _ in maps)], dtype=np.int64),
         )
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        return {"knots": self.knots, "targets": self.targets, "offsets": self.offsets}
+
+    @classmethod
+    def from_arrays(cls, arrays: SavedArrays, n_nodes: int) -> NormalScores:
+        """Inverse of :meth:`to_arrays`: maps that never fall, with at least one point for each node."""
+        length = AtMost(MAX_KNOTS * n_nodes, n_nodes)
+        knots = arrays.read("knots", (length,), low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
+        targets = arrays.read("targets", (len(knots),), low=-10 * MAX_MAGNITUDE, high=10 * MAX_MAGNITUDE)
+        offsets = arrays.read("offsets", (n_nodes + 1,), np.int64)
+        if offsets[0] != 0 or offsets[-1] != len(knots) or (np.diff(offsets) < 1).any():
+            arrays.refuse("offsets", f"rising from 0 to {len(knots)}", str(offsets[:8]))
+        within = np.delete(np.arange(1, len(knots)), offsets[1:-1] - 1)  # no step from one node to the next
+        for name, values in (("knots", knots), ("targets", targets)):
+            if (values[within] < values[within - 1]).any():
+                arrays.refuse(name, "rising within each node", "numbers that fall")
+        return cls(knots, targets, offsets)
 
     def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
         """Values to scores, computed in double precision and kept as ``dtype``.

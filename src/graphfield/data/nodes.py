@@ -8,10 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graphfield.data.ranges import MAX_MAGNITUDE
+from graphfield.data.saved_arrays import SavedArrays
+
 # Entries of a table that are computed with at a time: 16 MB in double precision.
 _BLOCK_ENTRIES = 2_000_000
 # Single precision can hold such a ratio, its inverse, and their products with any sensible coefficient.
 _SAFE_RATIO = 1e25
+# What is left of a node that varies by as little as X may, once the others have explained most of it.
+LEAST_SCALE = 1e-20 / MAX_MAGNITUDE
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -47,6 +52,12 @@ class NodeScaler:
         if scale:
             spread = np.sqrt(_sum_of_rows(X, lambda rows: (rows - mean) ** 2) / n_samples)
         return cls(mean if center else np.zeros(n_nodes), spread)
+
+    @classmethod
+    def from_arrays(cls, arrays: SavedArrays, n_nodes: int) -> NodeScaler:
+        """From a file, where they must be what X that could be fitted to has."""
+        center = arrays.read("center", (n_nodes,), low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
+        return cls(center, read_scale(arrays, "scale", n_nodes))
 
     def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
         """Node values in standard units, computed in double precision and kept as ``dtype``."""
@@ -88,3 +99,8 @@ def _rescaled(coef: NDArray, unit: NDArray[np.float64]) -> NDArray:
         return coef * ratio.astype(coef.dtype)
     with np.errstate(over="ignore"):
         return (coef * ratio).astype(coef.dtype)
+
+
+def read_scale(arrays: SavedArrays, name: str, n_nodes: int) -> NDArray[np.float64]:
+    """A standard deviation per node, in the user's units, from a file."""
+    return arrays.read(name, (n_nodes,), low=LEAST_SCALE, high=MAX_MAGNITUDE)

@@ -18,6 +18,8 @@ from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
 from graphfield.data.frames import check_same_length
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import node_table
@@ -254,6 +256,7 @@ class ArchetypeCGM(GraphEstimator):
         check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
         check_choice("missing", self.missing, POLICIES)
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
+        resolve_device(self.device, fallback=True)
 
     def _network(self, seed: int) -> DNNCGM:
         """The model that says which rows have a network in common."""
@@ -333,21 +336,41 @@ class ArchetypeCGM(GraphEstimator):
             "held_out": self.held_out_.to_dict("list"),
         }, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         from graphfield.estimators.persistence import unpack
 
-        own = {k.removeprefix("network/"): v for k, v in arrays.items() if k.startswith("network/")}
-        network = unpack(state["network"], own)
-        assert isinstance(network, DNNCGM)
+        network = unpack(state["network"], arrays.below("network/"))
+        if not isinstance(network, DNNCGM) or network.node_names_ != self.node_names_:
+            state["network"].refuse("a DNNCGM of the same nodes", type(network).__name__)
+        if network.encoder_.to_state() != self.encoder_.to_state():
+            state["network"]["encoder"].refuse("that of the whole model")
+        if (network._scores is None) != (self._scores is None):
+            state["network"].refuse("one of normal scores if the whole model is, and only then", "another")
         self.network_ = network
-        self._matrices = torch.tensor(arrays["archetypes"])
-        self._order = torch.tensor(arrays["order"])
+        self._set_archetypes(arrays)
         config = replace(network._coef_field.config, rank=len(self._matrices))
-        self._gate = GateField(config, torch.Generator())
-        from_arrays(self._gate, arrays, "gate")
-        self.mean_shares_ = arrays["mean_shares"]
-        self.penalty_ = state["penalty"]
-        self.held_out_ = pd.DataFrame(state["held_out"])
+        self._gate = from_arrays(GateField, config, arrays.below("gate/"))
+        self.penalty_ = state["penalty"].number(0)
+        self.held_out_ = pd.DataFrame(state["held_out"].columns())
+
+    def _set_archetypes(self, arrays: SavedArrays) -> None:
+        p = self.n_features_in_
+        matrices = arrays.read("archetypes", (AtMost(NUMBERS[-1], 1), p, p))
+        order = arrays.read("order", (len(matrices),), np.int64)
+        if not np.array_equal(np.sort(order), np.arange(len(matrices))):
+            arrays.refuse("order", f"the numbers below {len(matrices)} in some order", str(order))
+        if not _are_positive_definite(matrices):
+            arrays.refuse("archetypes", "positive definite, each of them", "one that is not")
+        self._matrices, self._order = torch.from_numpy(matrices), torch.from_numpy(order)
+        self.mean_shares_ = arrays.read("mean_shares", (len(matrices),), low=0, high=1)
+
+
+def _are_positive_definite(matrices: NDArray[np.float64]) -> bool:
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.allclose(matrices, matrices.swapaxes(1, 2)))  # which the decomposition does not look at
 
 
 def _checked_start(start: Any, X: Any, Z: Any) -> DNNCGM:

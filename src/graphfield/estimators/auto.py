@@ -18,6 +18,8 @@ from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.auto_choice import (
     AVERAGE,
@@ -221,6 +223,7 @@ class AutoCGM(AveragedGraph):
         Rows with equal labels in ``groups`` (one subject) are never split between training and held-out.
         """
         self._check_parameters()
+        self._check_device(fallback=False)
         inputs = training_inputs(X, Z, self.missing)
         labels = group_labels(groups, X)
         labels = None if labels is None else labels[inputs.rows]
@@ -268,10 +271,14 @@ class AutoCGM(AveragedGraph):
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
         if not isinstance(self.device, str):
             raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
+        self._check_device(fallback=True)
+
+    def _check_device(self, *, fallback: bool) -> None:
+        """A wrong device is a mistake, no reason to leave candidates out."""
         if set(self.candidates) & set(_NEURAL):
             from graphfield.training.config import resolve_device
 
-            resolve_device(self.device)  # a wrong device is a mistake, no reason to leave candidates out
+            resolve_device(self.device, fallback=fallback)
 
     def _choose(self, judged: list[Judged], left_out: list[LeftOut], rows: HeldOut) -> Choice:
         """What to keep; an average is judged as the model that it would be."""
@@ -299,16 +306,25 @@ class AutoCGM(AveragedGraph):
         learned = {"names": self._names, "summary": self.summary_, "varies": self.depends_on_covariates_}
         return {**state, **learned, "held_out": text}, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         super()._set_state(state, arrays)
-        self._names, self.summary_ = list(state["names"]), state["summary"]
-        self.depends_on_covariates_ = state.get("varies", set(self._names) != {STATIC})
-        numbers = arrays["held_out"]  # files of earlier versions have no last column
+        self._names, self.summary_ = state["names"].names(), state["summary"].text()
+        if len(self._names) != len(self._parts) or not set(self._names) <= set(CANDIDATES):
+            state["names"].refuse(f"the names of the {len(self._parts)} candidates that were kept")
+        known = state.get("varies")  # files of earlier versions have none
+        self.depends_on_covariates_ = None if known is not None else set(self._names) != {STATIC}
+        if known is not None and known.value is not None:
+            self.depends_on_covariates_ = known.flag()
+        models = state["held_out"]["model"].texts()
+        notes = state["held_out"]["note"].texts(len(models), len(models))
+        # Files of earlier versions have no last column.
+        n_columns = AtMost(len(TABLE_NUMBERS), len(TABLE_NUMBERS) - 1)
+        numbers = arrays.read("held_out", (len(models), n_columns), nan=True)
         self.held_out_ = pd.DataFrame(numbers, columns=TABLE_NUMBERS[: numbers.shape[1]])
         self.held_out_ = self.held_out_.reindex(columns=TABLE_NUMBERS)
-        self.held_out_.insert(0, "model", state["held_out"]["model"])
+        self.held_out_.insert(0, "model", models)
         self.held_out_["gain"] = 1 - self.held_out_["error"]  # in per cent in files of earlier versions
-        self.held_out_["note"] = state["held_out"]["note"]
+        self.held_out_["note"] = notes
 
 
 class _Fits:

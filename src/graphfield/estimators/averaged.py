@@ -14,11 +14,16 @@ from graphfield.data.covariates import Encoded, features
 from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import rescale_coef
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
+
+# How far from one the weights of a file may add up.
+_WEIGHTS_OFF = 1e-6
 
 
 class AveragedGraph(CompositeGraph):
@@ -126,8 +131,14 @@ class AveragedGraph(CompositeGraph):
         state, arrays = super()._get_state()
         return state, {**arrays, "weights": self.weights_}
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         super()._set_state(state, arrays)
+        weights = arrays.read("weights", (len(self._parts),), low=0, high=1, above=True)
+        if abs(weights.sum() - 1) > _WEIGHTS_OFF:
+            arrays.refuse("weights", "shares that sum to one", str(weights.sum()))
         # As they were: dividing by their sum again could change the last bit.
-        self._take(self._parts, arrays["weights"])
-        self.weights_ = arrays["weights"]
+        self._take(self._parts, weights)
+        self.weights_ = weights
+
+    def _part_covariates(self) -> list[str]:
+        return self.encoder_.names

@@ -26,6 +26,8 @@ from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.data.ranges import check_reach
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
 from graphfield.estimators.streaming import Part, cache_slices, groups_of, joined_parts, rows_within, slices
@@ -118,8 +120,11 @@ class GraphEstimator(BaseEstimator, ABC):
         """What this estimator learned beyond the base, as JSON values and arrays."""
 
     @abstractmethod
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        """Inverse of :meth:`_get_state`."""
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        """Inverse of :meth:`_get_state`; whatever that could not have written is refused here, not later."""
+
+    def _check_parameters(self) -> None:
+        """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
 
     # -- graphs -----------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from graphfield.data.covariates import MANY_LEVELS, Encoded, as_text, is_categor
 from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
@@ -68,7 +70,7 @@ class ByCluster(PartitionedGraph):
 
     def fit(self, X: Any, Z: Any, *, groups: Any = None) -> ByCluster:
         """Fit one model per cluster; ``groups`` (subjects, say) is passed on to each of them."""
-        check_choice("missing", self.missing, POLICIES)
+        self._check_parameters()
         prototype = self._prototype()
         inputs = training_inputs(X, Z, self.missing)
         group_labels(groups, X)
@@ -101,6 +103,10 @@ class ByCluster(PartitionedGraph):
     @property
     def models_(self) -> dict[str, GraphEstimator]:
         return dict(zip(self.clusters_, self._parts, strict=True))
+
+    def _check_parameters(self) -> None:
+        check_choice("missing", self.missing, POLICIES)
+        self._prototype()
 
     def _prototype(self) -> GraphEstimator:
         return GraphicalLasso() if self.estimator is None else given_estimator(self.estimator)
@@ -144,10 +150,9 @@ class ByCluster(PartitionedGraph):
     def _part_of(self, encoded: Encoded) -> NDArray[np.intp]:
         return encoded.codes[:, self._column].astype(np.intp)
 
-    def _inner_frame(self, frame: Frame) -> Frame:
-        if self._ignores_covariates:
-            return super()._inner_frame(frame)
-        return Frame(frame.values.drop(columns=self.by_), named=True)
+    def _part_covariates(self) -> list[str]:
+        """All but the clusters; none for an estimator that ignores them."""
+        return [] if self._ignores_covariates else [name for name in self.encoder_.names if name != self.by_]
 
     def _encode_frame(self, frame: Frame) -> Encoded:
         frame = _clusters_as_text(frame, self.by_)
@@ -163,10 +168,12 @@ class ByCluster(PartitionedGraph):
         state, arrays = super()._get_state()
         return {**state, "by": self.by_, "ignores_covariates": self._ignores_covariates}, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        names = [column.name for column in self.encoder_.categorical]
+        self.by_, self._ignores_covariates = state["by"].choice(names), state["ignores_covariates"].flag()
+        self._column = names.index(self.by_)
+        state["parts"].listed(len(self.clusters_), len(self.clusters_))
         super()._set_state(state, arrays)
-        self.by_, self._ignores_covariates = state["by"], state["ignores_covariates"]
-        self._column = [column.name for column in self.encoder_.categorical].index(self.by_)
 
 
 def _known(by: Any, Z: Frame) -> str:

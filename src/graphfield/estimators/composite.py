@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
-from graphfield.exceptions import ParameterError
+from graphfield.exceptions import ParameterError, listing
 
 
 class CompositeGraph(GraphEstimator):
@@ -36,14 +39,23 @@ class CompositeGraph(GraphEstimator):
             arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
         return {"parts": headers}, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         from graphfield.estimators.persistence import unpack
 
         self._parts = []
-        for which, header in enumerate(state["parts"]):
-            prefix = f"part/{which}/"
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            self._parts.append(unpack(header, own))
+        names = self._part_covariates()
+        for which, header in enumerate(state["parts"].listed(least=1)):
+            part = unpack(header, arrays.below(f"part/{which}/"))
+            if part.node_names_ != self.node_names_:
+                header["node_names"].refuse("those of the whole model", listing(part.node_names_, most=4))
+            if part.encoder_.names != names:
+                expected = listing(names, most=4) or "none"
+                header["encoder"]["names"].refuse(expected, listing(part.encoder_.names, most=4))
+            self._parts.append(part)
+
+    @abstractmethod
+    def _part_covariates(self) -> list[str]:
+        """Names of the covariates that the parts are given."""
 
 
 def given_estimator(estimator: Any) -> GraphEstimator:

@@ -15,7 +15,9 @@ from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame, check_same_length
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
-from graphfield.data.nodes import NodeScaler, row_blocks
+from graphfield.data.nodes import NodeScaler, read_scale, row_blocks
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import cross_parts, group_labels, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
@@ -24,6 +26,7 @@ from graphfield.estimators.dnncgm_setup import (
     chosen_penalty,
     field_config,
     plans,
+    read_field_config,
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
@@ -36,8 +39,7 @@ from graphfield.estimators.neural import (
 )
 from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
 from graphfield.exceptions import DataError
-from graphfield.nn.backbone import CovariateShape
-from graphfield.nn.fields import CoefField, FieldConfig, MeanField, Samples, mean_config
+from graphfield.nn.fields import CoefField, MeanField, Samples, mean_config
 from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
@@ -228,7 +230,7 @@ class DNNCGM(GraphEstimator):
             Continue the fit that ``checkpoint`` holds (start it if there is none). The result has
             the same bits as an uninterrupted run.
         """
-        check_parameters(self)
+        self._check_parameters()
         if (X_val is None) != (Z_val is None):
             raise DataError("X_val and Z_val must be given together, or neither.")
         origin = None if start is None else StartingPoint.of(start)
@@ -265,6 +267,9 @@ class DNNCGM(GraphEstimator):
     @property
     def mean_depends_on_covariates_(self) -> bool:
         return self._mean_field is not None
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
 
     def _problem(self) -> dict[str, Any]:
         """What decides the result of a fit besides its data; a seed only where the user chose one."""
@@ -366,22 +371,29 @@ class DNNCGM(GraphEstimator):
         }
         return state, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        shape = dict(state["field"].pop("covariates"))
-        shares = tuple(tuple(column) for column in shape["level_shares"])
-        covariates = CovariateShape(shape["n_numeric"], shares)
-        config = FieldConfig(covariates=covariates, **state["field"])
-        self._coef_field = CoefField(config, torch.Generator())
-        from_arrays(self._coef_field, arrays, "coef")
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        weights = arrays.below("coef/")
+        config = read_field_config(state["field"], self, weights.n_entries())
+        self._coef_field = from_arrays(CoefField, config, weights)
         self._mean_field = None
-        self._mean_scaler = NodeScaler(self.scaler_.center, arrays["mean_scale"])
-        if state["has_mean"]:
-            self._mean_field = MeanField(mean_config(config), torch.Generator())
-            from_arrays(self._mean_field, arrays, "mean")
-        self.n_steps_, self.best_step_ = state["n_steps"], state["best_step"]
-        self.lost_ = state.get("lost", False)
-        self.penalty_, self.variation_ = state.get("penalty", config.penalty), state.get("variation", 1.0)
+        mean_scale = read_scale(arrays, "mean_scale", self.n_features_in_)
+        self._mean_scaler = NodeScaler(self.scaler_.center, mean_scale)
+        if state["has_mean"].flag():
+            self._mean_field = from_arrays(MeanField, mean_config(config), arrays.below("mean/"))
+        self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
+        # Files of earlier versions do not have all of these.
+        self.lost_ = optional(state.get("lost"), Saved.flag, False)
+        self.penalty_ = optional(state.get("penalty"), lambda value: value.number(0), config.penalty)
+        self.variation_ = optional(state.get("variation"), lambda value: value.number(0, 1), 1.0)
         self.marginals_ = "raw" if self._scores is None else "normal"
-        check = state.get("marginal_check")
-        self.marginal_check_ = None if check is None else MarginalCheck.from_json(check)
-        self.training_ = pd.DataFrame(state["training"])
+        self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
+        self.training_ = pd.DataFrame(_training_columns(state["training"]))
+
+
+def _training_columns(state: Saved) -> dict[str, list[Any]]:
+    """The loss curve, with the number of patterns where there are any."""
+    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
+    for name in ("train_loss", "held_out_loss"):
+        for value in state[name].listed():
+            value.number_or_nan()
+    return columns

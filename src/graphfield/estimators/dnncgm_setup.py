@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import UNKNOWN_POLICIES, features
 from graphfield.data.marginals import MARGINALS, NormalScores
 from graphfield.data.missing import POLICIES
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
 from graphfield.estimators.neural import NETWORKS, covariate_shape
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
 from graphfield.exceptions import ParameterError, check_choice
+from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, FieldConfig
 from graphfield.nn.losses import LOSSES
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
@@ -23,6 +25,7 @@ from graphfield.training.config import (
     check_schedule,
     default_batch_size,
     default_max_steps,
+    resolve_device,
 )
 from graphfield.training.mixture import RANKS
 
@@ -58,6 +61,7 @@ def check_parameters(model: DNNCGM) -> None:
     check_number("patience", model.patience, 1, integer=True, optional=True)
     check_number("validation_fraction", model.validation_fraction, 0, 1, open_high=True)
     check_schedule(model.schedule)
+    resolve_device(model.device, fallback=True)
     if isinstance(model.rank, (int, np.integer)) and not _can_mix(model):
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
@@ -73,6 +77,39 @@ def check_parameters(model: DNNCGM) -> None:
             "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
             "weights for every edge already. Use sharing='all'."
         )
+
+
+def read_field_config(state: Saved, model: DNNCGM, n_entries: int) -> FieldConfig:
+    """The configuration of a saved field, which must be that of the model's nodes and covariates.
+
+    A file has ``n_entries`` of its weights: one that claims more must not be built.
+    """
+    n_nodes, covariates = model.n_features_in_, covariate_shape(model.encoder_)
+    own = state["covariates"]
+    own["n_numeric"].whole(covariates.n_numeric, covariates.n_numeric)
+    shares = tuple(tuple(column.numbers(0, 1)) for column in own["level_shares"].listed())
+    if shares != covariates.level_shares:
+        own["level_shares"].refuse("those of the covariates")
+    rank = state.known("rank")
+    config = FieldConfig(
+        n_nodes=state["n_nodes"].whole(n_nodes, n_nodes),
+        covariates=covariates,
+        network=state["network"].choice(BACKBONES),
+        sharing=state["sharing"].choice(SHARING),
+        hidden_size=state["hidden_size"].whole(1),
+        dropout=state["dropout"].number(0, 1),
+        batch_norm=state["batch_norm"].flag(),
+        loss=state["loss"].choice(LOSSES),
+        penalty=state["penalty"].number(0),
+        rank=None if rank is None else rank.whole(1),
+    )
+    if config.rank is not None and config.sharing != "all":
+        state["rank"].refuse("null where not all edges share a network")
+    if config.least_weights > n_entries:
+        state.refuse(
+            f"a network of the {n_entries:,} weights in the file", f"{config.least_weights:,} or more"
+        )
+    return config
 
 
 def choose_marginals(

@@ -13,6 +13,8 @@ from sklearn.base import clone
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
@@ -111,11 +113,7 @@ class Ensemble(AveragedGraph):
         Rows with equal labels in ``groups`` (one subject) are drawn together, and never split between
         training and held-out rows of a member.
         """
-        for name, choices in (("missing", POLICIES), ("unknown", UNKNOWN_POLICIES)):
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), choices)
-        check_number("n_members", self.n_members, 2, integer=True)
-        check_flag("resample", self.resample)
+        self._check_parameters()
         prototype = self._prototype()
         inputs = training_inputs(X, Z, self._missing_policy())
         labels = group_labels(groups, X)
@@ -190,6 +188,18 @@ class Ensemble(AveragedGraph):
 
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
+
+    def _check_parameters(self) -> None:
+        for name, choices in (("missing", POLICIES), ("unknown", UNKNOWN_POLICIES)):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), choices)
+        check_number("n_members", self.n_members, 2, integer=True)
+        check_flag("resample", self.resample)
+        self._prototype()
+
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        state["parts"].listed(least=2)
+        super()._set_state(state, arrays)
 
     def _prototype(self) -> GraphEstimator:
         if self.estimator is None:

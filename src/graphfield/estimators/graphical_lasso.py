@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
+from graphfield.data.saved_arrays import SavedArrays
 from graphfield.estimators.static import StaticGraph
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
@@ -104,6 +105,9 @@ class GraphicalLasso(StaticGraph):
     def _arrays(self) -> dict[str, NDArray]:
         return {"precision": self.precision_}
 
-    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
-        self.precision_ = arrays["precision"]
+    def _set_arrays(self, arrays: SavedArrays) -> None:
+        precision = arrays.read("precision", (self.n_features_in_, self.n_features_in_))
+        if not (np.diag(precision) > 0).all():
+            arrays.refuse("precision", "positive on its diagonal", str(np.diag(precision).min()))
+        self.precision_ = precision
         self._derive()

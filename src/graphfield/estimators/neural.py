@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,15 @@ from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.data.nodes import row_blocks
+from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
 from graphfield.estimators.streaming import evaluation_rows, slices
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
 from graphfield.nn.threads import one_thread_each, spread
+
+F = TypeVar("F", bound=Field)
 
 # Networks by the name that a user gives: the form, and whether its first block has a batch norm.
 NETWORKS = {
@@ -174,9 +177,19 @@ def to_arrays(field: Field, prefix: str) -> dict[str, NDArray]:
     return {f"{prefix}/{k}": v.detach().cpu().numpy() for k, v in member_arrays(field).items()}
 
 
-def from_arrays(field: Field, arrays: dict[str, NDArray], prefix: str) -> None:
-    start = f"{prefix}/"
-    load_member_arrays(
-        field, {k.removeprefix(start): torch.tensor(v) for k, v in arrays.items() if k.startswith(start)}
-    )
-    field.eval()
+def from_arrays(kind: type[F], config: FieldConfig, arrays: SavedArrays) -> F:
+    """The field of this configuration with the weights of a file: all that :func:`to_arrays` writes of it."""
+    field = kind(config, torch.Generator())
+    read = {
+        name: torch.from_numpy(_read_weights(arrays, name, tuple(wanted.shape)))
+        for name, wanted in member_arrays(field).items()
+    }
+    load_member_arrays(field, read)
+    return field.eval()
+
+
+def _read_weights(arrays: SavedArrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Variances and shares are not negative; weights stay far from the end of single precision."""
+    is_positive = name.endswith("running_var") or ".shares_" in name
+    low = 0.0 if is_positive else -MAX_COEFFICIENT
+    return arrays.read(name, shape, np.float32, low=low, high=MAX_COEFFICIENT)

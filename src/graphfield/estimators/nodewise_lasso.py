@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
+from graphfield.data.ranges import MAX_MAGNITUDE
+from graphfield.data.saved_arrays import SavedArrays
 from graphfield.estimators.static import StaticGraph
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
 from graphfield.solvers.penalties import PenaltyChoice
@@ -92,11 +94,15 @@ class NodewiseLasso(StaticGraph):
     def _use(self, solution: NDArray, values: NDArray) -> None:
         residual = values - values @ solution.T
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_arrays({"coef": rescale_coef(solution, self.scaler_.scale)})
+        self._keep(rescale_coef(solution, self.scaler_.scale))
 
     def _arrays(self) -> dict[str, NDArray]:
         return {"coef": self.coef_}
 
-    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
-        self.coef_ = arrays["coef"]
-        self._coef = rescale_coef(self.coef_, 1 / self.scaler_.scale).astype(np.float32)
+    def _set_arrays(self, arrays: SavedArrays) -> None:
+        most = MAX_MAGNITUDE**2  # in the user's units, which may differ as much
+        self._keep(arrays.read_coefficients("coef", (self.n_features_in_, self.n_features_in_), most))
+
+    def _keep(self, coef: NDArray[np.float64]) -> None:
+        self.coef_ = coef
+        self._coef = rescale_coef(coef, 1 / self.scaler_.scale).astype(np.float32)

@@ -20,7 +20,7 @@ from graphfield.exceptions import GraphfieldError
 class PartitionedGraph(CompositeGraph):
     """Base of the estimators that send each row to one of several fitted models.
 
-    A subclass says in :meth:`_part_of` which model is responsible for a row, in :meth:`_inner_frame`
+    A subclass says in :meth:`_part_of` which model is responsible for a row, in :meth:`_part_covariates`
     which covariates that model is given, and calls :meth:`_fit_parts` in its ``fit``.
     """
 
@@ -28,9 +28,13 @@ class PartitionedGraph(CompositeGraph):
     def _part_of(self, encoded: Encoded) -> NDArray[np.intp]:
         """Position in ``_parts`` of the model for each row, from the covariates as encoded here."""
 
+    def _part_covariates(self) -> list[str]:
+        """Here none."""
+        return []
+
     def _inner_frame(self, frame: Frame) -> Frame:
-        """Covariates for the models of the parts; here none."""
-        return Frame(frame.values[[]], named=True)
+        """Covariates for the models of the parts."""
+        return Frame(frame.values[self._part_covariates()], named=True)
 
     def _fit_parts(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -12,16 +13,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from graphfield import __version__
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import MIN_NODES
 from graphfield.data.marginals import NormalScores
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, read_scale
+from graphfield.data.saved_arrays import ArrayFile, SavedArrays
+from graphfield.data.saved_files import MAX_DIGITS, read_json
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import ModelFileError, OutputError
+from graphfield.estimators.composite import CompositeGraph
+from graphfield.estimators.probe import has_finite_answers
+from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.folders import check_folder, restore, write_folder
 from graphfield.graphs.threshold import Threshold
 
@@ -30,8 +35,10 @@ FORMAT_VERSION = 1
 # Hyper-parameters of earlier versions, which files may still name, and what others were then.
 _RETIRED = {"DNNCGM": ("weight_decay", "batch_norm")}
 _BEFORE = {"DNNCGM": {"marginals": "raw"}}
-_SCORES = ("knots", "targets", "offsets")  # arrays of NormalScores
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
+CHECKSUM = "model_sha256"  # of model.json; files of earlier versions have none
+# Of a cut: twice the noise of a correlation, of two rows.
+_MAX_CUT = 2.0
 
 # Estimators that may be named in a file, and nothing else.
 _ESTIMATORS = {
@@ -53,17 +60,25 @@ def save_model(
     """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
     content, arrays = pack(model)
     payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
-    header = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "graphfield_version": __version__,
-        "arrays_sha256": hashlib.sha256(payload).hexdigest(),
-        **content,
-    }
-    text = json.dumps(_without_nan(header), indent=1, allow_nan=False)
+    header = _without_nan(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "graphfield_version": __version__,
+            "arrays_sha256": hashlib.sha256(payload).hexdigest(),
+            **content,
+        }
+    )
+    text = json.dumps({**header, CHECKSUM: header_digest(header)}, indent=1, allow_nan=False)
     files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
     check_writable(path, overwrite=overwrite)
     return write_folder(path, files, overwrite=overwrite)
+
+
+def header_digest(header: dict[str, Any]) -> str:
+    """Of the content of ``model.json`` but for this number; the order of names and spaces do not matter."""
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -87,7 +102,7 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "node/residual_scale": model.residual_scale_,
     }
     if model._scores is not None:
-        node |= {f"node/{name}": getattr(model._scores, name) for name in _SCORES}
+        node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
     return header, {**arrays, **node}
 
 
@@ -106,30 +121,23 @@ def load(path: str | Path) -> GraphEstimator:
     """
     path = Path(path)
     restore(path)
-    header, payload = _read_header(path), _read_bytes(path / ARRAYS)
-    if hashlib.sha256(payload).hexdigest() != header.get("arrays_sha256"):
-        raise ModelFileError(
-            f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
-            "again from where it was written."
-        )
-    try:
-        return unpack(header, load_arrays(payload))
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise ModelFileError(
-            f"{path / HEADER} is damaged or was edited: {type(error).__name__}: {error}."
-        ) from error
+    header = _read_header(path)
+    with ArrayFile(path / ARRAYS) as file:
+        if file.sha256() != header.get("arrays_sha256"):
+            raise ModelFileError(
+                f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
+                "again from where it was written."
+            )
+        return unpack(Saved(header, str(path / HEADER)), SavedArrays(file))
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    if not path.is_dir() or not (path / HEADER).is_file():
+    if not os.path.isfile(path / HEADER):
         raise ModelFileError(
             f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
             "model.save or 'graphfield fit'."
         )
-    try:
-        header = json.loads(_read_bytes(path / HEADER))
-    except ValueError as error:
-        raise ModelFileError(f"{path / HEADER} is damaged: it is not JSON ({error}).") from error
+    header = read_json(path / HEADER)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path / HEADER} is not a graphfield model file.")
     version = header.get("format_version")
@@ -139,45 +147,80 @@ def _read_header(path: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Install the version that wrote it: "
             f"{header.get('graphfield_version')}."
         )
-    if header.get("estimator") not in _ESTIMATORS:
-        raise ModelFileError(f"{path} holds an unknown estimator {header.get('estimator')!r}.")
+    if CHECKSUM in header:
+        _check_digest(header, path / HEADER)
     return header
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"Cannot read {path}: {error.strerror}.") from error
+def _check_digest(header: dict[str, Any], path: Path) -> None:
+    content = {name: value for name, value in header.items() if name != CHECKSUM}
+    if header[CHECKSUM] != header_digest(content):
+        raise ModelFileError(
+            f"{path} is damaged or was edited: its checksum does not match. Copy the folder again from where "
+            "it was written."
+        )
 
 
-def unpack(header: dict[str, Any], arrays: dict[str, NDArray]) -> GraphEstimator:
-    """The model that :func:`pack` took apart."""
+def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
+    """The model that :func:`pack` took apart, with everything in it checked against the rest."""
     model = _unfitted(header)
-    model.node_names_ = list(header["node_names"])
-    model.n_features_in_ = len(model.node_names_)
-    model._nodes_named = header["nodes_named"]
+    model.node_names_ = header["node_names"].names(least=MIN_NODES)
+    model.n_features_in_ = p = len(model.node_names_)
+    model._nodes_named = header["nodes_named"].flag()
     if model._nodes_named:
         model.feature_names_in_ = np.array(model.node_names_, dtype=object)
     model.encoder_ = CovariateEncoder.from_state(header["encoder"])
     model.covariate_names_ = list(model.encoder_.names)
-    model.scaler_ = NodeScaler(arrays["node/center"], arrays["node/scale"])
-    model.residual_scale_ = arrays["node/residual_scale"]
-    if "node/knots" in arrays:
-        model._scores = NormalScores(*(arrays[f"node/{name}"] for name in _SCORES))
-    model.threshold_ = Threshold(**header["threshold"])
-    model._set_state(header["state"], arrays)
+    node = arrays.below("node/")
+    model.scaler_ = NodeScaler.from_arrays(node, p)
+    model.residual_scale_ = read_scale(node, "residual_scale", p)
+    if "knots" in node:
+        model._scores = NormalScores.from_arrays(node, p)
+    model.threshold_ = _threshold(header["threshold"])
+    with np.errstate(all="ignore"):  # what overflows is found next
+        model._set_state(header["state"], arrays)
+    if not isinstance(model, CompositeGraph) and not has_finite_answers(model):
+        arrays.refuse("", "numbers that can be computed with", "graphs that are not finite")
     return model
 
 
-def _unfitted(header: dict[str, Any]) -> GraphEstimator:
-    name = header["estimator"]
+def _threshold(found: Saved) -> Threshold:
+    return Threshold(
+        found["value"].number(0, _MAX_CUT),
+        found["largest"].number(0),
+        found["is_gap"].flag(),
+        found["reason"].text(),
+    )
+
+
+def _unfitted(header: Saved) -> GraphEstimator:
+    name = header["estimator"].text()
+    if name not in _ESTIMATORS:
+        raise ModelFileError(f"{header.file} holds an unknown estimator {name!r}.")
     kind: type[GraphEstimator] = getattr(import_module(_ESTIMATORS[name]), name)
-    given = {**_BEFORE.get(name, {}), **header["params"]}
+    given = {key: _param(value) for key, value in header["params"].items().items()}
+    given = {**_BEFORE.get(name, {}), **given}
     if given.get("batch_norm") is False and given.get("network") == "residual":
         given["network"] = "residual-plain"
     retired = _RETIRED.get(name, ())
-    return kind(**{k: _param(v) for k, v in given.items() if k not in retired})
+    try:
+        return _with_checked_parameters(kind, {k: v for k, v in given.items() if k not in retired})
+    except (ParameterError, TypeError) as error:  # a TypeError names a parameter that there is not
+        header["params"].refuse(f"those of {name}", str(error))
+
+
+def _with_checked_parameters(kind: type[GraphEstimator], given: dict[str, Any]) -> GraphEstimator:
+    model = kind(**given)
+    try:
+        model._check_parameters()
+    except ParameterError:
+        # Earlier versions wrote a NumPy number as null: the default takes its place.
+        known = {name: value for name, value in given.items() if value is not None}
+        if len(known) == len(given):
+            raise
+        model = kind(**known)
+        model._check_parameters()
+    return model
 
 
 def plain_params(model: GraphEstimator) -> dict[str, Any]:
@@ -188,14 +231,23 @@ def plain_params(model: GraphEstimator) -> dict[str, Any]:
 def _plain_param(value: Any) -> Any:
     if isinstance(value, GraphEstimator):
         return {"estimator": type(value).__name__, "params": plain_params(value)}
+    if isinstance(value, np.generic):
+        value = value.item()
     return value if _is_plain(value) else None
 
 
-def _param(value: Any) -> Any:
+def _param(saved: Saved) -> Any:
     """JSON knows lists only, hyper-parameters are tuples; a mapping is an estimator."""
+    value = saved.value
     if isinstance(value, dict):
-        return _unfitted(value)
-    return tuple(_param(v) for v in value) if isinstance(value, list) else value
+        return _unfitted(saved)
+    if isinstance(value, list):
+        return tuple(_param(inner) for inner in saved.listed())
+    if saved.field.endswith("random_state") and value is not None:
+        return saved.whole(high=10**MAX_DIGITS)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return saved.whole(-(2**63))
+    return value
 
 
 def _is_plain(value: Any) -> bool:

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features
+from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import fold_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
@@ -21,6 +23,7 @@ from graphfield.solvers.interaction import interaction_coefficients, interaction
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
+_MAX_PATH = 1_000_000  # penalties of a path in a file
 
 
 class RegGMM(GraphEstimator):
@@ -181,13 +184,16 @@ class RegGMM(GraphEstimator):
         }
         return {"n_covariate_features": len(self._mean), "penalty": self.penalty_}, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        self.interactions_, self._mean = arrays["interactions"], arrays["mean"]
-        if len(self._mean) != state["n_covariate_features"]:
-            raise ValueError(f"expected {state['n_covariate_features']} features, got {len(self._mean)}")
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        p, m = self.n_features_in_, n_features(self.encoder_)
+        state["n_covariate_features"].whole(m, m)
+        self.interactions_ = arrays.read_coefficients("interactions", (m, p, p))
+        self._mean = arrays.read("mean", (m, p))
         # Files from before there was a choice of penalties have neither.
-        self.penalty_ = float(state.get("penalty", self.ridge))
-        path = arrays.get("cv_path", np.empty((0, len(_PATH_COLUMNS))))
+        self.penalty_ = float(optional(state.get("penalty"), lambda value: value.number(0), self.ridge))
+        path = np.empty((0, len(_PATH_COLUMNS)))
+        if "cv_path" in arrays:
+            path = arrays.read("cv_path", (AtMost(_MAX_PATH), len(_PATH_COLUMNS)), nan=True)
         self.cv_path_ = pd.DataFrame(path, columns=_PATH_COLUMNS)
 
 

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, features
+from graphfield.data.covariates import Encoded, features, n_features
 from graphfield.data.frames import Frame
+from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, training_inputs
@@ -26,6 +29,8 @@ CENTERS_OF_STATIC = ("constant", "covariates")
 _RIDGE = 1e-6
 # Ways to choose the penalty; a number is taken as it is.
 CRITERIA = ("cv", "ebic")
+# Penalties of a path in a file.
+_MAX_PATH = 1_000_000
 
 
 class StaticGraph(GraphEstimator):
@@ -69,7 +74,7 @@ class StaticGraph(GraphEstimator):
         """What :meth:`_use` has set, to be saved."""
 
     @abstractmethod
-    def _set_arrays(self, arrays: dict[str, NDArray]) -> None:
+    def _set_arrays(self, arrays: SavedArrays) -> None:
         """Inverse of :meth:`_arrays`."""
 
     def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Self:
@@ -111,6 +116,7 @@ class StaticGraph(GraphEstimator):
         check_number("n_penalties", self.n_penalties, 2, integer=True)
         check_number("n_folds", self.n_folds, 2, integer=True)
         check_number("ebic_gamma", self.ebic_gamma, 0)
+        check_choice("missing", self.missing, POLICIES)
 
     def _choose(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
         if self.penalty == "cv":
@@ -143,9 +149,18 @@ class StaticGraph(GraphEstimator):
         mean = {} if self._mean is None else {"mean": self._mean}
         return {"penalty": self.penalty_}, {"path": path, **mean, **self._arrays()}
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
-        self.penalty_, self.path_ = float(state["penalty"]), path_frame(arrays.get("path", np.empty((0, 3))))
-        self._mean = arrays.get("mean")
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+        self.penalty_ = float(state["penalty"].number(0))
+        path = np.empty((0, 3))  # files of earlier versions have none
+        if "path" in arrays:
+            path = arrays.read("path", (AtMost(_MAX_PATH), 3), nan=True)
+            n_edges = path[~np.isnan(path[:, 2]), 2]
+            if not ((n_edges >= 0) & (n_edges < 2**53) & (n_edges == np.floor(n_edges))).all():
+                arrays.refuse("path", "with numbers of edges in its last column", str(n_edges[:8]))
+        self.path_ = path_frame(path)
+        self._mean = None
+        if self.center == "covariates":
+            self._mean = arrays.read("mean", (n_features(self.encoder_), self.n_features_in_))
         self._set_arrays(arrays)
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features
+from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import check_number, child_seeds, root_seed, training_inputs
@@ -180,18 +182,21 @@ class TreeCGM(PartitionedGraph):
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         state, arrays = super()._get_state()
-        arrays |= {f"tree/{name}": getattr(self.tree_, name) for name in _TREE_ARRAYS}
+        arrays |= {f"tree/{name}": array for name, array in self.tree_.to_arrays().items()}
         arrays["tree/part"] = self._leaf_part
         return {**state, "held_out": self.held_out_.to_dict("list")}, arrays
 
-    def _set_state(self, state: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         super()._set_state(state, arrays)
-        self.tree_ = Tree(*(arrays[f"tree/{name}"] for name in _TREE_ARRAYS))
-        self._leaf_part = arrays["tree/part"]
-        self.held_out_ = pd.DataFrame(state["held_out"])
-
-
-_TREE_ARRAYS = ("left", "right", "feature", "threshold")
+        own = arrays.below("tree/")
+        self.tree_ = Tree.from_arrays(own, n_features(self.encoder_, all_levels=True) - 1)
+        self._leaf_part = own.read("part", (len(self.tree_.leaves),), np.int64)
+        if not np.array_equal(np.unique(self._leaf_part), np.arange(len(self._parts))):
+            own.refuse("part", f"one of the {len(self._parts)} parts for each leaf", str(self._leaf_part[:8]))
+        for which, (part, header) in enumerate(zip(self._parts, state["parts"].listed(), strict=True)):
+            if not isinstance(part, GraphicalLasso):
+                header["estimator"].refuse(f"GraphicalLasso, as in every leaf ({which})")
+        self.held_out_ = pd.DataFrame(state["held_out"].columns())
 
 
 def _leaf_model(rows: NDArray[np.bool_], factor: float, subjects: NDArray | None, p: int) -> GraphicalLasso:

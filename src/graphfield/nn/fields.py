@@ -92,6 +92,14 @@ class FieldConfig:
         hidden = 0 if self.network == "linear" else self.n_groups * self.hidden_size**2
         return hidden + (self.rank or self.hidden_size) * self.n_nodes * (self.n_nodes - 1)
 
+    @property
+    def least_weights(self) -> int:
+        """Weights that the coefficient field has at the least, whatever its covariates are."""
+        p, h = self.n_nodes, self.hidden_size
+        linear = self.network == "linear"
+        head = (self.rank or (0 if linear else h)) * p * (p - 1) + p * (p - 1)
+        return head + (0 if linear else self.n_groups * h * (h // 2))
+
 
 class Field(nn.Module, ABC):
     """Covariates through an embedding and a backbone, and what training asks of the whole.

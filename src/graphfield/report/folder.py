@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphfield.analysis import evidence
 from graphfield.data import findings
+from graphfield.data.saved_files import read_json
+from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
 # The sentence of a data check about rows that were left out.
-_DROPPED = re.compile(r"Dropped ([\d,]+) of ([\d,]+) rows ")
+_DROPPED = re.compile(r"Dropped (\d[\d,]{0,18}) of (\d[\d,]{0,18}) rows ")
+# Of a gain, which is a share.
+_LARGE = 1e9
 FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT}
 
 
@@ -70,13 +76,98 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     path = folder / name
     if not path.is_file():
         return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}. Remove it, or write it again.") from error
+    record = read_json(path)
     expected = FORMATS.get(name)
     if not isinstance(record, dict) or (expected and record.get("format") != expected):
         raise ModelFileError(
             f"{path} is not what it should be ({expected or 'a JSON object'}). Write it again."
         )
+    _check_record(Saved(record, str(path)), name)
     return record
+
+
+def checked_record(record: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
+    """The content of such a file, given as a mapping, as JSON would have it; what it cannot be is refused."""
+    if record is None:
+        return None
+    if not isinstance(record, Mapping):
+        raise ModelFileError(f"{name} must be a mapping, as a model's folder has it, got {record!r:.60}.")
+    try:
+        plain = json.loads(json.dumps(dict(record), default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{name} must be what JSON can hold, but {error}.") from error
+    _check_record(Saved(plain, name), name)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, and mappings of other kinds; whatever else is shown as text."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
+
+
+def _check_record(saved: Saved, name: str) -> None:
+    """What a page reads of it must be what it should be; anything may be missing."""
+    for field, read in _FIELDS[name].items():
+        value = saved.known(field)
+        if value is not None:
+            read(value)
+
+
+def _texts(value: Saved) -> None:
+    value.texts()
+
+
+def _whole(value: Saved) -> None:
+    value.whole()
+
+
+def _not_negative(value: Saved) -> None:
+    value.number(0)
+
+
+def _gain(value: Saved) -> None:
+    value["value"].number(-_LARGE, _LARGE)
+    value["standard_error"].number(0, _LARGE)
+
+
+def _tested_covariates(value: Saved) -> None:
+    for line in value.listed():
+        for name, low in (("gain", -_LARGE), ("standard_error", 0), ("p_value", 0), ("adjusted_p_value", 0)):
+            number = line.known(name)
+            if number is not None:
+                number.number(low, _LARGE)
+
+
+def _objects(value: Saved) -> None:
+    for one in value.listed():
+        one.items()
+
+
+def _pooled(value: Saved) -> None:
+    for levels in value.items().values():
+        levels.texts()
+
+
+# What is read as more than text; everything else is shown as it is.
+_FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
+    FIT: {
+        "rows": _whole,
+        "seconds": _not_negative,
+        "unused": _texts,
+        "nodes": _texts,
+        "covariates": _texts,
+        "categories": _texts,
+        "pooled": _pooled,
+    },
+    CHECK: {"warnings": _objects, "changes": _texts, "columns": _objects},
+    EVIDENCE: {
+        **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), _whole),
+        **dict.fromkeys(("gain_over_static", "gain_over_linear"), _gain),
+        **dict.fromkeys(("model_gain_over_static", "model_gain_over_linear"), _gain),
+        "p_value": _not_negative,
+        "covariates": _tested_covariates,
+        "notes": _texts,
+    },
+}

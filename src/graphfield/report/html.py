@@ -24,7 +24,7 @@ from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import effects, node_layout, node_order, survey
-from graphfield.report.folder import RowsUsed
+from graphfield.report.folder import CHECK, EVIDENCE, FIT, RowsUsed, checked_record
 from graphfield.report.frames import frames_program
 from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
@@ -102,6 +102,9 @@ def write_report(
     check_is_fitted(model)
     path = Path(path)
     check_file(path, overwrite=overwrite)
+    evidence, check, fit = (
+        checked_record(record, name) for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT))
+    )
     groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
         p = len(model.node_names_)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+
 # Up to this many cross products (91 nodes) the tree sees all of them, beyond it random sketches.
 _MAX_PRODUCTS = 4_186
 _SKETCHES = 2_048
@@ -17,6 +19,8 @@ _MAX_ENTRIES = 2**26
 # Standard deviations beyond which a node's value is cut off while the tree is grown: products of
 # outliers would decide the splits otherwise.
 _CLIP = 2.0
+# Of a tree in a file.
+_MAX_TREE_NODES = 2**20
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,24 @@ class Tree:
     right: NDArray[np.int64]
     feature: NDArray[np.int64]
     threshold: NDArray[np.float64]
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        return {name: getattr(self, name) for name in ("left", "right", "feature", "threshold")}
+
+    @classmethod
+    def from_arrays(cls, arrays: SavedArrays, n_features: int) -> Tree:
+        """Inverse of :meth:`to_arrays`: every node but the root is below exactly one that comes before it."""
+        left = arrays.read("left", (AtMost(_MAX_TREE_NODES, 1),), np.int64, low=-1)
+        n_nodes = len(left)
+        right = arrays.read("right", (n_nodes,), np.int64, low=-1)
+        feature = arrays.read("feature", (n_nodes,), np.int64)
+        inner = np.flatnonzero((left >= 0) | (right >= 0))
+        below = np.concatenate([left[inner], right[inner]])
+        if not np.array_equal(np.sort(below), np.arange(1, n_nodes)) or (below <= np.tile(inner, 2)).any():
+            arrays.refuse("left", "the children of a tree, with right", "another graph")
+        if ((feature[inner] < 0) | (feature[inner] >= n_features)).any():
+            arrays.refuse("feature", f"from 0 to {n_features - 1} where the tree splits", str(feature[:8]))
+        return cls(left, right, feature, arrays.read("threshold", (n_nodes,)))
 
     @cached_property
     def leaves(self) -> NDArray[np.intp]:

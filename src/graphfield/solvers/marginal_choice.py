@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.marginals import NormalScores, normal_scores
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import hold_out
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
@@ -61,12 +61,12 @@ class MarginalCheck:
     one_value_decides: bool = False
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> MarginalCheck:
+    def from_saved(cls, values: Saved) -> MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
-        numbers = (values.get(name) for name in ("gain", "standard_error", "explained_gain"))
-        gain, error, explained = (float("nan") if number is None else number for number in numbers)
-        flags = (values.get(name, False) for name in ("hides", "one_value_decides"))
-        return cls(values["prefers"], gain, error, explained, *flags)
+        numbers = (values.known(name) for name in ("gain", "standard_error", "explained_gain"))
+        gain, error, explained = (optional(number, Saved.number, float("nan")) for number in numbers)
+        flags = (optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides"))
+        return cls(values["prefers"].flag(), gain, error, explained, *flags)
 
 
 _TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from graphfield.data.saved_files import MAX_DIGITS, open_regular, read_json
+from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 from graphfield.folders import clear_leftovers, holds_others, write_file
 
@@ -33,6 +37,40 @@ class Snapshot:
     finished: bool
     tensors: dict[str, Tensor]
     record: dict[str, Any]
+    file: str = "the checkpoint"
+
+
+# What reading a value of another kind, name or shape than expected raises.
+_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, RuntimeError)
+
+
+@contextmanager
+def restoring(file: str) -> Iterator[None]:
+    """Whatever a snapshot lacks, or has in another form than this fit would have written, is damage."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (SafetensorError, OSError, *_OTHER_FORM) as error:
+        raise ModelFileError(
+            f"Checkpoint {file} is damaged: {error}. Choose another folder to start anew."
+        ) from error
+
+
+def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor | Sequence[int]]) -> None:
+    """Raise unless these are there, in these shapes."""
+    for name, wanted in expected.items():
+        shape = tuple(wanted.shape) if isinstance(wanted, Tensor) else tuple(wanted)
+        if tuple(tensors[name].shape) != shape:
+            raise ValueError(f"{name} must be of shape {shape}, got {tuple(tensors[name].shape)}")
+
+
+def _record(text: str) -> dict[str, Any]:
+    """Losses of a fit that holds no rows out are not numbers, which Python's JSON has words for."""
+    record = json.loads(text)
+    if not isinstance(record, dict):
+        raise ValueError("its record is no object")
+    return record
 
 
 class Stage(Protocol):
@@ -76,11 +114,8 @@ class CheckpointFolder:
                 f"{self.path} already holds a checkpoint. Pass resume=True to continue that fit, or "
                 "choose another folder."
             )
-        try:
-            header = json.loads(header_file.read_text())
-        except (OSError, ValueError) as error:
-            raise ModelFileError(f"{header_file} is damaged: {error}.") from error
-        if (
+        header = read_json(header_file)
+        if not isinstance(header, dict) or (
             header.get("format") != FORMAT
             or header.get("format_version") != FORMAT_VERSION
             or header.get("fingerprint") != fingerprint
@@ -89,7 +124,7 @@ class CheckpointFolder:
                 f"{self.path} belongs to another fit: data, hyper-parameters or version differ. "
                 "Resume with exactly what it was started with, or choose another folder."
             )
-        return int(header["seed"])
+        return Saved(header, str(header_file))["seed"].whole(high=10**MAX_DIGITS)
 
     def stage(self, name: str) -> StageFile:
         return StageFile(self.path / f"{name}.safetensors")
@@ -102,14 +137,19 @@ class StageFile:
     def load(self, device: torch.device) -> Snapshot | None:
         if not self.path.exists():
             return None
-        try:
+        open_regular(self.path).close()  # what is no file would be waited for
+        with restoring(str(self.path)):
             with safe_open(str(self.path), framework="pt", device="cpu") as file:
-                record = json.loads(file.metadata()["record"])
+                record = _record(file.metadata()["record"])
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"Checkpoint {self.path} is damaged: {error}.") from error
+            for name, tensor in tensors.items():
+                if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+                    raise ValueError(f"{name} is not finite")
+            saved = Saved(record, str(self.path))
+            step, finished = saved["step"].whole(), saved["finished"].flag()
         moved = {k: v if k.startswith("random/") else v.to(device) for k, v in tensors.items()}
-        return Snapshot(record.pop("step"), record.pop("finished"), moved, record)
+        rest = {name: value for name, value in record.items() if name not in ("step", "finished")}
+        return Snapshot(step, finished, moved, rest, str(self.path))
 
     def save(self, snapshot: Snapshot) -> None:
         record = {"step": snapshot.step, "finished": snapshot.finished, **snapshot.record}

@@ -104,7 +104,7 @@ def resolve_device(device: str, *, fallback: bool = False) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        chosen = torch.device(device)
+        chosen = torch.device(str(device))  # a number alone would be one of CUDA's
     except (RuntimeError, TypeError) as error:
         raise ParameterError(
             f"device must be 'auto', 'cpu' or 'cuda' (or 'cuda:1'), got {device!r}."

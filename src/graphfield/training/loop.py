@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from graphfield.cores import one_ahead
+from graphfield.data.saved_values import Saved
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import Field, Samples
 from graphfield.nn.pack import Pack, release
-from graphfield.training.checkpoint import Snapshot, StageFile
+from graphfield.training.checkpoint import Snapshot, StageFile, check_shapes, restoring
 from graphfield.training.config import TrainingConfig, learning_rate
 from graphfield.training.engines import make_engine
 from graphfield.training.evaluation import HeldOut
@@ -229,20 +230,32 @@ class _Run:
         return Snapshot(self.step, not self.active, tensors, record)
 
     def _restore(self, snapshot: Snapshot | None) -> None:
-        if snapshot is None:
-            return
+        if snapshot is not None:
+            with restoring(snapshot.file):
+                self._adopt(snapshot)
+
+    def _adopt(self, snapshot: Snapshot) -> None:
         parts = _by_prefix(snapshot.tensors)
         self.step = snapshot.step
-        self.results = [_from_plain(result) for result in snapshot.record["results"]]
+        results = Saved(snapshot.record["results"], snapshot.file, "results")
+        self.results = [_from_plain(one) for one in results.listed(len(self.results), len(self.results))]
         self.kept = {int(member): state for member, state in parts.get("kept", {}).items()}
-        self.active = list(snapshot.record["active"])
+        members = list(range(len(self.results)))
+        self.active = [member for member in members if member in list(snapshot.record["active"])]
+        if self.active != snapshot.record["active"] or not 0 <= self.step <= self.config.max_steps:
+            raise ValueError(f"members {snapshot.record['active']} at step {self.step}")
+        check_shapes(parts.get("kept", {}), dict.fromkeys(map(str, self.kept), self.pack.state(0)))
+        if not {*self.kept, *self.active} >= set(members):
+            raise ValueError("the weights of a member are not there")
         if not self.active:
             return
+        check_shapes(parts["weights"], dict.fromkeys(map(str, self.active), self.pack.state(0)))
         self.engine.keep(self.active)
         self.plan.keep(self.active)
         self.held_out.keep(self.active)
         penalties = tuple(self.penalties[member] for member in self.active)
         self.pack.assemble([parts["weights"][str(member)] for member in self.active], penalties)
+        check_shapes(parts["optimizer"], self.engine.state())
         self.engine.load_state(parts["optimizer"])
         for position, member in enumerate(self.active):
             self.plan.generators[position].set_state(parts["random"][str(member)])
@@ -253,9 +266,30 @@ def _plain(result: TrainingResult) -> dict[str, Any]:
     return {**vars(result), "curve": vars(result.curve), "best_loss": best}
 
 
-def _from_plain(record: dict[str, Any]) -> TrainingResult:
-    best = math.inf if record["best_loss"] is None else record["best_loss"]
-    return TrainingResult(**{**record, "curve": Curve(**record["curve"]), "best_loss": best})
+def _from_plain(record: Saved) -> TrainingResult:
+    best = record.known("best_loss")
+    return TrainingResult(
+        Curve(**_curve_columns(record["curve"])),
+        record["n_steps"].whole(),
+        record["best_step"].whole(),
+        math.inf if best is None else best.number(),
+        record["stopped_early"].flag(),
+        record["lost"].flag(),
+    )
+
+
+def _curve_columns(record: Saved) -> dict[str, list[Any]]:
+    columns = {column.name: record[column.name].listed() for column in fields(Curve)}
+    if len({len(column) for column in columns.values()}) > 1:
+        record.refuse("lists of one length")
+    steps = [value.whole() for value in columns.pop("step")]
+    return {"step": steps} | {name: [_loss(value) for value in column] for name, column in columns.items()}
+
+
+def _loss(value: Saved) -> float:
+    """NaN where no rows are held out."""
+    is_nan = isinstance(value.value, float) and math.isnan(value.value)
+    return math.nan if is_nan else value.number()
 
 
 def _by_prefix(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:

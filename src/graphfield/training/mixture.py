@@ -19,7 +19,7 @@ from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
-from graphfield.training.checkpoint import Stage
+from graphfield.training.checkpoint import Stage, check_shapes, restoring
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
@@ -89,7 +89,28 @@ class _Fits:
         self.level = self.rounds = 0
         snapshot = None if checkpoint is None else checkpoint.load(data.x.device)
         if snapshot is not None:
-            self.standings, self.level, self.rounds = from_snapshot(snapshot)
+            with restoring(snapshot.file):
+                self.standings, self.level, self.rounds = from_snapshot(snapshot)
+                self._check_standings()
+
+    def _check_standings(self) -> None:
+        """What a file says must be where a fit of these tasks can stand."""
+        if len(self.standings) != len(self.tasks) or self.level > len(self.ranks):
+            raise ValueError(f"it is of {len(self.standings)} fits at level {self.level}")
+        p = self.config.n_nodes
+        for standing in self.standings:
+            rank = 0 if self.level == len(self.ranks) else self.ranks[self.level]
+            if standing.patterns is not None:
+                check_shapes({"patterns": standing.patterns}, {"patterns": (rank, p, p)})
+            for mixture in (standing.best, standing.chosen):
+                if mixture is not None:
+                    check_shapes({"patterns": mixture.patterns}, {"patterns": (mixture.rank, p, p)})
+                    gate_of(mixture.gate, mixture.rank, self.config, self.data)
+            if not rank or not standing.is_open:
+                if standing.chosen is None:
+                    raise ValueError("what was chosen is not there")
+            elif self.rounds:
+                gate_of(standing.gate, rank, self.config, self.data)
 
     @property
     def open(self) -> list[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 from torch import Tensor
 
+from graphfield.data.saved_values import Saved
 from graphfield.training.checkpoint import Snapshot
 
 Arrays = dict[str, Tensor]
@@ -78,26 +78,40 @@ def to_snapshot(standings: list[Standing], level: int, rounds: int, *, finished:
 
 def from_snapshot(snapshot: Snapshot) -> tuple[list[Standing], int, int]:
     """Inverse of :func:`to_snapshot`: standings, level and rounds."""
-    standings = []
-    for i, record in enumerate(snapshot.record["standings"]):
-        own = _below(snapshot.tensors, f"{i}/")
-        known = {f.name for f in fields(Standing)}
-        plain = {key: value for key, value in record.items() if key in known}
-        plain |= {
-            "trace": Trace(**record["trace"]),
-            "gate": _below(own, "gate/"),
-            "patterns": own.get("patterns"),
-        }
-        for name in ("best", "chosen"):
-            plain[name] = _mixture(record[name], _below(own, f"{name}/"))
-        standings.append(Standing(**plain))
-    return standings, int(snapshot.record["level"]), snapshot.step
+    record = Saved(snapshot.record, snapshot.file)
+    standings = [
+        _standing(one, _below(snapshot.tensors, f"{i}/"))
+        for i, one in enumerate(record["standings"].listed())
+    ]
+    return standings, record["level"].whole(), snapshot.step
 
 
-def _mixture(record: dict[str, Any] | None, tensors: Arrays) -> Mixture | None:
+def _standing(record: Saved, tensors: Arrays) -> Standing:
+    penalty = record.known("penalty")
+    return Standing(
+        _trace(record["trace"]),
+        _below(tensors, "gate/"),
+        tensors.get("patterns"),
+        None if penalty is None else penalty.number(0),
+        record["stale"].whole(),
+        _mixture(record.known("best"), _below(tensors, "best/")),
+        _mixture(record.known("chosen"), _below(tensors, "chosen/")),
+        record["is_open"].flag(),
+    )
+
+
+def _trace(record: Saved) -> Trace:
+    columns = record.columns(required=("step", "rank", "penalty", "train_loss"))
+    for value in record["held_out_loss"].listed():
+        value.number_or_nan()
+    return Trace(**{column.name: columns[column.name] for column in fields(Trace)})
+
+
+def _mixture(record: Saved | None, tensors: Arrays) -> Mixture | None:
     if record is None:
         return None
-    return Mixture(_below(tensors, "gate/"), tensors["patterns"], **record)
+    numbers = record["penalty"].number(0), record["loss"].number(), record["step"].whole()
+    return Mixture(_below(tensors, "gate/"), tensors["patterns"], record["rank"].whole(1), *numbers)
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> Arrays:
