@@ -25,7 +25,7 @@ from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import f1, ranking_scores
-from graphfield.report.plots import plot_graphs
+from graphfield.report.plots import plot_graphs, pyplot
 from graphfield.simulate import Simulation, make_setting
 
 SETTING = "G1"
@@ -117,11 +117,6 @@ def _line(method: str, weights: NDArray, truth: NDArray, seconds: float | None, 
 
 
 def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     Z = np.array(PICTURED)
     precision = sim.field.precision(Z)
     assert precision is not None  # G1 is Gaussian
@@ -132,4 +127,4 @@ def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     columns = [f"z = ({a:g}, {b:g})" for a, b in PICTURED]
     figure = plot_graphs(rows, columns)[0].figure
     figure.savefig(path, dpi=130)
-    plt.close(figure)
+    pyplot().close(figure)

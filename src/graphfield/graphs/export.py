@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import MissingDependencyError, OutputError, ParameterError, check_choice
+from graphfield.exceptions import OutputError, ParameterError, check_choice, check_package
 
 FORMATS = ("csv", "parquet", "graphml", "json")
 
@@ -61,16 +61,11 @@ def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> st
 def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:
     """Write one graph; the format follows the file's ending unless it is given."""
     path = Path(path)
-    format = format or path.suffix.lstrip(".").lower()
-    if format not in FORMATS:
-        raise ParameterError(
-            f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
-            ".graphml, .json, or pass the format."
-        )
+    format = check_format(path, format)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if format == "parquet":
-            write_parquet(edge_frame(graph), path)
+            edge_frame(graph).to_parquet(path, index=False)
         else:
             path.write_text(graph_text(graph, format), encoding="utf-8")
     except OSError as error:
@@ -78,12 +73,14 @@ def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) ->
     return path
 
 
-def write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """``frame.to_parquet`` with a message that says how to get the engine."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
-        ) from error
-    frame.to_parquet(path, index=False)
+def check_format(path: Path, format: str | None = None) -> str:
+    """The format of a file, by its ending unless it is given; raises where it cannot be written here."""
+    format = format or path.suffix.lstrip(".").lower()
+    if format not in FORMATS:
+        raise ParameterError(
+            f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
+            ".graphml, .json, or pass the format."
+        )
+    if format == "parquet":
+        check_package("pyarrow", "parquet", "A Parquet file")
+    return format

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError
+from graphfield.exceptions import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,14 +30,17 @@ _LEAST_COLOUR = 0.05
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Pictures need the package matplotlib: pip install 'graphfield[plot]'."
-        ) from error
+    """matplotlib.pyplot, imported where it is first needed: that takes a while."""
+    import matplotlib.pyplot as plt
+
     return plt
+
+
+def draw_to_files() -> None:
+    """Pictures need no screen from here on, whatever MPLBACKEND asks for; a command says so before its work."""
+    import matplotlib
+
+    matplotlib.use("Agg")
 
 
 def new_axes(ax: Axes | None, width: float, height: float, layout: str = "constrained") -> Axes:
