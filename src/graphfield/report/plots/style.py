@@ -37,7 +37,7 @@ def pyplot() -> Any:
 
 
 def draw_to_files() -> None:
-    """Pictures need no screen from here on, whatever MPLBACKEND asks for; a command says so before its work."""
+    """Pictures need no screen from here on, whatever MPLBACKEND asks for; called before the work."""
     import matplotlib
 
     matplotlib.use("Agg")
