@@ -30,7 +30,7 @@ ESTIMATORS = {
         **{
             "n_archetypes": 2,
             "penalty": 0.05,
-            "max_steps": 15,
+            "max_steps": 5,
             "hidden_size": 16,
             "device": "cpu",
             "random_state": 0,
@@ -41,7 +41,7 @@ ESTIMATORS = {
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
-    "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
+    "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, "max_steps": 10, **params}),
     "ensemble": lambda **params: gf.Ensemble(
         estimator=gf.DNNCGM(**{**FULL, "max_steps": 10}), **{"n_members": 2, "random_state": 0, **params}
     ),
