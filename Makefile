@@ -24,7 +24,7 @@ examples: $(READY)
 	$(BIN)/python docs/render_examples.py
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not gpu"
@@ -48,7 +48,7 @@ wheel: $(READY)
 # The fast tests with the lowest versions that pyproject.toml allows; torch too with TORCH=--torch-floor.
 # What old packages call deprecated in each other is not ours to mend.
 lowest: $(LOWEST)/.ready
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning
 
 $(LOWEST)/.ready: pyproject.toml constraints.txt .ci/lowest_versions.py
 	@echo "Installing into $(LOWEST); the first time takes some minutes."

@@ -23,8 +23,8 @@ assert gf.NodewiseLasso
 # Public data, not part of the repository; tests that need them are skipped where there is no such folder.
 REAL_DATA = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
-FULL = {**SMALL, "rank": None}  # every edge with weights of its own, as published
+SMALL = {"rank": 2, "max_steps": 15, "hidden_size": 16, "device": "cpu", "random_state": 0}
+FULL = {**SMALL, "rank": None, "max_steps": 40}  # every edge with weights of its own, as published
 ESTIMATORS = {
     "archetype": lambda **params: gf.ArchetypeCGM(
         **{
@@ -41,7 +41,7 @@ ESTIMATORS = {
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),
-    "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, "max_steps": 10, **params}),
+    "dnncgm": lambda **params: gf.DNNCGM(**{**SMALL, **params}),
     "ensemble": lambda **params: gf.Ensemble(
         estimator=gf.DNNCGM(**{**FULL, "max_steps": 10}), **{"n_members": 2, "random_state": 0, **params}
     ),
