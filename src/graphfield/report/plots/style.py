@@ -84,7 +84,7 @@ def heatmap_size(n_nodes: int) -> float:
 def points(ax: Any) -> tuple[float, float]:
     """Width and height of the axes in points, about: text that will be put beside it is not known yet."""
     box, whole = ax.get_position(), ax.get_figure().bbox
-    scale = 72 / ax.get_figure(root=True).dpi
+    scale = 72 / ax.get_figure().dpi
     return scale * box.width * whole.width, scale * box.height * whole.height
 
 
