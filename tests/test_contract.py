@@ -227,4 +227,3 @@ def test_refit_forgets_the_first_fit(estimator, data):
     model.fit(X.to_numpy(), Z[["site"]].to_numpy())
     assert model.predict_coef(Z[["site"]].to_numpy()).shape[1:] == (6, 6)
     assert not hasattr(model, "feature_names_in_")
-

@@ -73,9 +73,7 @@ def test_the_checks_that_are_left_out_are_checks():
 @pytest.mark.parametrize(
     ("estimator", "check"),
     # Random numbers as Z hold no clusters: ByCluster is checked below.
-    _checks(
-        [_tiny(name) for name in ESTIMATORS if name != "by-cluster"], but={**PREDICT_NEEDS_Z, **OTHERS}
-    ),
+    _checks([_tiny(name) for name in ESTIMATORS if name != "by-cluster"], but={**PREDICT_NEEDS_Z, **OTHERS}),
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("_scikit_learns_own_randomness")
@@ -152,9 +150,7 @@ TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for 
             [EnsembleAtAverageZ(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0)],
             but=OTHERS,
         ),
-        *_checks(
-            [ByClusterInHalves(estimator=gf.GraphicalLasso(penalty=0.1))], but={**OTHERS, **TOO_SMALL}
-        ),
+        *_checks([ByClusterInHalves(estimator=gf.GraphicalLasso(penalty=0.1))], but={**OTHERS, **TOO_SMALL}),
         *_checks(
             [
                 RegGMMAtAverageZ(),
