@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
 import sys
-from functools import partial
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +53,11 @@ def fails(capsys, arguments, *messages, code=2):
         assert message in lines[0]
 
 
+def written_weights(text: str) -> list[float]:
+    """To the last bit: pandas 2 reads numbers less exactly by default."""
+    return [float(line["weight"]) for line in csv.DictReader(text.splitlines())]
+
+
 def test_fit_then_graph(model, tmp_path, capsys):
     names = ["arrays.safetensors", "covariates.csv", "data_check.json", "fit.json", "model.json"]
     assert sorted(f.name for f in model.iterdir()) == names
@@ -61,20 +65,19 @@ def test_fit_then_graph(model, tmp_path, capsys):
     at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.02"]
     capsys.readouterr()
     assert main(["graph", str(model), *at]) == 0
-    read = partial(pd.read_csv, float_precision="round_trip")  # pandas 2 is off by a bit without
-    printed = read(StringIO(capsys.readouterr().out))
+    printed = written_weights(capsys.readouterr().out)
     expected = gf.load(model).to_networkx({"age": 60, "site": "B"}, threshold=0.02)
     assert len(printed) == expected.number_of_edges() > 0
     exact = edge_frame(expected).weight
-    assert printed.weight.tolist() == [float(f"{weight:.4g}") for weight in exact] != exact.tolist()
+    assert printed == [float(f"{weight:.4g}") for weight in exact] != exact.tolist()
     assert main(["graph", str(model), *at, "--format", "csv"]) == 0
-    asked = read(StringIO(capsys.readouterr().out))
-    assert asked.weight.tolist() == exact.tolist()
+    asked = written_weights(capsys.readouterr().out)
+    assert asked == exact.tolist()
     for ending in ("csv", "parquet", "graphml", "json"):
         out = tmp_path / f"g.{ending}"
         assert main(["graph", str(model), *at, "--format", ending, "--out", str(out)]) == 0
         assert out.stat().st_size > 0
-    assert read(tmp_path / "g.csv").weight.tolist() == exact.tolist()
+    assert written_weights((tmp_path / "g.csv").read_text()) == exact.tolist()
 
 
 def test_fit_uses_the_roles(table, tmp_path, capsys):
