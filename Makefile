@@ -4,8 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOWEST := build/lowest
 
-.PHONY: demo examples test slow portable fuzz check gpu clean setup
+# An environment that is there already is not made again: it must not pass for one of another Python.
+ifeq ($(origin PYTHON),command line)
+ifneq ($(wildcard $(BIN)/python),)
+ifneq ($(shell $(PYTHON) --version),$(shell $(BIN)/python --version))
+$(error $(VENV) has $(shell $(BIN)/python --version): add VENV=build/$(notdir $(PYTHON)), or run make clean first)
+endif
+endif
+endif
+
+.PHONY: demo examples test slow portable fuzz check gpu wheel lowest clean setup
 
 demo: $(READY)
 	$(BIN)/graphfield demo --out build/demo --force
@@ -14,7 +24,7 @@ examples: $(READY)
 	$(BIN)/python docs/render_examples.py
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not gpu"
@@ -33,6 +43,22 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The wheel in an empty environment outside this folder: .ci/wheel
+wheel: $(READY)
+	.ci/wheel $(BIN)/python
+
+# The fast tests with the lowest versions that pyproject.toml allows; torch too with TORCH=--torch-floor.
+# What old packages call deprecated in each other is not ours to mend.
+lowest: $(LOWEST)/.ready
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning
+
+$(LOWEST)/.ready: pyproject.toml constraints.txt .ci/lowest_versions.py
+	@echo "Installing into $(LOWEST); the first time takes some minutes."
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python .ci/lowest_versions.py $(TORCH) >$(LOWEST)/pins.txt
+	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/pins.txt -e '.[test]'
+	@touch $@
 
 setup: $(READY)
 

@@ -23,14 +23,14 @@ assert gf.NodewiseLasso
 # Public data, not part of the repository; tests that need them are skipped where there is no such folder.
 REAL_DATA = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-SMALL = {"rank": 2, "max_steps": 40, "hidden_size": 16, "device": "cpu", "random_state": 0}
-FULL = {**SMALL, "rank": None}  # every edge with weights of its own, as published
+SMALL = {"rank": 2, "max_steps": 15, "hidden_size": 16, "device": "cpu", "random_state": 0}
+FULL = {**SMALL, "rank": None, "max_steps": 40}  # every edge with weights of its own, as published
 ESTIMATORS = {
     "archetype": lambda **params: gf.ArchetypeCGM(
         **{
             "n_archetypes": 2,
             "penalty": 0.05,
-            "max_steps": 15,
+            "max_steps": 5,
             "hidden_size": 16,
             "device": "cpu",
             "random_state": 0,

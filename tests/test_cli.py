@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -52,6 +53,11 @@ def fails(capsys, arguments, *messages, code=2):
         assert message in lines[0]
 
 
+def written_weights(text: str) -> list[float]:
+    """To the last bit: pandas 2 reads numbers less exactly by default."""
+    return [float(line["weight"]) for line in csv.DictReader(text.splitlines())]
+
+
 def test_fit_then_graph(model, tmp_path, capsys):
     names = ["arrays.safetensors", "covariates.csv", "data_check.json", "fit.json", "model.json"]
     assert sorted(f.name for f in model.iterdir()) == names
@@ -59,19 +65,19 @@ def test_fit_then_graph(model, tmp_path, capsys):
     at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.02"]
     capsys.readouterr()
     assert main(["graph", str(model), *at]) == 0
-    printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    printed = written_weights(capsys.readouterr().out)
     expected = gf.load(model).to_networkx({"age": 60, "site": "B"}, threshold=0.02)
     assert len(printed) == expected.number_of_edges() > 0
     exact = edge_frame(expected).weight
-    assert printed.weight.tolist() == [float(f"{weight:.4g}") for weight in exact] != exact.tolist()
+    assert printed == [float(f"{weight:.4g}") for weight in exact] != exact.tolist()
     assert main(["graph", str(model), *at, "--format", "csv"]) == 0
-    asked = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
-    assert asked.weight.tolist() == exact.tolist()
+    asked = written_weights(capsys.readouterr().out)
+    assert asked == exact.tolist()
     for ending in ("csv", "parquet", "graphml", "json"):
         out = tmp_path / f"g.{ending}"
         assert main(["graph", str(model), *at, "--format", ending, "--out", str(out)]) == 0
         assert out.stat().st_size > 0
-    assert pd.read_csv(tmp_path / "g.csv").weight.tolist() == exact.tolist()
+    assert written_weights((tmp_path / "g.csv").read_text()) == exact.tolist()
 
 
 def test_fit_uses_the_roles(table, tmp_path, capsys):

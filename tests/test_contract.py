@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -17,14 +19,33 @@ from conftest import plain_params, small_data
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
 
-def test_fit_returns_self(estimator, data):
-    model = estimator()
-    assert model.fit(*data) is model
+@dataclass(frozen=True)
+class Again:
+    """A second fit of the data of ``fitted``, for the tests that ask what a fit does."""
+
+    model: Any
+    returned: object
+    X: pd.DataFrame
+    Z: pd.DataFrame
 
 
-def test_same_seed_same_bits(estimator, data, fitted):
-    again = estimator().fit(*data)
-    np.testing.assert_array_equal(again.predict_coef(data[1]), fitted.predict_coef(data[1]))
+@pytest.fixture(scope="module")
+def again(estimator, data):
+    model, X, Z = estimator(), data[0].copy(), data[1].copy()
+    return Again(model, model.fit(X, Z), X, Z)
+
+
+def test_fit_returns_self(again):
+    assert again.returned is again.model
+
+
+def test_same_seed_same_bits(again, data, fitted):
+    np.testing.assert_array_equal(again.model.predict_coef(data[1]), fitted.predict_coef(data[1]))
+
+
+def test_inputs_are_not_changed(again, data):
+    pd.testing.assert_frame_equal(again.X, data[0])
+    pd.testing.assert_frame_equal(again.Z, data[1])
 
 
 def test_shapes_symmetry_and_diagonal(fitted, data):
@@ -55,10 +76,10 @@ def test_higher_threshold_has_fewer_edges(fitted, data):
     assert not (high & ~low).any()
 
 
-def test_arrays_frames_and_polars_give_the_same(estimator, data):
+def test_arrays_frames_and_polars_give_the_same(estimator, fitted, data):
     pl = pytest.importorskip("polars")
     X, Z = data
-    expected = estimator().fit(X, Z).predict_coef(Z)
+    expected = fitted.predict_coef(Z)
     as_polars = estimator().fit(pl.DataFrame(X.to_dict("list")), pl.DataFrame(Z.to_dict("list")))
     np.testing.assert_array_equal(as_polars.predict_coef(Z), expected)
     as_arrays = estimator().fit(X.to_numpy(), Z.to_numpy(dtype=object))
@@ -145,14 +166,14 @@ def test_predict_is_mean_plus_coefficients(fitted, data):
     assert fitted.score(X, Z) == pytest.approx(float((1 - residual / total).mean()))
 
 
-def test_scaling_a_node_scales_its_coefficients_and_keeps_the_weights(estimator, data):
+def test_scaling_a_node_scales_its_coefficients_and_keeps_the_weights(estimator, fitted, data):
     """Powers of two, so that not a single rounding differs."""
     X, Z = data
     factor = 2.0 ** np.arange(-3, 3)
-    plain, scaled = estimator().fit(X, Z), estimator().fit(X * factor, Z)
-    np.testing.assert_allclose(scaled.edge_weights(Z), plain.edge_weights(Z), rtol=1e-5, atol=1e-6)
+    scaled = estimator().fit(X * factor, Z)
+    np.testing.assert_allclose(scaled.edge_weights(Z), fitted.edge_weights(Z), rtol=1e-5, atol=1e-6)
     ratio = factor[:, None] / factor[None, :]
-    np.testing.assert_allclose(scaled.predict_coef(Z), plain.predict_coef(Z) * ratio, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(scaled.predict_coef(Z), fitted.predict_coef(Z) * ratio, rtol=1e-4, atol=1e-6)
 
 
 def test_predict_before_fit(estimator, data):
@@ -206,10 +227,3 @@ def test_refit_forgets_the_first_fit(estimator, data):
     model.fit(X.to_numpy(), Z[["site"]].to_numpy())
     assert model.predict_coef(Z[["site"]].to_numpy()).shape[1:] == (6, 6)
     assert not hasattr(model, "feature_names_in_")
-
-
-def test_inputs_are_not_changed(estimator, data):
-    X, Z = data[0].copy(), data[1].copy()
-    estimator().fit(X, Z)
-    pd.testing.assert_frame_equal(X, data[0])
-    pd.testing.assert_frame_equal(Z, data[1])

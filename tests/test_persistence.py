@@ -34,9 +34,10 @@ def test_a_moving_mean_and_a_schedule_survive(tmp_path):
     X, Z = small_data(600)
     X["n3"] += 50 * np.sin(Z["age"] / 10)
     params = {
-        "max_steps": 300,
+        "rank": 2,
+        "max_steps": 100,
         "learning_rate": 0.01,
-        "schedule": ("multistep", (100, 150), 0.5),
+        "schedule": ("multistep", (40, 70), 0.5),
         "random_state": 0,
         "device": "cpu",
     }
@@ -111,7 +112,7 @@ def test_nothing_there(tmp_path):
 
 def test_a_model_fitted_on_cuda_loads_without_one(data, tmp_path):
     """The device of the file does not matter: a machine without CUDA predicts on its CPU."""
-    model = gf.DNNCGM(max_steps=5, device="cpu", random_state=0).fit(*data)
+    model = gf.DNNCGM(**SMALL).fit(*data)
     path = model.save(tmp_path / "model")
     header = json.loads((path / "model.json").read_text())
     header["params"]["device"] = "cuda"
@@ -122,7 +123,7 @@ def test_a_model_fitted_on_cuda_loads_without_one(data, tmp_path):
 
 
 def test_another_process_gets_the_same_numbers(data, tmp_path):
-    model = gf.DNNCGM(max_steps=5, device="cpu", random_state=0).fit(*data)
+    model = gf.DNNCGM(**SMALL).fit(*data)
     path = model.save(tmp_path / "model")
     data[1].to_csv(tmp_path / "z.csv", index=False)
     code = (

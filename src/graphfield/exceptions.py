@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class GraphfieldError(Exception):
@@ -77,3 +78,11 @@ def check_choice(parameter: str, value: object, allowed: Iterable[str]) -> None:
     if value not in options:
         hint = suggestion(value, options) if isinstance(value, str) else ""
         raise ParameterError(f"{parameter} must be one of {listing(options)}, got {value!r}.{hint}")
+
+
+def check_package(package: str, extra: str, purpose: str) -> None:
+    """Raise unless an optional package is installed, which is not imported; to be called before any work."""
+    if find_spec(package) is None:
+        raise MissingDependencyError(
+            f"{purpose} needs the package {package}: pip install 'graphfield[{extra}]'."
+        )

@@ -19,9 +19,9 @@ def bench(arguments: argparse.Namespace) -> None:
     run.choose("case", only, run.CASES)
     run.devices_of(arguments.device)
     if arguments.scaling:
-        from graphfield.report.plots import pyplot
+        from graphfield.report.plots import draw_to_files
 
-        pyplot()  # a missing package is heard of before any work
+        draw_to_files()
     run.check_folder(arguments.out, arguments.force, arguments.scaling)
     start = time.perf_counter()
     say(run.screen_header())

@@ -48,7 +48,9 @@ def demo(arguments: argparse.Namespace) -> None:
     out = _demo_folder(arguments.out, arguments.force)
     from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
+    from graphfield.report.plots import draw_to_files
 
+    draw_to_files()
     start = time.perf_counter()
     lines = run_demo(out, n_train=arguments.n, n_test=arguments.n_test, seed=arguments.seed, say=say)
     say("")
@@ -110,9 +112,11 @@ def fit(arguments: argparse.Namespace) -> None:
 
 def graph(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import load
-    from graphfield.graphs.export import graph_text, write_graph
+    from graphfield.graphs.export import check_format, graph_text, write_graph
 
     check_new(arguments.out, arguments.force)
+    if arguments.out is not None:
+        check_format(arguments.out, arguments.format)
     model = load(arguments.model)
     network = model.to_networkx(
         covariate_values(

@@ -67,9 +67,9 @@ def finance_parser(group: Any) -> None:
 def finance(arguments: argparse.Namespace) -> None:
     from graphfield.pipelines.finance import finance_study, read_dated, residual_returns
     from graphfield.pipelines.finance.output import check_folder
-    from graphfield.report.plots import pyplot
+    from graphfield.report.plots import draw_to_files
 
-    pyplot()
+    draw_to_files()
     check_folder(arguments.out, overwrite=arguments.force)
     estimator = _estimator(arguments)
     prices, covariates = _tables(arguments, read_dated(arguments.prices))

@@ -20,9 +20,9 @@ def fmri(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.estimators.persistence import check_writable
     from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
-    from graphfield.report.plots import pyplot
+    from graphfield.report.plots import draw_to_files
 
-    pyplot()  # a missing package is heard of before any work
+    draw_to_files()
     check_writable(arguments.out, overwrite=arguments.force)
     start = time.perf_counter()
     subjects = load_subjects(

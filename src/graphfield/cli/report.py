@@ -47,6 +47,7 @@ def write_page(
     from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
 
     check_new(out, force)
+    node_groups = None if groups is None else read_pairs(groups, "node", "group")
     model = load(folder)
     fit = read_record(folder, FIT)
     return write_report(
@@ -57,7 +58,7 @@ def write_page(
         check=read_record(folder, CHECK),
         fit=fit,
         title=title,
-        node_groups=None if groups is None else read_pairs(groups, "node", "group"),
+        node_groups=node_groups,
         evidence_command=evidence_command(folder, fit),
         overwrite=force,
     )

@@ -37,11 +37,13 @@ def reproduce(arguments: argparse.Namespace) -> None:
 
 def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
     from graphfield.experiments.figures import draw_figures
+    from graphfield.report.plots import draw_to_files
     from graphfield.training.config import resolve_device
 
     if methods is not None:
         raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
     resolve_device(arguments.device)
+    draw_to_files()
     for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
         say(f"Wrote {path}.")
 

@@ -112,11 +112,11 @@ class ArchetypeCGM(GraphEstimator):
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X, sim.Z)
+    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X[:, :8], sim.Z)
     >>> model.shares(sim.Z[:3]).shape
     (3, 2)
     >>> model.sample(sim.Z, random_state=0).shape
-    (300, 50)
+    (300, 8)
     """
 
     def __init__(

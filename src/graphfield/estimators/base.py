@@ -147,7 +147,7 @@ class GraphEstimator(BaseEstimator, ABC):
         --------
         >>> import graphfield as gf
         >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
-        >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
+        >>> model = gf.RegGMM().fit(sim.X, sim.Z)
         >>> sum(len(block) for block in model.iter_coef(sim.Z))
         60
         """

@@ -53,10 +53,10 @@ class GraphicalLasso(StaticGraph):
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=200, random_state=0)
-    >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
+    >>> model = gf.GraphicalLasso().fit(sim.X[:, :10], sim.Z)
     >>> model.predict_graph(sim.Z[:2], threshold=0.1).shape
-    (2, 50, 50)
-    >>> sparse = gf.GraphicalLasso(penalty="ebic").fit(sim.X, sim.Z)
+    (2, 10, 10)
+    >>> sparse = gf.GraphicalLasso(penalty="ebic").fit(sim.X[:, :10], sim.Z)
     >>> sparse.penalty_ > model.penalty_
     True
     """

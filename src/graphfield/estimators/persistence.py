@@ -113,7 +113,7 @@ def load(path: str | Path) -> GraphEstimator:
     --------
     >>> import graphfield as gf, tempfile
     >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
-    >>> model = gf.GraphicalLasso().fit(sim.X, sim.Z)
+    >>> model = gf.RegGMM().fit(sim.X, sim.Z)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = gf.load(model.save(folder + "/model"))
     >>> bool((again.predict_coef(sim.Z) == model.predict_coef(sim.Z)).all())

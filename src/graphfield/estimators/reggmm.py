@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import fold_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
-from graphfield.exceptions import MissingDependencyError, check_choice
+from graphfield.exceptions import check_choice, check_package
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 
 PENALTIES = ("ridge", "sparse-group")
@@ -113,7 +112,7 @@ class RegGMM(GraphEstimator):
         """Estimate all coefficients; ``groups`` keeps rows of one subject in one fold."""
         self._check_parameters()
         if self.penalty == "sparse-group":
-            _sparse_group_solver()  # before any work
+            check_sparse_group()
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
         labels = group_labels(groups, X)
         self._remember(inputs)
@@ -154,7 +153,8 @@ class RegGMM(GraphEstimator):
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
 
     def _fit_sparse_group(self, residual: NDArray, W: NDArray, groups: NDArray | None) -> None:
-        solver = _sparse_group_solver()
+        from graphfield.solvers import sparse_group as solver
+
         covariate = covariate_of_feature(self.encoder_)
         if self.sparsity == "cv":
             folds = fold_labels(len(residual), self.n_folds, groups)
@@ -197,14 +197,9 @@ class RegGMM(GraphEstimator):
         self.cv_path_ = pd.DataFrame(path, columns=_PATH_COLUMNS)
 
 
-def _sparse_group_solver() -> ModuleType:
-    try:
-        from graphfield.solvers import sparse_group
-    except ImportError as error:
-        raise MissingDependencyError(
-            "penalty='sparse-group' needs the package skglm: pip install 'graphfield[baselines]'."
-        ) from error
-    return sparse_group
+def check_sparse_group() -> None:
+    """Raise unless the solver of ``penalty="sparse-group"`` is installed."""
+    check_package("skglm", "baselines", "penalty='sparse-group'")
 
 
 def covariate_of_feature(encoder: CovariateEncoder) -> NDArray[np.intp]:

@@ -79,11 +79,11 @@ class TreeCGM(PartitionedGraph):
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=1500, random_state=0)
-    >>> model = gf.TreeCGM(max_leaves=3, random_state=0).fit(sim.X, sim.Z)
+    >>> model = gf.TreeCGM(max_leaves=3, random_state=0).fit(sim.X[:, :10], sim.Z)
     >>> model.n_leaves_
     3
     >>> model.edge_weights(sim.Z[:2]).shape
-    (2, 50, 50)
+    (2, 10, 10)
     """
 
     def __init__(

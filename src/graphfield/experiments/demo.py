@@ -26,7 +26,7 @@ from graphfield.experiments.specs import published
 from graphfield.folders import open_file, write_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import f1, ranking_scores
-from graphfield.report.plots import plot_graphs
+from graphfield.report.plots import plot_graphs, pyplot
 from graphfield.simulate import Simulation, make_setting
 
 SETTING = "G1"
@@ -118,11 +118,6 @@ def _line(method: str, weights: NDArray, truth: NDArray, seconds: float | None, 
 
 
 def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     Z = np.array(PICTURED)
     precision = sim.field.precision(Z)
     assert precision is not None  # G1 is Gaussian
@@ -134,4 +129,4 @@ def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     figure = plot_graphs(rows, columns)[0].figure
     with open_file(path, overwrite=True) as file:
         figure.savefig(file, format="png", dpi=130)
-    plt.close(figure)
+    pyplot().close(figure)

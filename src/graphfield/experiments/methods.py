@@ -77,12 +77,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Method:
-    """``parameters(cell)`` decides the result; ``run`` does the work and gives these evaluations."""
+    """``parameters(cell)`` decides the result; ``run`` does the work and gives these evaluations.
+
+    ``check_installed`` raises where a package is missing that ``run`` needs.
+    """
 
     title: str
     evaluations: tuple[str, ...]
     parameters: Callable[[Cell], dict[str, Any]]
     run: Callable[[Cell, Data, dict[str, Any], str], Outcome]
+    check_installed: Callable[[], None] = lambda: None
 
 
 def simulate(cell: Cell) -> Data:
@@ -141,6 +145,12 @@ def _reggmm(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
     from graphfield.estimators.reggmm import RegGMM
 
     return _fitted(RegGMM(**parameters), data, data.sim.X[data.train], _both_scores)
+
+
+def _check_sparse_group() -> None:
+    from graphfield.estimators.reggmm import check_sparse_group
+
+    check_sparse_group()
 
 
 def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
@@ -243,7 +253,11 @@ METHODS = {
     "reggmm-adam": Method("RegGMM by Adam", _BETA, _recipe("reggmm-adam"), _neural),
     "reggmm": Method("RegGMM, exact least squares", _BETA, _constant(), _reggmm),
     "reggmm-sparse-group": Method(
-        "RegGMM, sparse-group penalty", _BETA, _constant(penalty="sparse-group"), _reggmm
+        "RegGMM, sparse-group penalty",
+        _BETA,
+        _constant(penalty="sparse-group"),
+        _reggmm,
+        _check_sparse_group,
     ),
     "glasso-by-cluster": Method(
         "glasso by true cluster", _PATH, _constant(), _path(glasso_path, by_cluster=True)

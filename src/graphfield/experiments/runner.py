@@ -91,6 +91,8 @@ def run_cells(cells: Sequence[Cell], out: Path, *, force: bool, jobs: int, devic
     resolve_device(device)
     open_results(out)
     todo = [cell for cell in cells if force or not is_done(out, cell)]
+    for cell in todo:
+        METHODS[cell.method].check_installed()
     failures = []
     with progress_bar("reproducing", len(todo), unit="cells") as advance:
         for done, (cell, failure) in enumerate(_results(todo, out, jobs, device), start=1):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError, ParameterError, check_choice
+from graphfield.exceptions import DataError, ParameterError, check_choice, check_package
 from graphfield.folders import write_file
 
 FORMATS = ("csv", "parquet", "graphml", "json")
@@ -78,24 +78,27 @@ def _check_xml(graph: nx.Graph) -> None:
 def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:
     """Write one graph; the format follows the file's ending unless it is given."""
     path = Path(path)
-    format = format or path.suffix.lstrip(".").lower()
-    if format not in FORMATS:
-        raise ParameterError(
-            f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
-            ".graphml, .json, or pass the format."
-        )
+    format = check_format(path, format)
     content = parquet_bytes(edge_frame(graph)) if format == "parquet" else graph_text(graph, format).encode()
     return write_file(path, content, overwrite=True)
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """``frame.to_parquet`` with a message that says how to get the engine."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet files need the package pyarrow: pip install 'graphfield[parquet]'."
-        ) from error
+    check_package("pyarrow", "parquet", "A Parquet file")
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
+
+
+def check_format(path: Path, format: str | None = None) -> str:
+    """The format of a file, by its ending unless it is given; raises where it cannot be written here."""
+    format = format or path.suffix.lstrip(".").lower()
+    if format not in FORMATS:
+        raise ParameterError(
+            f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
+            ".graphml, .json, or pass the format."
+        )
+    if format == "parquet":
+        check_package("pyarrow", "parquet", "A Parquet file")
+    return format

@@ -69,8 +69,9 @@ class Tree:
 
     def members(self, features: NDArray) -> NDArray[np.bool_]:
         """Which rows pass through which node, (n, nodes)."""
-        # scikit-learn compares single precision with double precision thresholds.
-        features = features.astype(np.float32)
+        # scikit-learn compares single precision with double precision thresholds. Back in double precision
+        # here: NumPy before 2 would round a threshold that is compared with single precision.
+        features = features.astype(np.float32).astype(np.float64)
         inside = np.zeros((len(features), len(self.left)), dtype=bool)
         inside[:, 0] = True
         for node in np.flatnonzero(self.left >= 0):

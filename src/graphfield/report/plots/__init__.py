@@ -16,9 +16,10 @@ from graphfield.report.plots.heatmaps import (
     plot_heatmaps,
 )
 from graphfield.report.plots.network import network_positions, plot_network
-from graphfield.report.plots.style import pyplot
+from graphfield.report.plots.style import draw_to_files, pyplot
 
 __all__ = [
+    "draw_to_files",
     "network_positions",
     "plot_archetypes",
     "plot_bands",

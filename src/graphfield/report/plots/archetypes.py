@@ -33,7 +33,7 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     >>> import graphfield as gf
     >>> from graphfield.report.plots import plot_archetypes
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X, sim.Z)
+    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X[:, :8], sim.Z)
     >>> axes = plot_archetypes(model, sim.Z)
     """
     plt = pyplot()

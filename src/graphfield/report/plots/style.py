@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError
+from graphfield.exceptions import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,14 +30,17 @@ _LEAST_COLOUR = 0.05
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Pictures need the package matplotlib: pip install 'graphfield[plot]'."
-        ) from error
+    """matplotlib.pyplot, imported where it is first needed: that takes a while."""
+    import matplotlib.pyplot as plt
+
     return plt
+
+
+def draw_to_files() -> None:
+    """Pictures need no screen from here on, whatever MPLBACKEND asks for; called before the work."""
+    import matplotlib
+
+    matplotlib.use("Agg")
 
 
 def new_axes(ax: Axes | None, width: float, height: float, layout: str = "constrained") -> Axes:
@@ -81,7 +84,7 @@ def heatmap_size(n_nodes: int) -> float:
 def points(ax: Any) -> tuple[float, float]:
     """Width and height of the axes in points, about: text that will be put beside it is not known yet."""
     box, whole = ax.get_position(), ax.get_figure().bbox
-    scale = 72 / ax.get_figure(root=True).dpi
+    scale = 72 / ax.get_figure().dpi
     return scale * box.width * whole.width, scale * box.height * whole.height
 
 
