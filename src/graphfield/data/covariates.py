@@ -283,7 +283,7 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
     date = optional(state.get("date"), Saved.flag, False)
-    ends = (FIRST_DAY, LAST_DAY + 1) if date else (-MAX_COVARIATE, MAX_COVARIATE)
+    ends = (FIRST_DAY, LAST_DAY) if date else (-MAX_COVARIATE, MAX_COVARIATE)
     low, high = state["low"].number(*ends), state["high"].number(*ends)
     width = high - low
     if not width > 0:

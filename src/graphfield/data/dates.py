@@ -124,7 +124,7 @@ def date_text(days: float) -> str:
     >>> date_text(18322.0), date_text(18322.75), date_text(1e9)
     ('2020-03-01', '2020-03-01 18:00', 'day 1e+09')
     """
-    if not FIRST_DAY <= days < LAST_DAY + 1:
+    if not FIRST_DAY <= days <= LAST_DAY:
         return f"day {days:g}"
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(float(days) * 86_400))
     on_the_day = moment.time() == datetime.time()

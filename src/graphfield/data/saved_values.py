@@ -1,4 +1,4 @@
-"""Values of a saved file: whoever reads one says what must be there, and what else is there is an error."""
+"""Values of a saved file: whoever reads one says what must be there, and anything else is an error."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ class Saved:
             self.refuse(f"a whole number from {low} to {high}")
         return self.value
 
-    def number(self, low: float = -_LARGEST, high: float = _LARGEST, *, above: bool = False) -> float:
-        """From ``low`` (or ``above`` it) to ``high``; a whole number stays one."""
+    def number(self, low: float = -_LARGEST, high: float = _LARGEST) -> float:
+        """From ``low`` to ``high``; a whole number stays one."""
         is_number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
-        if not (is_number and low <= self.value <= high) or (above and self.value == low):
+        if not (is_number and low <= self.value <= high):
             self.refuse("a finite number" if low == -_LARGEST else f"a number from {low:g} to {high:g}")
         return self.value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,12 +57,13 @@ def restoring(file: str) -> Iterator[None]:
         ) from error
 
 
-def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor | Sequence[int]]) -> None:
-    """Raise unless these are there, in these shapes."""
+def check_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Raise unless these are there, in the shapes and types of what is expected."""
     for name, wanted in expected.items():
-        shape = tuple(wanted.shape) if isinstance(wanted, Tensor) else tuple(wanted)
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name} must be of shape {shape}, got {tuple(tensors[name].shape)}")
+        found = tensors[name]
+        if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+            which = f"{tuple(found.shape)} of {found.dtype}"
+            raise ValueError(f"{name} must be {tuple(wanted.shape)} of {wanted.dtype}, got {which}")
 
 
 def _record(text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import Field, Samples
 from graphfield.nn.pack import Pack, release
-from graphfield.training.checkpoint import Snapshot, StageFile, check_shapes, restoring
+from graphfield.training.checkpoint import Snapshot, StageFile, check_like, restoring
 from graphfield.training.config import TrainingConfig, learning_rate
 from graphfield.training.engines import make_engine
 from graphfield.training.evaluation import HeldOut
@@ -244,18 +244,18 @@ class _Run:
         self.active = [member for member in members if member in list(snapshot.record["active"])]
         if self.active != snapshot.record["active"] or not 0 <= self.step <= self.config.max_steps:
             raise ValueError(f"members {snapshot.record['active']} at step {self.step}")
-        check_shapes(parts.get("kept", {}), dict.fromkeys(map(str, self.kept), self.pack.state(0)))
+        check_like(parts.get("kept", {}), dict.fromkeys(map(str, self.kept), self.pack.state(0)))
         if not {*self.kept, *self.active} >= set(members):
             raise ValueError("the weights of a member are not there")
         if not self.active:
             return
-        check_shapes(parts["weights"], dict.fromkeys(map(str, self.active), self.pack.state(0)))
+        check_like(parts["weights"], dict.fromkeys(map(str, self.active), self.pack.state(0)))
         self.engine.keep(self.active)
         self.plan.keep(self.active)
         self.held_out.keep(self.active)
         penalties = tuple(self.penalties[member] for member in self.active)
         self.pack.assemble([parts["weights"][str(member)] for member in self.active], penalties)
-        check_shapes(parts["optimizer"], self.engine.state())
+        check_like(parts["optimizer"], self.engine.state())
         self.engine.load_state(parts["optimizer"])
         for position, member in enumerate(self.active):
             self.plan.generators[position].set_state(parts["random"][str(member)])

@@ -19,7 +19,7 @@ from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
-from graphfield.training.checkpoint import Stage, check_shapes, restoring
+from graphfield.training.checkpoint import Stage, check_like, restoring
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
@@ -97,20 +97,25 @@ class _Fits:
         """What a file says must be where a fit of these tasks can stand."""
         if len(self.standings) != len(self.tasks) or self.level > len(self.ranks):
             raise ValueError(f"it is of {len(self.standings)} fits at level {self.level}")
-        p = self.config.n_nodes
+        rank = 0 if self.level == len(self.ranks) else self.ranks[self.level]
         for standing in self.standings:
-            rank = 0 if self.level == len(self.ranks) else self.ranks[self.level]
             if standing.patterns is not None:
-                check_shapes({"patterns": standing.patterns}, {"patterns": (rank, p, p)})
+                self._check_patterns(standing.patterns, rank)
             for mixture in (standing.best, standing.chosen):
                 if mixture is not None:
-                    check_shapes({"patterns": mixture.patterns}, {"patterns": (mixture.rank, p, p)})
+                    self._check_patterns(mixture.patterns, mixture.rank)
                     gate_of(mixture.gate, mixture.rank, self.config, self.data)
-            if not rank or not standing.is_open:
-                if standing.chosen is None:
-                    raise ValueError("what was chosen is not there")
-            elif self.rounds:
-                gate_of(standing.gate, rank, self.config, self.data)
+            if rank and standing.is_open:
+                if self.rounds:
+                    gate_of(standing.gate, rank, self.config, self.data)
+            elif standing.chosen is None:
+                raise ValueError("what was chosen is not there")
+
+    def _check_patterns(self, patterns: Tensor, rank: int) -> None:
+        if rank not in self.ranks:
+            raise ValueError(f"{rank} patterns are none of {list(self.ranks)}")
+        wanted = self.data.x.new_empty(rank, self.config.n_nodes, self.config.n_nodes)
+        check_like({"patterns": patterns}, {"patterns": wanted})
 
     @property
     def open(self) -> list[int]:
