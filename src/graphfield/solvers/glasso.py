@@ -11,17 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
-from graphfield.exceptions import DataError, TrainingError
+from graphfield.exceptions import TrainingError
+from graphfield.solvers.glasso_admm import ILL_CONDITIONED, PrecisionSolver, optimality_violation
 from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path, too_dense
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
 _TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-10
 _MAX_ITERATIONS = 100
-ILL_CONDITIONED = (
-    "The graphical lasso breaks down: some nodes are too nearly copies, or sums, of others. Drop some of "
-    "them, or use a larger penalty."
-)
+# How far a solution may violate the optimality conditions, in units of the penalty: where it is the result and
+# where it is one of many that are compared. On well-conditioned matrices scikit-learn's stays within them.
+ACCURACY, SEARCH_ACCURACY = 0.05, 0.2
+_PATH_ACCURACY = 1e-3
+# A covariance whose smallest eigenvalue is below this share of the penalty is singular for scikit-learn's
+# solver at a tight tolerance, which then takes minutes or fails.
+_SINGULAR = 1e-3
 # Rounds of the EBIC search after the first, each between the neighbours of the best penalty so far.
 _ROUNDS = 2
 
@@ -29,36 +33,54 @@ _ROUNDS = 2
 def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
     """Minimise ``-log det(Theta) + tr(S Theta) + penalty sum_{j != k} |Theta_jk|`` at each penalty.
 
-    Each solution starts afresh: starting from its neighbour saves next to nothing.
+    Each solution meets the conditions of :func:`optimality_violation` to a thousandth of the penalty.
 
     Returns
     -------
     ndarray of shape (m, p, p)
-        Precision matrices; NaN where the solver broke down or did not converge, as happens at small
-        penalties with fewer rows than nodes.
+        Precision matrices; NaN where there is none: without a penalty and with fewer rows than nodes, or
+        with a penalty that is close to the rounding errors of a singular matrix.
     """
-    penalties = np.asarray(penalties, dtype=np.float64)
-    with quiet():
-        return np.array([_precision(S, float(penalty)) for penalty in penalties])
+    smallest = float(np.linalg.eigvalsh(S)[0])
+    solver = PrecisionSolver(S)
+    return np.array([_precision(S, float(penalty), smallest, solver) for penalty in np.atleast_1d(penalties)])
 
 
-def _precision(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
+def _precision(S: NDArray, penalty: float, smallest: float, solver: PrecisionSolver) -> NDArray[np.float64]:
+    if penalty == 0:
+        regular = smallest > len(S) * np.finfo(np.float64).eps
+        return np.linalg.inv(S) if regular else np.full_like(S, np.nan)
     try:
-        _, precision, costs = graphical_lasso(
-            S,
-            penalty,
-            tol=_TOLERANCE,
-            enet_tol=_INNER_TOLERANCE,
-            max_iter=_MAX_ITERATIONS,
-            return_costs=True,
-        )
-    except (FloatingPointError, np.linalg.LinAlgError):
+        if smallest < _SINGULAR * penalty:
+            return solver.solve(penalty, _PATH_ACCURACY)
+        return sparse_precision(S, penalty, _PATH_ACCURACY, solver, _TOLERANCE, _INNER_TOLERANCE)
+    except TrainingError:
         return np.full_like(S, np.nan)
-    if penalty == 0:  # the inverse of S, whether it has one or not
-        good = np.linalg.eigvalsh(S)[0] > len(S) * np.finfo(np.float64).eps
-    else:
-        good = abs(costs[-1][1]) < _TOLERANCE and np.isfinite(precision).all()
-    return precision if good else np.full_like(S, np.nan)
+
+
+def sparse_precision(
+    S: NDArray[np.float64],
+    penalty: float,
+    accuracy: float,
+    solver: PrecisionSolver | None = None,
+    tol: float = 1e-4,
+    inner_tol: float = 1e-4,
+    max_iterations: int = _MAX_ITERATIONS,
+) -> NDArray[np.float64]:
+    """scikit-learn's precision matrix where it is a solution, and that of ``solver`` where it is none.
+
+    ``accuracy`` is the largest :func:`optimality_violation`, in units of the penalty; ``tol`` and
+    ``inner_tol`` are the duality gaps at which scikit-learn's solver stops. TrainingError says that no
+    solver got there.
+    """
+    try:
+        with quiet():
+            found = graphical_lasso(S, penalty, tol=tol, enet_tol=inner_tol, max_iter=max_iterations)[1]
+    except (FloatingPointError, np.linalg.LinAlgError):
+        found = None
+    if found is not None and optimality_violation(found, S, penalty) <= accuracy * penalty:
+        return np.asarray(found, dtype=np.float64)
+    return (solver or PrecisionSolver(S)).solve(penalty, accuracy)
 
 
 def precision_ebic(
@@ -120,25 +142,9 @@ def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
     """The precision matrix at a penalty that is given."""
     precisions = graphical_lasso_path(S, [penalty])
     if np.isnan(precisions).any():
-        raise TrainingError(
-            f"The graphical lasso did not converge at penalty={penalty:g}: with so small a penalty this "
-            "correlation matrix is too close to singular. Use a larger one, 'ebic' or 'cv'."
-        )
+        raise TrainingError(ILL_CONDITIONED.format(penalty=penalty))
     path = np.array([[penalty, np.nan, edge_counts(precisions)[0]]])
     return PenaltyChoice(precisions[0], penalty, path)
-
-
-def graphical_lasso_precision(
-    covariance: NDArray[np.float64], penalty: float, tol: float = 1e-4
-) -> NDArray[np.float64]:
-    """Sparse precision matrix at one penalty, to a duality gap of ``tol``."""
-    try:
-        with quiet():
-            # Inner problems must be solved more closely than the gap, or it never closes.
-            solved = graphical_lasso(covariance, penalty, tol=tol, enet_tol=tol / 10, max_iter=100)
-    except FloatingPointError as error:
-        raise DataError(ILL_CONDITIONED) from error
-    return np.asarray(solved[1], dtype=np.float64)
 
 
 @contextmanager
