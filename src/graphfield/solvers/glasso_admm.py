@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from graphfield.exceptions import TrainingError
 
 ILL_CONDITIONED = (
-    "The graphical lasso has no accurate solution at penalty={penalty:.3g}: some nodes are too nearly copies, or "
-    "sums, of others for so small a penalty. Drop some of them, or use a larger penalty, 'ebic' or 'cv'."
+    "The graphical lasso has no accurate solution at penalty={penalty:.3g}: some nodes are too nearly "
+    "copies, or sums, of others for so small a penalty. Drop some of them, or use a larger penalty, 'ebic' "
+    "or 'cv'."
 )
+# How far a solution that is only compared with others may violate the conditions, in units of the penalty.
+SEARCH_ACCURACY = 0.05
 # Iterations between two looks at the conditions and at the balance of the two residuals.
 _LOOK_EVERY = 10
 # The violation must halve within so many iterations: with 100 nodes, a third of them copies and sums, it did
@@ -78,7 +81,9 @@ class PrecisionSolver:
         found = np.diag(1 / np.diag(self._covariance))
         if len(nodes):
             part = np.ix_(nodes, nodes)
-            problem = _Problem(self._covariance[part], penalty, self._sparse[part], self._pull[part], self._weight)
+            problem = _Problem(
+                self._covariance[part], penalty, self._sparse[part], self._pull[part], self._weight
+            )
             found[part] = problem.solve(accuracy)
             self._pull[part], self._weight = problem.pull, problem.weight
         self._sparse = found

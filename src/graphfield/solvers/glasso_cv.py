@@ -1,10 +1,9 @@
 """Graphical lasso at the penalty under which held-out rows are most likely.
 
-The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid, refinements and tolerances, and
-so are penalty and matrix wherever its solver finds them: a matrix that violates the conditions of optimality
-is replaced by one that does not (:mod:`graphfield.solvers.glasso_admm`). It is faster for two reasons: second
-moments are computed once per fold and shared by all penalties, and a grid is not followed far below the best
-penalty, where graphs are dense.
+The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid and refinements. It is faster for
+three reasons: second moments are computed once per fold and shared by all penalties, folds are solved by
+:mod:`graphfield.solvers.glasso_admm`, each penalty from the one before, and a grid is not followed far below
+the best penalty, where graphs are dense.
 """
 
 from __future__ import annotations
@@ -17,18 +16,10 @@ from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_li
 
 from graphfield.data.splits import folds
 from graphfield.exceptions import TrainingError
-from graphfield.solvers.glasso import (
-    ACCURACY,
-    SEARCH_ACCURACY,
-    edge_counts,
-    graphical_lasso_path,
-    quiet,
-    sparse_precision,
-)
-from graphfield.solvers.glasso_admm import PrecisionSolver
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, too_dense
+from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, quiet
+from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
+from graphfield.solvers.penalties import PenaltyChoice, penalty_path, smallest_penalty, too_dense
 
-_MAX_ITERATIONS, _MAX_ITERATIONS_IN_FOLDS = 200, 20
 _ROUNDS = 2
 # The first grid ends at this share of the penalty that leaves no edge.
 _SPAN = 0.01
@@ -62,9 +53,7 @@ class _Fold:
     def likelihood(self, penalty: float) -> tuple[float, float]:
         """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
         try:
-            precision = sparse_precision(
-                self.train, penalty, SEARCH_ACCURACY, self.solver, max_iterations=_MAX_ITERATIONS_IN_FOLDS
-            )
+            precision = self.solver.solve(penalty, SEARCH_ACCURACY)
         except TrainingError:
             return -np.inf, np.inf
         found = log_likelihood(self.held_out, precision)
@@ -85,20 +74,22 @@ def graphical_lasso_cv(
         parts = [_Fold.of(X[train], X[held_out]) for train, held_out in folds(len(X), groups, n_folds)]
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
     best = _best(scores)
-    precision = sparse_precision(S, best, ACCURACY, max_iterations=_MAX_ITERATIONS)
     tried = sorted(scores, reverse=True)
     penalties = np.array([*tried, 0.0])
     likelihoods = [*(scores[a] for a in tried), float(np.mean([f.unpenalised for f in parts]))]
-    counts = edge_counts(graphical_lasso_path(S, penalties))
-    counts[penalties == best] = edge_counts(precision[None])
-    return PenaltyChoice(precision, best, np.column_stack([penalties, np.array(likelihoods), counts]))
+    precisions = graphical_lasso_path(S, penalties)
+    solution = precisions[tried.index(best)]
+    if np.isnan(solution).any():
+        raise TrainingError(ILL_CONDITIONED.format(penalty=best))
+    path = np.column_stack([penalties, np.array(likelihoods), edge_counts(precisions)])
+    return PenaltyChoice(solution, best, path)
 
 
 def _search(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]:
     """Mean held-out log-likelihood of every penalty that was tried."""
     scores = _followed(parts, grid)
     for _ in range(_ROUNDS - 1):
-        high, low = _around(scores)
+        high, low = _around(scores, smallest_penalty(parts[0].n_train))
         scores |= _followed(parts, np.logspace(np.log10(high), np.log10(low), len(grid) + 2)[1:-1])
     return scores
 
@@ -123,10 +114,15 @@ def _best(scores: dict[float, float]) -> float:
     return max(usable or scores, key=lambda penalty: (scores[penalty], -penalty))
 
 
-def _around(scores: dict[float, float]) -> tuple[float, float]:
-    """Between which penalties to look closer: the neighbours of the best one."""
+def _around(scores: dict[float, float], smallest: float) -> tuple[float, float]:
+    """Between which penalties to look closer: the neighbours of the best one.
+
+    Below the last one the search goes on, but not beyond ``smallest``: with copies among the nodes the
+    likelihood of held-out rows rises without end.
+    """
     path = sorted(scores, reverse=True)
     best = path.index(_best(scores))
-    if best == len(path) - 1:
-        return path[best], 0.01 * path[best]
-    return path[max(best - 1, 0)], path[best + 1]
+    if best < len(path) - 1:
+        return path[max(best - 1, 0)], path[best + 1]
+    below = max(0.01 * path[best], smallest)
+    return (path[best], below) if below < path[best] else (path[max(best - 1, 0)], path[best])

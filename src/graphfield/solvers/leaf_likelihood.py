@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.covariance_tree import Tree
-from graphfield.solvers.glasso import SEARCH_ACCURACY, sparse_precision
-from graphfield.solvers.glasso_admm import PrecisionSolver
+from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
 
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
 _RATIO = 0.7
@@ -23,8 +22,6 @@ _STEPS = 10
 _PATIENCE = 4
 # The smallest tree that is behind the best one by no more than this many standard errors is taken.
 _EVIDENCE = 1.0
-# Duality gap of the graphs that are compared. Inner problems must be solved more closely, or it never closes.
-_GAP = 1e-3
 
 
 def penalty_of(factor: float, n_rows: int, n_nodes: int) -> float:
@@ -157,7 +154,7 @@ def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = Tr
     def at(step: int) -> NDArray[np.float64]:
         penalty = penalty_of(_factor(step), len(train), len(scale))
         try:
-            precision = sparse_precision(covariance, penalty, SEARCH_ACCURACY, solver, _GAP, _GAP / 10)
+            precision = solver.solve(penalty, SEARCH_ACCURACY)
         except TrainingError:  # the penalty is too small for such a covariance
             return np.full(len(held_out), -np.inf)
         quadratic = np.einsum("ij,jk,ik->i", held_out, precision, held_out, optimize=True)
