@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import graphfield as gf
 from conftest import plain_params, small_data
+from graphfield.graphs.strength import partial_from_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
@@ -43,6 +44,17 @@ def test_shapes_symmetry_and_diagonal(fitted, data):
 
 def test_precision_is_positive_definite(fitted, data):
     assert np.linalg.eigvalsh(fitted.predict_precision(data[1])).min() > 0
+
+
+def test_precision_is_that_of_the_partial_correlations_times_what_it_shrinks_by(fitted, data):
+    Z = data[1].iloc[:20]
+    precision, factors = fitted.predict_precision(Z), fitted.precision_shrinkage(Z)
+    assert factors.shape == (20,)
+    assert ((factors > 0) & (factors <= 1)).all()
+    expected = factors[:, None, None] * fitted.partial_correlations(Z)
+    np.testing.assert_allclose(partial_from_precision(precision), expected, atol=1e-5)
+    if isinstance(fitted, (gf.GraphicalLasso, gf.TreeCGM, gf.ArchetypeCGM)):
+        assert (factors == 1).all()
 
 
 def test_and_graph_is_contained_in_or_graph(fitted, data):

@@ -97,6 +97,26 @@ def test_a_graphical_lasso_that_breaks_down_is_nan():
         gf.GraphicalLasso(penalty=1e-9).fit(np.tile(X, (2, 1)), covariate(10))
 
 
+@pytest.mark.parametrize("kind", ["copies", "sums", "near copies", "few rows"])
+def test_the_graphical_lasso_is_optimal_on_collinear_nodes(kind):
+    """scikit-learn's solver is off by several penalties there, or fails; the bulk is in the fuzz tests."""
+    X = band(10, 15)[0] if kind == "few rows" else band(100, 9)[0]
+    noise = 1e-3 * np.random.default_rng(1).normal(size=(len(X), 3))
+    X[:, :3] = {"sums": X[:, 3:6] + X[:, 6:9], "near copies": X[:, 3:6] + noise}.get(kind, X[:, 3:6])
+    X = standard(X)
+    S = X.T @ X / len(X)
+    for penalty, precision in zip(
+        [0.1, 0.01, 0.001], graphical_lasso_path(S, [0.1, 0.01, 0.001]), strict=True
+    ):
+        assert optimality_violation(precision, S, penalty) < 0.005 * penalty
+    model = gf.GraphicalLasso(penalty=0.01).fit(X, covariate(len(X)))
+    assert optimality_violation(model.precision_, S, 0.01) < 0.006 * 0.01
+    assert model.precision_shrinkage(covariate(2)).tolist() == [1, 1]
+    np.testing.assert_allclose(
+        model.predict_precision(covariate(1))[0], model.precision_, rtol=1e-3, atol=1e-3
+    )
+
+
 def test_a_graphical_lasso_that_stops_short_is_nan(monkeypatch):
     S = np.corrcoef(band(60, 8)[0].T)
     monkeypatch.setattr("graphfield.solvers.glasso.graphical_lasso", lambda *_, **__: (S, np.eye(8)))
@@ -337,12 +357,14 @@ def test_a_bad_center_is_refused():
 def test_nodes_that_measure_nearly_the_same_get_next_to_no_penalty():
     """scikit-learn's solver broke down at the penalties that held-out rows like best."""
     rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(1_000, 3)), 4, axis=1) + 0.1 * rng.normal(size=(1_000, 12))
+    X = np.repeat(rng.normal(size=(1_000, 2)), 3, axis=1) + 0.1 * rng.normal(size=(1_000, 6))
     model = gf.GraphicalLasso().fit(X, covariate(1_000))
     scores = model.path_.set_index("penalty")["score"].astype(float)
     assert scores.notna().all()
     assert scores.idxmax() == model.penalty_
-    assert 0.1 / np.sqrt(1_000) * 0.99 < model.penalty_ < 0.006
+    assert model.penalty_ == 0, "the likelihood rises to the end of the search and beyond"
+    copied = gf.GraphicalLasso().fit(np.column_stack([X, X[:, 0]]), covariate(1_000))
+    assert 0.1 / np.sqrt(1_000) < copied.penalty_ < 0.006, "a copy has no likelihood without a penalty"
     assert model.score(X, covariate(1_000)) > 0.98
 
 

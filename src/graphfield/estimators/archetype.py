@@ -117,6 +117,8 @@ class ArchetypeCGM(GraphEstimator):
     (300, 50)
     """
 
+    _definite = True
+
     def __init__(
         self,
         *,

@@ -27,7 +27,7 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.estimators.streaming import Part, cache_slices, groups_of, joined_parts, rows_within, slices
+from graphfield.estimators.streaming import Part, groups_of, joined_parts, mean_r2, rows_within, slices
 from graphfield.exceptions import DataError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
@@ -36,6 +36,7 @@ from graphfield.graphs.strength import (
     edge_magnitudes,
     partial_correlations,
     precision_matrices,
+    precision_shrinkage,
     symmetrise,
 )
 from graphfield.graphs.threshold import Threshold, chosen_cut, find_threshold, gap_rows
@@ -75,6 +76,8 @@ class GraphEstimator(BaseEstimator, ABC):
     missing: str
     # Where the model is one of normal scores, coefficients, means and residuals are those of the scores.
     _scores: NormalScores | None = None
+    # Whether coefficients and residual scales are those of a precision matrix, whose edges never shrink.
+    _definite = False
     # An estimator that ignores covariates accepts a Z without columns.
     _uses_covariates = True
 
@@ -89,6 +92,15 @@ class GraphEstimator(BaseEstimator, ABC):
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Standard deviation of each node given the others, (m, p); here the same at every z."""
         return np.broadcast_to(self.residual_scale_, (len(encoded), self.n_features_in_))
+
+    def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        """Standard deviation of each node around its mean, (m, p); infinite where it does not matter."""
+        known = getattr(self, "standardize", True) and not self._definite
+        scale = self.scaler_.scale if known else np.inf
+        return np.broadcast_to(scale, (len(encoded), self.n_features_in_))
+
+    def _scales_at(self, encoded: Encoded) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._residual_scale_at(encoded), self._node_scale_at(encoded)
 
     def _encode_frame(self, frame: Frame) -> Encoded:
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
@@ -174,9 +186,20 @@ class GraphEstimator(BaseEstimator, ABC):
 
         Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from the residual
         standard deviations. Where separately estimated edges do not add up to a positive definite
-        matrix, all edges of that graph are shrunk by one factor until they do.
+        matrix, or imply that a node varies more than four times as much (in variance) as it does in the
+        training rows, all edges of that graph are shrunk by one factor until they do not.
+        :meth:`precision_shrinkage` says by which.
         """
-        return self._per_row(Z, precision_matrices, np.float64)
+        return self._per_row(Z, precision_matrices, np.float64, self._scales_at)
+
+    def precision_shrinkage(self, Z: TableLike) -> NDArray[np.float64]:
+        """The factors by which :meth:`predict_precision` multiplies the edges at each row of Z: (n,).
+
+        1 means as they are: always so for a model that estimates precision matrices (`GraphicalLasso`,
+        `TreeCGM`, `ArchetypeCGM`). Much less than 1 says that the separate regressions contradict each
+        other there; the matrix is then that of a graph with weaker edges.
+        """
+        return self._per_row(Z, precision_shrinkage, np.float64, self._scales_at, shape=())
 
     def edges(
         self,
@@ -260,13 +283,7 @@ class GraphEstimator(BaseEstimator, ABC):
         values = node_values(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        left = np.zeros(values.shape[1])
-        for rows, fitted in self._fitted_values(values, self._encode_frame(z_frame)):
-            left += np.square(values[rows] - fitted).mean(axis=0) * (len(fitted) / len(values))
-        variance = NodeScaler.learn(values, center=True, scale=True).scale ** 2
-        # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
-        share = np.divide(left, variance, out=(left > 0).astype(np.float64), where=variance > 0)
-        return float(np.mean(1 - share))
+        return mean_r2(values, self._fitted_values(values, self._encode_frame(z_frame)))
 
     # -- files ------------------------------------------------------------------------------
 
@@ -336,12 +353,7 @@ class GraphEstimator(BaseEstimator, ABC):
     def _regressions(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
         """Positions of some rows and ``mu(z) + beta(z) (x - mu(z))`` there, until all rows were there."""
         for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, mean = self._coef_at(group.distinct), self._mean_at(group.distinct)
-            if isinstance(group.rows, slice):
-                yield group.rows, mean + np.einsum("bjk,bk->bj", coef, values[group.rows] - mean)
-                continue
-            for rows, B, mu in zip(group.rows, coef, mean, strict=True):
-                yield rows, mu + (values[rows] - mu) @ B.T.astype(np.float64)
+            yield from group.regressions(values, self._coef_at(group.distinct), self._mean_at(group.distinct))
 
     def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float64]]]:
         """Coefficients and residual scales of consecutive rows, in bounded memory."""
@@ -357,21 +369,21 @@ class GraphEstimator(BaseEstimator, ABC):
         return n_distinct < n_rows and 4 * self.n_features_in_**2 * n_distinct <= _CACHE_BYTES
 
     def _per_row(
-        self, Z: TableLike, function: Callable[[NDArray, NDArray], NDArray], dtype: DTypeLike = np.float32
+        self,
+        Z: TableLike,
+        function: Callable[..., NDArray],
+        dtype: DTypeLike = np.float32,
+        scales: Callable[[Encoded], tuple[NDArray, ...]] | None = None,
+        shape: tuple[int, ...] | None = None,
     ) -> NDArray:
-        """``function`` of coefficients and residual scales at every row; equal rows are done once."""
+        """``function`` of coefficients and scales (those of the residuals) at every row, (p, p) each;
+        equal rows are done once."""
         encoded = self._encode(Z)
         p = self.n_features_in_
-        result = np.empty((len(encoded), p, p), dtype=dtype)
+        result = np.empty((len(encoded), *((p, p) if shape is None else shape)), dtype=dtype)
         for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, scale = self._coef_at(group.distinct), self._residual_scale_at(group.distinct)
-            for part in cache_slices(len(coef), p):
-                values = function(coef[part], scale[part])
-                if isinstance(group.rows, slice):
-                    result[group.rows][part] = values
-                else:
-                    for rows, value in zip(group.rows[part], values, strict=True):
-                        result[rows] = value
+            at = (self._residual_scale_at(group.distinct),) if scales is None else scales(group.distinct)
+            group.fill(result, function, self._coef_at(group.distinct), *at)
         return result
 
     def _row_blocks(self, encoded: Encoded) -> Iterator[NDArray[np.float32]]:

@@ -78,7 +78,9 @@ def graphical_lasso_cv(
     penalties = np.array([*tried, 0.0])
     likelihoods = [*(scores[a] for a in tried), float(np.mean([f.unpenalised for f in parts]))]
     precisions = graphical_lasso_path(S, penalties)
-    solution = precisions[tried.index(best)]
+    if best == tried[-1] and likelihoods[-1] > scores[best] and np.isfinite(precisions[-1]).all():
+        best = 0.0  # the smaller the better, to the end of the search: none at all
+    solution = precisions[penalties == best][0]
     if np.isnan(solution).any():
         raise TrainingError(ILL_CONDITIONED.format(penalty=best))
     path = np.column_stack([penalties, np.array(likelihoods), edge_counts(precisions)])
