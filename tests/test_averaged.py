@@ -8,7 +8,7 @@ import pytest
 
 import graphfield as gf
 from conftest import FULL, small_data
-from graphfield.estimators import auto, auto_choice, ensemble
+from graphfield.estimators import auto, auto_candidates, auto_choice, ensemble
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
 from graphfield.graphs.strength import partial_correlations
@@ -56,8 +56,12 @@ def average_of(members, weights) -> AveragedGraph:
 def _fast_candidates():
     """Most of the time of a comparison goes into searches for penalties and large trees."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(auto.CANDIDATES, "static", lambda *_: auto.Plan(gf.GraphicalLasso(**FEW)))
-        patch.setitem(auto.CANDIDATES, "tree", lambda *_: auto.Plan(gf.TreeCGM(max_leaves=3)))
+        patch.setitem(
+            auto_candidates.CANDIDATES, "static", lambda *_: auto_candidates.Plan(gf.GraphicalLasso(**FEW))
+        )
+        patch.setitem(
+            auto_candidates.CANDIDATES, "tree", lambda *_: auto_candidates.Plan(gf.TreeCGM(max_leaves=3))
+        )
         yield
 
 
@@ -427,14 +431,14 @@ def test_everything_survives_a_file(kept_average, tmp_path):
 def test_groups_are_never_split(monkeypatch):
     X, Z = steps(400)
     groups = np.random.default_rng(0).integers(60, size=400)
-    judge = auto._Fits.judge
+    judge = auto_candidates.Fits.judge
     seen = []
 
     def spy(self, train, rows):
         seen.append((set(groups[train]), len(train), len(np.unique(rows.units))))
         return judge(self, train, rows)
 
-    monkeypatch.setattr(auto._Fits, "judge", spy)
+    monkeypatch.setattr(auto_candidates.Fits, "judge", spy)
     model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z, groups=groups)
     ((trained, n_train, n_held_out),) = seen
     assert len(trained) == 48
@@ -471,9 +475,9 @@ def test_a_later_candidate_sees_those_fitted_before(monkeypatch):
     def plan(model, fitted):
         assert model.combine is False
         seen.append((sorted(fitted), fitted["linear"].n_features_in_))
-        return auto.Plan(gf.RegGMM())
+        return auto_candidates.Plan(gf.RegGMM())
 
-    monkeypatch.setitem(auto.CANDIDATES, "late", plan)
+    monkeypatch.setitem(auto_candidates.CANDIDATES, "late", plan)
     model = gf.AutoCGM(candidates=("linear", "late"), combine=False, random_state=0).fit(X, Z)
     assert seen[0] == (["linear", "static"], 5)
     assert list(model.held_out_.model) == ["static", "linear", "late"]
@@ -517,8 +521,8 @@ def test_a_level_among_the_held_out_rows_alone_is_no_error():
 
 def test_neural_candidates_take_part(monkeypatch, tmp_path):
     X, Z = steps(120)
-    small = auto.Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
-    monkeypatch.setitem(auto.CANDIDATES, "dnncgm", lambda *_: small)
+    small = auto_candidates.Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
+    monkeypatch.setitem(auto_candidates.CANDIDATES, "dnncgm", lambda *_: small)
     monkeypatch.setattr(auto_choice, "_OVER_STATIC", -1e9)  # however bad
     model = gf.AutoCGM(candidates=("dnncgm",), device="cpu", random_state=0).fit(X, Z)
     assert model.chosen_ == {"dnncgm": 1.0}

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import graphfield as gf
 from conftest import plain_params, small_data
+from graphfield.graphs.strength import partial_from_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
@@ -66,6 +67,17 @@ def test_precision_is_positive_definite(fitted, data):
     assert np.linalg.eigvalsh(fitted.predict_precision(data[1])).min() > 0
 
 
+def test_precision_is_that_of_the_partial_correlations_times_what_it_shrinks_by(fitted, data):
+    Z = data[1].iloc[:20]
+    precision, factors = fitted.predict_precision(Z), fitted.precision_shrinkage(Z)
+    assert factors.shape == (20,)
+    assert ((factors > 0) & (factors <= 1)).all()
+    expected = factors[:, None, None] * fitted.partial_correlations(Z)
+    np.testing.assert_allclose(partial_from_precision(precision), expected, atol=1e-5)
+    if isinstance(fitted, (gf.GraphicalLasso, gf.TreeCGM, gf.ArchetypeCGM)):
+        assert (factors == 1).all()
+
+
 def test_and_graph_is_contained_in_or_graph(fitted, data):
     strict, loose = (fitted.predict_graph(data[1], threshold=0.05, rule=r) for r in ("and", "or"))
     assert not (strict & ~loose).any()
@@ -110,7 +122,7 @@ def test_repeated_rows_get_equal_graphs(fitted, data):
 
 
 def test_iter_coef_joins_to_predict_coef(fitted, data, monkeypatch):
-    monkeypatch.setattr("graphfield.estimators.base._CHUNK_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr("graphfield.estimators.per_row._CHUNK_BYTES", 7 * 4 * 36)
     blocks = list(fitted.iter_coef(data[1]))
     assert len(blocks) > 1
     np.testing.assert_array_equal(np.concatenate(blocks), fitted.predict_coef(data[1]))

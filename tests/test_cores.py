@@ -15,7 +15,7 @@ import graphfield as gf
 from conftest import SMALL, small_data
 from graphfield import cores
 from graphfield.cores import core_count, one_ahead, side_by_side
-from graphfield.estimators import auto
+from graphfield.estimators import auto_candidates
 from graphfield.nn.threads import one_thread_each, spread
 
 
@@ -96,7 +96,9 @@ def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
 
 def test_candidates_side_by_side_are_those_one_after_the_other(monkeypatch):
     X, Z = small_data(150)
-    monkeypatch.setitem(auto.CANDIDATES, "dnncgm", lambda *_: auto.Plan(gf.DNNCGM(**SMALL)))
+    monkeypatch.setitem(
+        auto_candidates.CANDIDATES, "dnncgm", lambda *_: auto_candidates.Plan(gf.DNNCGM(**SMALL))
+    )
     found = []
     for count in (1, 2):
         monkeypatch.setattr(cores, "core_count", lambda count=count: count)

@@ -13,6 +13,7 @@ import graphfield as gf
 from graphfield.graphs.export import edge_frame, graph_text, to_networkx, write_graph
 from graphfield.graphs.strength import (
     apply_rule,
+    edge_shrinkage,
     partial_correlations,
     partial_from_precision,
     precision_from_partial,
@@ -55,6 +56,34 @@ def test_an_impossible_set_of_partial_correlations_becomes_positive_definite():
     assert np.linalg.eigvalsh(theta)[0] > 0
     ratio = theta[~np.eye(5, dtype=bool)]
     np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_no_implied_variance_is_far_from_that_of_the_data():
+    """.99 beside another edge: positive definite after a shrinkage to .999, with a variance of hundreds."""
+    partial = np.zeros((3, 3))
+    partial[0, 1] = partial[1, 0] = 0.99
+    partial[1, 2] = partial[2, 1] = 0.4
+    several = np.stack([partial, partial / 2])
+    loose = np.linalg.inv(precision_from_partial(several, np.ones(3)))[0]
+    assert np.diag(loose).max() > 400
+    node = np.full(3, 2.0)
+    factor = edge_shrinkage(several, np.ones(3), node)
+    sane = np.linalg.inv(precision_from_partial(several, np.ones(3), node))
+    assert factor[1] == 1
+    assert 0.8 < factor[0] < 0.95
+    assert np.diag(sane[0]).max() == pytest.approx(4 * 2.0**2), "no smaller factor than needed"
+    np.testing.assert_allclose(sane[1], np.linalg.inv(np.eye(3) - partial / 2))
+
+
+@pytest.mark.parametrize("copy", [0.9, 0.99, 0.9999])
+def test_near_copies_that_the_data_has_do_not_shrink(copy):
+    """Their variance is 1 / (1 - copy^2) times that of the residuals, and so it is in the data."""
+    partial = np.array([[[0, copy], [copy, 0]]])
+    residual, node = np.ones(2), np.full(2, 1 / np.sqrt(1 - copy**2))
+    assert edge_shrinkage(partial, residual, node).tolist() == [1]
+    assert edge_shrinkage(partial, residual, node / 10)[0] < 1
+    exact = np.array([[1, -copy], [-copy, 1]])
+    np.testing.assert_allclose(precision_from_partial(partial, residual, node)[0], exact)
 
 
 def magnitudes(edge: float, n_edges: int = 60, rows: int = 50) -> np.ndarray:

@@ -14,7 +14,7 @@ import pytest
 import graphfield as gf
 from graphfield.data.frames import as_frame, node_values
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators import base, streaming
+from graphfield.estimators import base, per_row, streaming
 from graphfield.estimators.memory import estimate_fit_memory, estimate_predict_memory
 from graphfield.graphs import threshold
 
@@ -199,7 +199,7 @@ def test_each_covariate_value_is_evaluated_once(data, monkeypatch):
     repeated = Z.iloc[np.random.default_rng(0).integers(0, 30, len(X))]
     model = gf.RegGMM().fit(X, Z)
     expected = model.predict(X, repeated), model.edge_weights(repeated), model.edges(repeated, threshold=0.05)
-    monkeypatch.setattr(base, "_CHUNK_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr(per_row, "_CHUNK_BYTES", 7 * 4 * 36)
     monkeypatch.setattr(streaming, "_CACHE_ENTRIES", 3 * 36)
     seen: list[int] = []
     original = gf.RegGMM._coef_at

@@ -119,6 +119,8 @@ class ArchetypeCGM(GraphEstimator):
     (300, 8)
     """
 
+    _definite = True
+
     def __init__(
         self,
         *,

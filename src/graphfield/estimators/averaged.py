@@ -127,6 +127,11 @@ class AveragedGraph(CompositeGraph):
             variance += weight * (member._residual_scale_at(own) * (member._unit_at(own) / unit)) ** 2
         return np.sqrt(variance)
 
+    def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        if len(self._parts) == 1:
+            return self._parts[0]._node_scale_at(encoded)
+        return super()._node_scale_at(encoded)
+
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         state, arrays = super()._get_state()
         return state, {**arrays, "weights": self.weights_}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike, NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder, Encoded
@@ -22,15 +20,12 @@ from graphfield.data.frames import (
     match_columns,
     node_values,
 )
-from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete, handle_missing
-from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.data.ranges import check_reach
-from graphfield.data.saved_arrays import SavedArrays
-from graphfield.data.saved_values import Saved
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.estimators.streaming import Part, cache_slices, groups_of, joined_parts, rows_within, slices
+from graphfield.estimators.per_row import PerRow
+from graphfield.estimators.streaming import mean_r2, slices
 from graphfield.exceptions import DataError, TrainingError
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import (
@@ -39,19 +34,15 @@ from graphfield.graphs.strength import (
     edge_magnitudes,
     partial_correlations,
     precision_matrices,
+    precision_shrinkage,
     symmetrise,
 )
 from graphfield.graphs.threshold import Threshold, chosen_cut, find_threshold, gap_rows
 
-# Bytes of coefficients held at a time by the methods that stream.
-_CHUNK_BYTES = 64 * 2**20
-# Distinct covariate values whose coefficients are kept while streaming over repeated rows.
-_CACHE_BYTES = 256 * 2**20
-
 TableLike = Any
 
 
-class GraphEstimator(BaseEstimator, ABC):
+class GraphEstimator(PerRow):
     """Base of the estimators: turns coefficients at z into everything else.
 
     A subclass implements ``fit``, :meth:`_coef_at` and :meth:`_mean_at`, and calls
@@ -68,63 +59,8 @@ class GraphEstimator(BaseEstimator, ABC):
         The cut that ``threshold="gap"`` stands for, found at fit time.
     """
 
-    node_names_: list[str]
     covariate_names_: list[str]
-    residual_scale_: NDArray[np.float64]
     threshold_: Threshold
-    encoder_: CovariateEncoder
-    scaler_: NodeScaler
-    n_features_in_: int
-    missing: str
-    # Where the model is one of normal scores, coefficients, means and residuals are those of the scores.
-    _scores: NormalScores | None = None
-    # An estimator that ignores covariates accepts a Z without columns.
-    _uses_covariates = True
-
-    @abstractmethod
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        """Coefficients of the nodes divided by :meth:`_unit_at`, (m, p, p), one matrix per encoded row."""
-
-    @abstractmethod
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """Conditional means in the user's units, (m, p)."""
-
-    def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """What nodes are divided by in coefficients and residual scales, (m, p); here the same at every z.
-
-        Edges do not depend on units, so they are computed from numbers near one: node values of 1e50 and
-        1e-50 fit into double precision, their coefficients not into single.
-        """
-        return np.broadcast_to(self.scaler_.scale, (len(encoded), self.n_features_in_))
-
-    def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`.
-
-        Here the same at every z.
-        """
-        return np.broadcast_to(self.residual_scale_ / self.scaler_.scale, (len(encoded), self.n_features_in_))
-
-    def _encode_frame(self, frame: Frame) -> Encoded:
-        """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
-        return self.encoder_.transform(frame)
-
-    def _missing_policy(self) -> str:
-        return self.missing
-
-    def _encoded_shape(self) -> tuple[int, int]:
-        """Numeric columns and columns of codes that :meth:`_encode_frame` gives."""
-        return len(self.encoder_.numeric), len(self.encoder_.categorical)
-
-    @abstractmethod
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """What this estimator learned beyond the base, as JSON values and arrays."""
-
-    @abstractmethod
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        """Inverse of :meth:`_get_state`; whatever that could not have written is refused here, not later."""
-
-    def _check_parameters(self) -> None:
-        """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
 
     # -- graphs -----------------------------------------------------------------------------
 
@@ -192,13 +128,28 @@ class GraphEstimator(BaseEstimator, ABC):
 
         Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from the residual
         standard deviations. Where separately estimated edges do not add up to a positive definite
-        matrix, all edges of that graph are shrunk by one factor until they do.
+        matrix, or imply that a node varies more than four times as much (in variance) as it does in the
+        training rows, all edges of that graph are shrunk by one factor until they do not.
+        :meth:`precision_shrinkage` says by which.
         """
 
-        def precision(coef: NDArray, scale: NDArray, unit: NDArray) -> NDArray:
-            return precision_matrices(coef, scale) / (unit[:, :, None] * unit[:, None, :])
+        def precision(coef: NDArray, scale: NDArray, unit: NDArray, node_scale: NDArray) -> NDArray:
+            return precision_matrices(coef, scale, node_scale) / (unit[:, :, None] * unit[:, None, :])
 
-        return self._per_row(Z, precision, np.float64)
+        return self._per_row(Z, precision, np.float64, (self._node_scale_at,))
+
+    def precision_shrinkage(self, Z: TableLike) -> NDArray[np.float64]:
+        """The factors by which :meth:`predict_precision` multiplies the edges at each row of Z: (n,).
+
+        1 means as they are: always so for a model that estimates precision matrices (`GraphicalLasso`,
+        `TreeCGM`, `ArchetypeCGM`). Much less than 1 says that the separate regressions contradict each
+        other there; the matrix is then that of a graph with weaker edges.
+        """
+
+        def shrinkage(coef: NDArray, scale: NDArray, _: NDArray, node_scale: NDArray) -> NDArray:
+            return precision_shrinkage(coef, scale, node_scale)
+
+        return self._per_row(Z, shrinkage, np.float64, (self._node_scale_at,), shape=())
 
     def edges(
         self,
@@ -282,13 +233,7 @@ class GraphEstimator(BaseEstimator, ABC):
         values = self._values_in_reach(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        left = np.zeros(values.shape[1])
-        for rows, fitted in self._fitted_values(values, self._encode_frame(z_frame)):
-            left += np.square(values[rows] - fitted).mean(axis=0) * (len(fitted) / len(values))
-        variance = NodeScaler.learn(values, center=True, scale=True).scale ** 2
-        # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
-        share = np.divide(left, variance, out=(left > 0).astype(np.float64), where=variance > 0)
-        return float(np.mean(1 - share))
+        return mean_r2(values, self._fitted_values(values, self._encode_frame(z_frame)))
 
     # -- files ------------------------------------------------------------------------------
 
@@ -348,104 +293,8 @@ class GraphEstimator(BaseEstimator, ABC):
     def _match_nodes(self, X: TableLike) -> Frame:
         return match_columns(as_frame(X, "X"), self.node_names_, self._nodes_named, "X")
 
-    def _match_covariates(self, Z: TableLike) -> Frame:
-        return match_columns(as_frame(Z, "Z"), self.encoder_.names, self.encoder_.named, "Z")
-
     def _values_in_reach(self, frame: Frame, argument: str = "X") -> NDArray[np.floating]:
         """Node values of new rows; those that are nowhere near the training rows are refused."""
         values = node_values(frame)
         check_reach(values, frame.names, self.scaler_.center, self.scaler_.scale, argument)
         return values
-
-    def _encode(self, Z: TableLike) -> Encoded:
-        check_is_fitted(self)
-        frame = self._match_covariates(Z)
-        check_complete(None, frame)
-        return self._encode_frame(frame)
-
-    def _fitted_values(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
-        """Positions of some rows and their fitted node values, until all rows were there."""
-        if self._scores is None:
-            yield from self._regressions(values, encoded)
-            return
-        scores = self._scores.transform(values, values.dtype)
-        for rows, fitted in joined_parts(self._regressions(scores, encoded)):
-            yield rows, self._scores.restore(fitted)
-
-    def _regressions(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
-        """Positions of some rows and ``mu(z) + beta(z) (x - mu(z))`` there, until all rows were there."""
-        for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, mean, unit = (at(group.distinct) for at in (self._coef_at, self._mean_at, self._unit_at))
-            if isinstance(group.rows, slice):
-                left = (values[group.rows] - mean) / unit
-                yield group.rows, mean + unit * np.einsum("bjk,bk->bj", coef, left)
-                continue
-            for rows, B, mu, own in zip(group.rows, coef, mean, unit, strict=True):
-                yield rows, mu + own * ((values[rows] - mu) / own @ B.T.astype(np.float64))
-
-    def _chunks(self, distinct: Encoded) -> Iterator[tuple[NDArray[np.float32], NDArray, NDArray]]:
-        """Coefficients, residual scales and units of consecutive rows, in bounded memory."""
-        for part in slices(len(distinct), self._rows_per_chunk()):
-            rows = distinct.take(np.arange(part.start, part.stop))
-            yield self._coef_at(rows), self._residual_scale_at(rows), self._unit_at(rows)
-
-    def _rows_per_chunk(self) -> int:
-        return rows_within(_CHUNK_BYTES, self.n_features_in_)
-
-    def _worth_keeping(self, n_distinct: int, n_rows: int) -> bool:
-        """Whether rows repeat, and their distinct coefficients fit in memory while going through them."""
-        return n_distinct < n_rows and 4 * self.n_features_in_**2 * n_distinct <= _CACHE_BYTES
-
-    def _per_row(
-        self,
-        Z: TableLike,
-        function: Callable[[NDArray, NDArray, NDArray], NDArray],
-        dtype: DTypeLike = np.float32,
-    ) -> NDArray:
-        """``function`` of coefficients, residual scales and units at every row; equal rows are done once."""
-        encoded = self._encode(Z)
-        p = self.n_features_in_
-        result = np.empty((len(encoded), p, p), dtype=dtype)
-        for group in groups_of(encoded, self._rows_per_chunk()):
-            coef, scale, unit = (
-                at(group.distinct) for at in (self._coef_at, self._residual_scale_at, self._unit_at)
-            )
-            for part in cache_slices(len(coef), p):
-                values = function(coef[part], scale[part], unit[part])
-                if isinstance(group.rows, slice):
-                    result[group.rows][part] = values
-                else:
-                    for rows, value in zip(group.rows[part], values, strict=True):
-                        result[rows] = value
-        return result
-
-    def _row_blocks(self, encoded: Encoded) -> Iterator[NDArray[np.float32]]:
-        """Coefficients of blocks of consecutive rows, in bounded memory."""
-        distinct, index = encoded.distinct()
-        table = self._restored_at(distinct) if self._worth_keeping(len(distinct), len(index)) else None
-        for rows in slices(len(index), self._rows_per_chunk()):
-            if table is not None:
-                yield table[index[rows]]
-            elif len(distinct) == len(index):
-                yield self._restored_at(distinct.take(np.arange(rows.start, rows.stop)))
-            else:
-                which, inverse = np.unique(index[rows], return_inverse=True)
-                yield self._restored_at(distinct.take(which))[inverse]
-
-    def _restored_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        """Coefficients in the user's units."""
-        coef, unit = self._coef_at(encoded), self._unit_at(encoded)
-        for part in cache_slices(len(coef), self.n_features_in_):
-            coef[part] = self._restored(coef[part], unit[part])
-        return coef
-
-    def _restored(self, coef: NDArray[np.float32], unit: NDArray[np.float64]) -> NDArray[np.float32]:
-        restored = rescale_coef(coef, unit)
-        if not np.isfinite(restored).all():
-            _, j, k = np.argwhere(~np.isfinite(restored))[0]
-            raise DataError(
-                f"The coefficient of node {self.node_names_[k]!r} for node {self.node_names_[j]!r} is too "
-                "large for float32: their units differ too much. Use other units for one of them, or ask for "
-                "partial_correlations, which need none."
-            )
-        return restored

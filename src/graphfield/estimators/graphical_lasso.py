@@ -62,6 +62,7 @@ class GraphicalLasso(StaticGraph):
     """
 
     precision_: NDArray[np.float64]
+    _definite = True
 
     def __init__(
         self,

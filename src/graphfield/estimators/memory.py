@@ -18,8 +18,8 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 from __future__ import annotations
 
-from graphfield.estimators.base import _CHUNK_BYTES
 from graphfield.estimators.inputs import check_number
+from graphfield.estimators.per_row import _CHUNK_BYTES
 from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
 from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS

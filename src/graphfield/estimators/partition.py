@@ -107,6 +107,12 @@ class PartitionedGraph(CompositeGraph):
             scale[rows] = model._residual_scale_at(own)
         return scale
 
+    def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
+        scale = np.empty((len(encoded), self.n_features_in_))
+        for rows, model, own in self._by_part(encoded):
+            scale[rows] = model._node_scale_at(own)
+        return scale
+
     def _fitted_values(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
         """Each model speaks for its rows: one may be a model of normal scores, another not."""
         for rows, model, own in self._by_part(encoded):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
+from graphfield.data.nodes import NodeScaler
 
 # A network is evaluated in blocks of one fixed size, at most so many entries of coefficients (64 MB) and
 # so many rows. With many nodes the time goes into reading the weights, which a block does once.
@@ -63,6 +64,30 @@ class Group:
     distinct: Encoded
     rows: slice | list[NDArray[np.intp]]
 
+    def fill(
+        self, result: NDArray, function: Callable[..., NDArray], coef: NDArray, *scales: NDArray
+    ) -> None:
+        """Write ``function(coef, *scales)`` of the covariate values to all their rows of ``result``."""
+        for part in cache_slices(len(coef), coef.shape[-1]):
+            values = function(coef[part], *(scale[part] for scale in scales))
+            if isinstance(self.rows, slice):
+                result[self.rows][part] = values
+                continue
+            for rows, value in zip(self.rows[part], values, strict=True):
+                result[rows] = value
+
+    def regressions(self, values: NDArray, coef: NDArray, mean: NDArray, unit: NDArray) -> Iterator[Part]:
+        """``mu + beta (x - mu)`` of the rows of this group, from what belongs to its covariate values.
+
+        Coefficients are those of nodes divided by ``unit``.
+        """
+        if isinstance(self.rows, slice):
+            left = (values[self.rows] - mean) / unit
+            yield self.rows, mean + unit * np.einsum("bjk,bk->bj", coef, left)
+            return
+        for rows, B, mu, own in zip(self.rows, coef, mean, unit, strict=True):
+            yield rows, mu + own * ((values[rows] - mu) / own @ B.T.astype(np.float64))
+
 
 def groups_of(encoded: Encoded, step: int) -> Iterator[Group]:
     """All rows, ``step`` distinct covariate values at a time; each value comes once."""
@@ -94,3 +119,14 @@ def joined_parts(parts: Iterable[Part]) -> Iterator[Part]:
             rows, values, size = [], [], 0
     if rows:
         yield np.concatenate(rows), np.concatenate(values)
+
+
+def mean_r2(values: NDArray, parts: Iterable[Part]) -> float:
+    """Mean over nodes of the R^2 of fitted values that come in parts."""
+    left = np.zeros(values.shape[1])
+    for rows, fitted in parts:
+        left += np.square(values[rows] - fitted).mean(axis=0) * (len(fitted) / len(values))
+    variance = NodeScaler.learn(values, center=True, scale=True).scale ** 2
+    # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
+    share = np.divide(left, variance, out=(left > 0).astype(np.float64), where=variance > 0)
+    return float(np.mean(1 - share))

@@ -11,17 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
-from graphfield.exceptions import DataError, TrainingError
+from graphfield.exceptions import TrainingError
+from graphfield.solvers.glasso_admm import ILL_CONDITIONED, PrecisionSolver, optimality_violation
 from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path, too_dense
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
 _TOLERANCE, _INNER_TOLERANCE = 1e-6, 1e-10
 _MAX_ITERATIONS = 100
-ILL_CONDITIONED = (
-    "The graphical lasso breaks down: some nodes are too nearly copies, or sums, of others. Drop some of "
-    "them, or use a larger penalty."
-)
+# How far a solution may violate the optimality conditions, in units of the penalty.
+_ACCURACY = 5e-3
+# A covariance whose smallest eigenvalue is below this share of the penalty is singular for scikit-learn's
+# solver at a tight tolerance, which then takes minutes or fails.
+_SINGULAR = 1e-3
 # Rounds of the EBIC search after the first, each between the neighbours of the best penalty so far.
 _ROUNDS = 2
 
@@ -29,36 +31,41 @@ _ROUNDS = 2
 def graphical_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
     """Minimise ``-log det(Theta) + tr(S Theta) + penalty sum_{j != k} |Theta_jk|`` at each penalty.
 
-    Each solution starts afresh: starting from its neighbour saves next to nothing.
+    Each solution meets the conditions of :func:`optimality_violation` to half a percent of the penalty.
 
     Returns
     -------
     ndarray of shape (m, p, p)
-        Precision matrices; NaN where the solver broke down or did not converge, as happens at small
-        penalties with fewer rows than nodes.
+        Precision matrices; NaN where there is none: without a penalty and with fewer rows than nodes, or
+        with a penalty that is close to the rounding errors of a singular matrix.
     """
-    penalties = np.asarray(penalties, dtype=np.float64)
-    with quiet():
-        return np.array([_precision(S, float(penalty)) for penalty in penalties])
+    smallest = float(np.linalg.eigvalsh(S)[0])
+    solver = PrecisionSolver(S)
+    return np.array([_precision(S, float(penalty), smallest, solver) for penalty in np.atleast_1d(penalties)])
 
 
-def _precision(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
+def _precision(S: NDArray, penalty: float, smallest: float, solver: PrecisionSolver) -> NDArray[np.float64]:
+    if penalty == 0:
+        regular = smallest > len(S) * np.finfo(np.float64).eps
+        return np.linalg.inv(S) if regular else np.full_like(S, np.nan)
+    found = None if smallest < _SINGULAR * penalty else _by_scikit_learn(S, penalty)
     try:
-        _, precision, costs = graphical_lasso(
-            S,
-            penalty,
-            tol=_TOLERANCE,
-            enet_tol=_INNER_TOLERANCE,
-            max_iter=_MAX_ITERATIONS,
-            return_costs=True,
-        )
-    except (FloatingPointError, np.linalg.LinAlgError):
+        return solver.solve(penalty, _ACCURACY) if found is None else found
+    except TrainingError:
         return np.full_like(S, np.nan)
-    if penalty == 0:  # the inverse of S, whether it has one or not
-        good = np.linalg.eigvalsh(S)[0] > len(S) * np.finfo(np.float64).eps
-    else:
-        good = abs(costs[-1][1]) < _TOLERANCE and np.isfinite(precision).all()
-    return precision if good else np.full_like(S, np.nan)
+
+
+def _by_scikit_learn(S: NDArray[np.float64], penalty: float) -> NDArray[np.float64] | None:
+    """Its precision matrix, or None where that is no solution."""
+    try:
+        with quiet():
+            found = graphical_lasso(
+                S, penalty, tol=_TOLERANCE, enet_tol=_INNER_TOLERANCE, max_iter=_MAX_ITERATIONS
+            )[1]
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return None
+    precision = np.asarray(found, dtype=np.float64)
+    return precision if optimality_violation(precision, S, penalty) <= _ACCURACY * penalty else None
 
 
 def precision_ebic(
@@ -120,25 +127,9 @@ def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
     """The precision matrix at a penalty that is given."""
     precisions = graphical_lasso_path(S, [penalty])
     if np.isnan(precisions).any():
-        raise TrainingError(
-            f"The graphical lasso did not converge at penalty={penalty:g}: with so small a penalty this "
-            "correlation matrix is too close to singular. Use a larger one, 'ebic' or 'cv'."
-        )
+        raise TrainingError(ILL_CONDITIONED.format(penalty=penalty))
     path = np.array([[penalty, np.nan, edge_counts(precisions)[0]]])
     return PenaltyChoice(precisions[0], penalty, path)
-
-
-def graphical_lasso_precision(
-    covariance: NDArray[np.float64], penalty: float, tol: float = 1e-4
-) -> NDArray[np.float64]:
-    """Sparse precision matrix at one penalty, to a duality gap of ``tol``."""
-    try:
-        with quiet():
-            # Inner problems must be solved more closely than the gap, or it never closes.
-            solved = graphical_lasso(covariance, penalty, tol=tol, enet_tol=tol / 10, max_iter=100)
-    except FloatingPointError as error:
-        raise DataError(ILL_CONDITIONED) from error
-    return np.asarray(solved[1], dtype=np.float64)
 
 
 @contextmanager

@@ -1,28 +1,28 @@
 """Graphical lasso at the penalty under which held-out rows are most likely.
 
-The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid, refinements and tolerances, and
-so are penalty and matrix, but for one case: where the solver breaks down at small penalties and held-out rows
-are likelier without any, there is none. It is faster for two reasons: second moments are computed once per
-fold and shared by all penalties, and a grid is not followed far below the best penalty, where graphs are
-dense and solutions with fewer rows than nodes never converge.
+The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid and refinements. It is faster for
+three reasons: second moments are computed once per fold and shared by all penalties, folds are solved by
+:mod:`graphfield.solvers.glasso_admm`, each penalty from the one before, and a grid is not followed far below
+the best penalty, where graphs are dense.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
-from sklearn.covariance._graph_lasso import _graphical_lasso
 
 from graphfield.data.splits import folds
-from graphfield.exceptions import DataError
-from graphfield.solvers.glasso import ILL_CONDITIONED, edge_counts, graphical_lasso_path, quiet
-from graphfield.solvers.penalties import PenaltyChoice, too_dense
+from graphfield.exceptions import TrainingError
+from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, quiet
+from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
+from graphfield.solvers.penalties import PenaltyChoice, penalty_path, smallest_penalty, too_dense
 
-_MAX_ITERATIONS, _MAX_ITERATIONS_IN_FOLDS = 200, 20
 _ROUNDS = 2
+# The first grid ends at this share of the penalty that leaves no edge.
+_SPAN = 0.01
 # Penalties worse than the best one, one after the other, after which a grid is left. One of them is
 # enough where the graphs are too dense.
 _WORSE = 2
@@ -38,6 +38,10 @@ class _Fold:
     held_out: NDArray[np.float64]
     n_train: int
     unpenalised: float
+    solver: PrecisionSolver = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solver", PrecisionSolver(self.train))
 
     @classmethod
     def of(cls, train: NDArray[np.float64], held_out: NDArray[np.float64]) -> _Fold:
@@ -45,6 +49,16 @@ class _Fold:
         return cls(
             plain.covariance_, empirical_covariance(held_out), len(train), float(plain.score(held_out))
         )
+
+    def likelihood(self, penalty: float) -> tuple[float, float]:
+        """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
+        try:
+            precision = self.solver.solve(penalty, SEARCH_ACCURACY)
+        except TrainingError:
+            return -np.inf, np.inf
+        found = log_likelihood(self.held_out, precision)
+        n_neighbours = np.count_nonzero(precision) / len(precision) - 1
+        return float(found) if np.isfinite(found) else -np.inf, n_neighbours
 
 
 def graphical_lasso_cv(
@@ -58,43 +72,26 @@ def graphical_lasso_cv(
     S = X.T @ X / len(X)
     with quiet():
         parts = [_Fold.of(X[train], X[held_out]) for train, held_out in folds(len(X), groups, n_folds)]
-        precision, best, scores = _first_that_works(S, parts, n_penalties)
+    scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
+    best = _best(scores)
     tried = sorted(scores, reverse=True)
     penalties = np.array([*tried, 0.0])
     likelihoods = [*(scores[a] for a in tried), float(np.mean([f.unpenalised for f in parts]))]
     precisions = graphical_lasso_path(S, penalties)
-    counts = edge_counts(precisions)
-    broke_down = not np.isfinite(likelihoods).all()
-    if broke_down and likelihoods[-1] > scores[best] and np.isfinite(precisions[-1]).all():
-        # Below some penalty the solver finds nothing, though less of one is better: take none at all.
-        precision, best = precisions[-1], 0.0
-    counts[penalties == best] = edge_counts(precision[None])
-    return PenaltyChoice(precision, best, np.column_stack([penalties, np.array(likelihoods), counts]))
+    if best == tried[-1] and likelihoods[-1] > scores[best] and np.isfinite(precisions[-1]).all():
+        best = 0.0  # the smaller the better, to the end of the search: none at all
+    solution = precisions[penalties == best][0]
+    if np.isnan(solution).any():
+        raise TrainingError(ILL_CONDITIONED.format(penalty=best))
+    path = np.column_stack([penalties, np.array(likelihoods), edge_counts(precisions)])
+    return PenaltyChoice(solution, best, path)
 
 
-def _first_that_works(
-    S: NDArray[np.float64], parts: list[_Fold], n_penalties: int
-) -> tuple[NDArray[np.float64], float, dict[float, float]]:
-    """The precision matrix, its penalty, and the scores of all penalties of that search."""
-    top = np.log10(np.abs(S - np.diag(np.diag(S))).max())
-    usual = np.logspace(top - 2, top, n_penalties)[::-1]
-    # Where nodes are nearly copies of each other the solver breaks down at small penalties.
-    cautious = [np.geomspace(1, low, 2 * n_penalties) for low in (0.02, 0.1, 0.3)]
-    for grid, rounds in ((usual, _ROUNDS), *((grid, 1) for grid in cautious)):
-        scores = _search(parts, grid, rounds)
-        best = _best(scores)
-        try:
-            return _graphical_lasso(S, best, max_iter=_MAX_ITERATIONS)[1], best, scores
-        except FloatingPointError:
-            continue
-    raise DataError(ILL_CONDITIONED)
-
-
-def _search(parts: list[_Fold], grid: NDArray[np.float64], rounds: int) -> dict[float, float]:
+def _search(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]:
     """Mean held-out log-likelihood of every penalty that was tried."""
     scores = _followed(parts, grid)
-    for _ in range(rounds - 1):
-        high, low = _around(scores)
+    for _ in range(_ROUNDS - 1):
+        high, low = _around(scores, smallest_penalty(parts[0].n_train))
         scores |= _followed(parts, np.logspace(np.log10(high), np.log10(low), len(grid) + 2)[1:-1])
     return scores
 
@@ -102,27 +99,12 @@ def _search(parts: list[_Fold], grid: NDArray[np.float64], rounds: int) -> dict[
 def _followed(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]:
     """Scores at descending penalties until they have become worse for good."""
     scores: dict[float, float] = {}
-    covariances = [fold.train for fold in parts]
     best, worse = -np.inf, 0
     for penalty in map(float, grid):
-        likelihoods, degrees = [], []
-        for i, fold in enumerate(parts):
-            likelihoods.append(-np.inf)
-            try:
-                covariances[i], precision, *_ = _graphical_lasso(
-                    fold.train,
-                    penalty,
-                    cov_init=covariances[i],
-                    max_iter=_MAX_ITERATIONS_IN_FOLDS,
-                )
-            except FloatingPointError:
-                continue
-            likelihood = log_likelihood(fold.held_out, precision)
-            likelihoods[-1] = likelihood if np.isfinite(likelihood) else -np.inf
-            degrees.append(np.count_nonzero(precision) / len(precision) - 1)
+        likelihoods, degrees = zip(*(fold.likelihood(penalty) for fold in parts), strict=True)
         score = scores[penalty] = float(np.mean(likelihoods))
         best, worse = (score, 0) if score >= best else (best, worse + 1)
-        dense = not degrees or too_dense(float(np.mean(degrees)), parts[0].n_train)
+        dense = too_dense(float(np.mean(degrees)), parts[0].n_train)
         if worse >= (1 if dense else _WORSE):
             break
     return scores
@@ -134,11 +116,15 @@ def _best(scores: dict[float, float]) -> float:
     return max(usable or scores, key=lambda penalty: (scores[penalty], -penalty))
 
 
-def _around(scores: dict[float, float]) -> tuple[float, float]:
-    """Between which penalties to look closer: the neighbours of the best one."""
+def _around(scores: dict[float, float], smallest: float) -> tuple[float, float]:
+    """Between which penalties to look closer: the neighbours of the best one.
+
+    Below the last one the search goes on, but not beyond ``smallest``: with copies among the nodes the
+    likelihood of held-out rows rises without end.
+    """
     path = sorted(scores, reverse=True)
     best = path.index(_best(scores))
-    if best == len(path) - 1:
-        return path[best], 0.01 * path[best]
-    broken_below = not np.isfinite([scores[penalty] for penalty in path[best + 1 :]]).any()
-    return path[best if broken_below else max(best - 1, 0)], path[best + 1]
+    if best < len(path) - 1:
+        return path[max(best - 1, 0)], path[best + 1]
+    below = max(0.01 * path[best], smallest)
+    return (path[best], below) if below < path[best] else (path[max(best - 1, 0)], path[best])

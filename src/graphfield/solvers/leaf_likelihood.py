@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError
+from graphfield.exceptions import TrainingError
 from graphfield.solvers.covariance_tree import Tree
-from graphfield.solvers.glasso import graphical_lasso_precision
+from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
 
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
 _RATIO = 0.7
@@ -148,13 +148,14 @@ def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = Tr
         return _Fit(np.empty(0), start)
     train, held_out = (train - center) / scale, (held_out - center) / scale
     covariance = train.T @ train / len(train)
+    solver = PrecisionSolver(covariance)
     constant = -np.log(scale).sum() - len(scale) * np.log(2 * np.pi) / 2
 
     def at(step: int) -> NDArray[np.float64]:
         penalty = penalty_of(_factor(step), len(train), len(scale))
         try:
-            precision = graphical_lasso_precision(covariance, penalty, tol=1e-3)
-        except DataError:  # the penalty is too small for such a covariance
+            precision = solver.solve(penalty, SEARCH_ACCURACY)
+        except TrainingError:  # the penalty is too small for such a covariance
             return np.full(len(held_out), -np.inf)
         quadratic = np.einsum("ij,jk,ik->i", held_out, precision, held_out, optimize=True)
         return constant + (np.linalg.slogdet(precision)[1] - quadratic) / 2

@@ -55,7 +55,12 @@ def search_path(S: NDArray[np.float64], n_samples: int, n_penalties: int) -> NDA
     The range covers one decade at least.
     """
     top = penalty_path(S, 1)[0]
-    return penalty_path(S, n_penalties, ratio=min(0.1, _BELOW_NOISE / np.sqrt(n_samples) / top))
+    return penalty_path(S, n_penalties, ratio=min(0.1, smallest_penalty(n_samples) / top))
+
+
+def smallest_penalty(n_samples: int) -> float:
+    """Below which a search has nothing to gain but the copies among the nodes, which have no end."""
+    return float(_BELOW_NOISE / np.sqrt(n_samples))
 
 
 def too_dense(n_neighbours: float, n_samples: int) -> bool:

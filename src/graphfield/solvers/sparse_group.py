@@ -37,7 +37,8 @@ _LAST_SHARE, _LAST_SHARE_FEW_ROWS = 1e-3, 1e-2
 _BEYOND_BEST = 6.0
 # How far a block may be from its fixed point, in coefficients of standardised data.
 _TOLERANCE, _PATH_TOLERANCE = 1e-6, 1e-4
-_MAX_ITERATIONS = 100
+# Far above what 60 tables with fewer rows than nodes, copies among them, needed (421 at most).
+_MAX_ITERATIONS = 5_000
 # skglm's block soft-thresholding divides zero by zero in a group that weighs nothing. This is nothing:
 # 1 - weight / norm rounds to 1.
 _NO_WEIGHT = 1e-100
@@ -149,19 +150,27 @@ def _squared_error(coef: NDArray, gram: NDArray) -> float:
 class GramQuadraticGroup(QuadraticGroup):
     """``w' G w / 2 - y' w``: least squares by the Gram matrix G = D'D / n, given as X, and y = D't / n."""
 
-    def __init__(self, grp_ptr: NDArray, grp_indices: NDArray, lipschitz: NDArray) -> None:
-        self.grp_ptr, self.grp_indices, self.lipschitz = grp_ptr, grp_indices, lipschitz
+    def __init__(self, gram: NDArray, grp_ptr: NDArray, grp_indices: NDArray, lipschitz: NDArray) -> None:
+        self.gram, self.lipschitz = gram, lipschitz
+        self.grp_ptr, self.grp_indices = grp_ptr, grp_indices
 
     def get_spec(self) -> tuple:
-        return (*super().get_spec(), ("lipschitz", float64[:]))
+        return (*super().get_spec(), ("gram", float64[::1, :]), ("lipschitz", float64[:]))
 
     def params_to_dict(self) -> dict[str, NDArray]:
-        return {**super().params_to_dict(), "lipschitz": self.lipschitz}
+        return {**super().params_to_dict(), "gram": self.gram, "lipschitz": self.lipschitz}
 
     def get_lipschitz(self, X: NDArray, y: NDArray) -> NDArray:  # noqa: ARG002
         return self.lipschitz
 
     def value(self, y: NDArray, w: NDArray, Xw: NDArray) -> float:
+        """The objective at ``w``; ``Xw`` is computed afresh, in place.
+
+        The solver accepts an extrapolated w if its value is smaller. Where iterates are nearly parallel the
+        extrapolated Xw is rounding error, and w'Xw, unlike a sum of squares, can then be anything
+        below zero: the solver would jump to infinity.
+        """
+        Xw[:] = self.gram @ w
         return 0.5 * (w @ Xw) - y @ w
 
     def gradient_g(self, X: NDArray, y: NDArray, w: NDArray, Xw: NDArray, g: int) -> NDArray:  # noqa: ARG002
@@ -215,7 +224,7 @@ class _Regressions:
         # skglm 0.5 looks up the weight of a feature by the number of its group (issue 332 there). That
         # is harmless here, where all of them are equal.
         features = np.full(len(self.gram), float(self.mix))
-        datafit = GramQuadraticGroup(ends, indices, np.delete(self.lipschitz, j))
+        datafit = GramQuadraticGroup(self.gram, ends, indices, np.delete(self.lipschitz, j))
         return datafit, WeightedL1GroupL2(float(penalty), weights, features, ends, indices)
 
 

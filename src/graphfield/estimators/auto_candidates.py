@@ -1,0 +1,209 @@
+"""The candidates of :class:`AutoCGM`: how each is fitted, and all of them side by side."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.cores import side_by_side
+from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.estimators.auto_choice import (
+    STATIC,
+    Judged,
+    LeftOut,
+)
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import covariate_table, node_table
+from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.held_out import HeldOut
+from graphfield.estimators.inputs import (
+    Inputs,
+)
+from graphfield.estimators.reggmm import RegGMM
+from graphfield.estimators.tree import TreeCGM
+from graphfield.exceptions import DataWarning, GraphfieldError
+from graphfield.training.progress import progress_bar
+
+# Fewer held-out rows (or groups) than this say nothing about which model is better.
+_MIN_UNITS = 5
+
+
+class Options(Protocol):
+    """What candidates have in common: parameters of :class:`AutoCGM`."""
+
+    candidates: Sequence[str]
+    unknown: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An estimator to fit and further arguments of its ``fit``.
+
+    Its ``random_state``, ``unknown`` and ``device`` are set by :class:`AutoCGM` where it has them.
+    """
+
+    model: GraphEstimator
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _static(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    return Plan(GraphicalLasso(center="covariates"))
+
+
+def _linear(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    # More ridge than by default: nearly the same graphs, and better predictions from few rows.
+    return Plan(RegGMM(ridge=0.1))
+
+
+def _tree(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    return Plan(TreeCGM())
+
+
+def _dnncgm(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    from graphfield.estimators.dnncgm import DNNCGM  # torch is imported for those who need it
+
+    return Plan(DNNCGM())
+
+
+def _archetype(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    from graphfield.estimators.archetype import ArchetypeCGM
+
+    return Plan(ArchetypeCGM(), {"start": fitted["dnncgm"]} if _has_patterns(fitted) else {})
+
+
+def _has_patterns(fitted: Mapping[str, GraphEstimator]) -> bool:
+    return "dnncgm" in fitted and getattr(fitted["dnncgm"], "rank_", None) is not None
+
+
+# How each candidate is fitted, given the options and what was fitted before it (of its kind, neural or not).
+# In this order.
+CANDIDATES: dict[str, Callable[[Options, Mapping[str, GraphEstimator]], Plan]] = {
+    "static": _static,
+    "linear": _linear,
+    "tree": _tree,
+    "dnncgm": _dnncgm,
+    "archetype": _archetype,
+}
+
+
+# Candidates that need torch and most of the time; the others have a core of their own beside them.
+NEURAL = ("dnncgm", "archetype")
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A candidate that was fitted, or the reason why it could not be."""
+
+    name: str
+    model: GraphEstimator | GraphfieldError
+    seconds: float
+
+
+class Fits:
+    """The rows, and the candidates fitted to some or all of them."""
+
+    def __init__(self, auto: Options, inputs: Inputs, labels: NDArray | None, seeds: dict[str, int]) -> None:
+        self.auto, self.inputs, self.labels, self.seeds = auto, inputs, labels, seeds
+
+    def n_units(self, rows: NDArray[np.intp] | slice) -> int:
+        """How many rows, or groups where there are groups."""
+        return len(self.inputs.X[rows]) if self.labels is None else len(np.unique(self.labels[rows]))
+
+    def can_compare(self, train: NDArray[np.intp], held_out: NDArray[np.intp]) -> bool:
+        enough_units = min(self.n_units(train), self.n_units(held_out)) >= _MIN_UNITS
+        return enough_units and len(train) >= MIN_SAMPLES
+
+    def covariates(self, rows: NDArray[np.intp]) -> Frame:
+        return Frame(covariate_table(self.inputs.Z.values, rows), self.inputs.Z.named)
+
+    def held_out(self, rows: NDArray[np.intp]) -> HeldOut:
+        units = np.arange(len(rows)) if self.labels is None else self.labels[rows]
+        return HeldOut(self.inputs.X[rows], self.covariates(rows), np.unique(units, return_inverse=True)[1])
+
+    def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
+        """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
+        names = [name for name in CANDIDATES if name in {STATIC, *self.auto.candidates}]
+        judged: list[Judged] = []
+        left_out: list[LeftOut] = []
+        # A level that is in the held-out rows alone is no reason to fail.
+        for one in self._fit_all(names, train, "average"):
+            start = time.perf_counter()
+            if isinstance(one.model, GraphfieldError):
+                if one.name == STATIC:
+                    what = f"With {len(train):,} of the rows, the others held out for the comparison"
+                    raise type(one.model)(f"{what}: {one.model}") from one.model
+                left_out.append(LeftOut(one.name, one.seconds, str(one.model)))
+                continue
+            residuals = rows.residuals(one.model)
+            of_average = rows.residuals_of_average(one.model, self.covariates(train))
+            seconds = one.seconds + time.perf_counter() - start
+            judged.append(Judged(one.name, one.model, residuals, of_average, seconds))
+        return judged, left_out
+
+    def again(self, names: list[str]) -> list[GraphEstimator]:
+        """The candidates of these names, fitted to all rows."""
+        models = []
+        for one in self._fit_all(names, slice(None), self.auto.unknown):
+            if isinstance(one.model, GraphfieldError):
+                raise one.model
+            models.append(one.model)
+        return models
+
+    def _fit_all(self, names: list[str], rows: NDArray[np.intp] | slice, unknown: str) -> list[_Done]:
+        """The candidates in their order; neural ones, which take longest, beside the others."""
+        neural = [name for name in names if name in NEURAL]
+        lanes = [lane for lane in (neural, [name for name in names if name not in NEURAL]) if lane]
+
+        def fit_lane(lane: list[str]) -> list[_Done]:
+            done: list[_Done] = []
+            for name in lane:
+                before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
+                place = (len(done), len(lane)) if len(lanes) == 1 else None
+                done.append(self._try(name, before, rows, unknown, place))
+            return done
+
+        with warnings.catch_warnings():  # here, as it holds for all threads
+            warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
+            found = {one.name: one for lane in side_by_side(fit_lane, lanes) for one in lane}
+        return [found[name] for name in names]
+
+    def _try(
+        self,
+        name: str,
+        fitted: Mapping[str, GraphEstimator],
+        rows: NDArray[np.intp] | slice,
+        unknown: str,
+        place: tuple[int, int] | None,
+    ) -> _Done:
+        start = time.perf_counter()
+        model: GraphEstimator | GraphfieldError
+        try:
+            # A neural model draws a bar of its own, and a terminal has room for one.
+            shown = place is not None and name not in NEURAL
+            with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
+                advance(place[0] if place else 0, name)
+                model = self._fit(name, fitted, rows, unknown)
+        except GraphfieldError as error:
+            model = error
+        return _Done(name, model, time.perf_counter() - start)
+
+    def _fit(
+        self, name: str, fitted: Mapping[str, GraphEstimator], rows: NDArray[np.intp] | slice, unknown: str
+    ) -> GraphEstimator:
+        plan = CANDIDATES[name](self.auto, fitted)
+        model, known = plan.model, plan.model.get_params(deep=False)
+        common = {"random_state": self.seeds[name], "unknown": unknown, "device": self.auto.device}
+        common["marginals"] = "raw"  # the nodes are scores already, where they are to be
+        model.set_params(**{key: value for key, value in common.items() if key in known})
+        if isinstance(model, GraphicalLasso):  # few groups cannot make five folds
+            model.n_folds = min(model.n_folds, self.n_units(rows))
+        X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z.values, rows)
+        groups = None if self.labels is None else self.labels[rows]
+        return model.fit(X, Z, groups=groups, **plan.options)
