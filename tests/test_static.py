@@ -117,6 +117,15 @@ def test_the_graphical_lasso_is_optimal_on_collinear_nodes(kind):
     )
 
 
+def test_a_fold_in_which_a_node_never_varies_does_not_decide():
+    X = band(60, 4)[0]
+    X[:, 0] = 0
+    X[:3, 0] = [1, -2, 1]  # all in the first of the folds
+    model = gf.GraphicalLasso(n_folds=3).fit(X, covariate(60))
+    assert np.isfinite(model.precision_).all()
+    assert model.path_["score"].notna().all()
+
+
 def test_a_graphical_lasso_that_stops_short_is_nan(monkeypatch):
     S = np.corrcoef(band(60, 8)[0].T)
     monkeypatch.setattr("graphfield.solvers.glasso.graphical_lasso", lambda *_, **__: (S, np.eye(8)))

@@ -62,23 +62,27 @@ def optimality_violation(
 class PrecisionSolver:
     """Sparse precision matrices of one covariance matrix (p, p), each found from the one before.
 
-    The diagonal of the covariance must be positive; then there is exactly one solution at every penalty
-    above zero, even for a singular matrix.
+    Where all variances are positive there is exactly one solution at every penalty above zero, even for a
+    singular matrix; where one is zero, as among few rows, there is none.
     """
 
     def __init__(self, covariance: NDArray[np.float64]) -> None:
         self._covariance = covariance
-        self._sparse = np.diag(1 / np.diag(covariance))
+        with np.errstate(divide="ignore"):
+            self._empty = np.diag(1 / np.diag(covariance))
+        self._sparse = self._empty
         self._pull = np.zeros_like(covariance)  # W - S at a solution
         self._weight = 1.0
 
     def solve(self, penalty: float, accuracy: float) -> NDArray[np.float64]:
         """The solution whose :func:`optimality_violation` is at most ``accuracy * penalty``."""
+        if not np.isfinite(self._empty).all():
+            raise TrainingError(ILL_CONDITIONED.format(penalty=penalty))
         linked = np.abs(self._covariance) > penalty
         np.fill_diagonal(linked, False)
         # The others have no edge (Mazumder and Hastie, 2012), and may be of quite another size.
         nodes = np.flatnonzero(linked.any(axis=1))
-        found = np.diag(1 / np.diag(self._covariance))
+        found = self._empty.copy()
         if len(nodes):
             part = np.ix_(nodes, nodes)
             problem = _Problem(

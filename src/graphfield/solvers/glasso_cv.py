@@ -70,8 +70,11 @@ def graphical_lasso_cv(
     numbers of edges on the path are those on all rows.
     """
     S = X.T @ X / len(X)
+    splits = folds(len(X), groups, n_folds)
+    # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
+    usable = [split for split in splits if (np.ptp(X[split[0]], axis=0) > 0).all()]
     with quiet():
-        parts = [_Fold.of(X[train], X[held_out]) for train, held_out in folds(len(X), groups, n_folds)]
+        parts = [_Fold.of(X[train], X[held_out]) for train, held_out in usable or splits]
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
     best = _best(scores)
     tried = sorted(scores, reverse=True)
