@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_named(name, tmp_path):
 def test_the_header_has_a_checksum_of_its_own(tmp_path):
     path = fitted("linear").save(tmp_path / "model")
     text = (path / "model.json").read_text()
-    (path / "model.json").write_text(text.replace('"value": ', '"value": 0.'))
+    (path / "model.json").write_text(text.replace('"n1"', '"m1"'))
     with pytest.raises(gf.ModelFileError, match="checksum"):
         gf.load(path)
     (path / "model.json").write_text(json.dumps(json.loads(text), sort_keys=True))
