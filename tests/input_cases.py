@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
+import pytest
 import torch
 
 import graphfield as gf
 from graphfield.exceptions import GraphfieldError
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 SMALL = {"max_steps": 15, "hidden_size": 8, "device": "cpu"}
 

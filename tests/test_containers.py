@@ -9,8 +9,6 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import torch
 
@@ -19,6 +17,9 @@ from conftest import SMALL, small_data
 from graphfield.cli import main
 from graphfield.data.frames import as_frame
 from graphfield.graphs.export import graph_text, write_graph
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
