@@ -33,7 +33,7 @@ portable: $(READY)
 	$(BIN)/python tests/portable.py
 
 fuzz: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m fuzz
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m fuzz
 
 gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu
