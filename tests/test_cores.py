@@ -75,7 +75,7 @@ def test_the_users_number_of_threads_comes_back():
         with one_thread_each():
             pass
         assert torch.get_num_threads() == 1
-        assert spread(lambda _: torch.get_num_threads(), range(3)) == [1, 1, 1]
+        assert spread(lambda _: torch.get_num_threads(), range(3), torch.device("cpu")) == [1, 1, 1]
     assert torch.get_num_threads() == before
     with pytest.raises(KeyError), one_thread_each():
         raise KeyError

@@ -105,12 +105,7 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
         count = min(rows, len(encoded) - start)
         out[start : start + count] = coef[0, :count].cpu().numpy()
 
-    starts = range(0, len(encoded), rows)
-    if device.type == "cpu":
-        spread(evaluate, starts)
-    else:
-        for start in starts:
-            evaluate(start)
+    spread(evaluate, range(0, len(encoded), rows), device)
     return out
 
 

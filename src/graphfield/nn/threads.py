@@ -30,11 +30,15 @@ def one_thread_each() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def spread(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """:func:`~graphfield.cores.side_by_side` for work of torch on the CPU; gradients are off there."""
+def spread(function: Callable[[Item], Result], items: Iterable[Item], device: torch.device) -> list[Result]:
+    """:func:`~graphfield.cores.side_by_side` for work of torch without gradients.
+
+    A GPU gets one item after the other: it is busy anyway, and not all of CUDA may be called from several
+    threads.
+    """
 
     def alone(item: Item) -> Result:
         with one_thread_each(), torch.no_grad():
             return function(item)
 
-    return side_by_side(alone, items)
+    return side_by_side(alone, items) if device.type == "cpu" else [alone(item) for item in items]

@@ -178,7 +178,7 @@ class _Fits:
                 "Products of node values are too large to compute with. Use standardize=True, and look for "
                 "extreme values in X."
             )
-        others = spread(lambda part: PatternProblem(together.without(part)), parts)
+        others = spread(lambda part: PatternProblem(together.without(part)), parts, x.device)
         penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
         self._write_down(i, rank, penalty, patterns, together, held_out)
         if last:
@@ -193,7 +193,7 @@ class _Fits:
 
         known = [*zip(task.parts, found, strict=True), (task.held_out, patterns)]
         step = len(x) if x.is_cuda else _TABLE_ROWS
-        spread(fill, [(rows, own) for part, own in known for rows in part.split(step)])
+        spread(fill, [(rows, own) for part, own in known for rows in part.split(step)], x.device)
         return table
 
     def _choose(

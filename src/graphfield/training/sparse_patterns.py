@@ -113,7 +113,7 @@ class PatternProblem:
         def solve_block(block: slice) -> Tensor:
             return self._solve_responses(block, weights[:, block].contiguous(), penalty, tolerance)
 
-        flat = torch.cat(spread(solve_block, self._blocks()), dim=1) / self.units[:, None]
+        flat = torch.cat(spread(solve_block, self._blocks(), self.gram.device), dim=1) / self.units[:, None]
         return flat.view(self.rank, self.p, self.p).transpose(1, 2).contiguous()
 
     def _blocks(self) -> list[slice]:
@@ -171,7 +171,7 @@ def _add_products(gram: Tensor, cross: Tensor, features: Tensor, x: Tensor) -> N
         gram[piece, piece.start :].addmm_(own, features[:, piece.start :])
         cross[piece].addmm_(own, x)
 
-    spread(add, [slice(0, len(gram))] if gram.is_cuda else _pieces(len(gram)))
+    spread(add, [slice(0, len(gram))] if gram.is_cuda else _pieces(len(gram)), gram.device)
 
 
 def _mirrored(gram: Tensor) -> Tensor:
