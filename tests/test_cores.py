@@ -82,6 +82,40 @@ def test_the_users_number_of_threads_comes_back():
     assert torch.get_num_threads() == before
 
 
+def test_one_thread_each_holds_until_the_last_of_several_threads_is_done(monkeypatch):
+    """One thread of the user is done while another still computes: that one must not get more threads."""
+    default, seen = 2, []
+    state = {"global": default}
+    mine = threading.local()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: getattr(mine, "count", state["global"]))
+
+    def set_threads(count):
+        mine.count = state["global"] = count
+
+    monkeypatch.setattr(torch, "set_num_threads", set_threads)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def compute():
+        with one_thread_each():
+            inside.set()
+            assert go_on.wait(timeout=30)
+            seen.append(spread(lambda _: torch.get_num_threads(), range(2), torch.device("cpu")))
+
+    other = threading.Thread(target=compute)
+    other.start()
+    assert inside.wait(timeout=30)
+    with one_thread_each():
+        pass
+    assert state["global"] == 1
+    go_on.set()
+    other.join()
+    assert seen == [[1, 1]]
+    assert state["global"] == default
+    with one_thread_each():
+        pass
+    assert (state["global"], torch.get_num_threads()) == (default, default)
+
+
 @pytest.mark.parametrize("changes", [{"rank": 4}, {"rank": None}], ids=str)
 def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
     X, Z = small_data(100, p=34)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,6 +14,11 @@ from graphfield.cores import side_by_side
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_lock = threading.Lock()
+_users = 0  # blocks that are being carried out, in all threads
+_before = 1  # what the user has set
+_own = threading.local()  # .owed: what a thread has still to get back
+
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
@@ -20,14 +26,23 @@ def one_thread_each() -> Iterator[None]:
 
     Splitting a small operation between cores gains little and makes its rounding depend on their number;
     and its idle threads wait awake, so that two programs on the same cores stand still. Larger pieces of
-    work go through :func:`spread`. What the user has set comes back at the end.
+    work go through :func:`spread`. What the user has set comes back at the end; where several threads of the
+    user fit at once, at the end of the last, as torch has one setting for all threads to come.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    global _users, _before
+    with _lock:
+        if _users == 0:
+            _before = getattr(_own, "owed", None) or torch.get_num_threads()
+        _users += 1
+        torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _lock:
+            _users -= 1
+            _own.owed = _before if _users else None
+            if _users == 0:
+                torch.set_num_threads(_before)
 
 
 def spread(function: Callable[[Item], Result], items: Iterable[Item], device: torch.device) -> list[Result]:
@@ -38,7 +53,8 @@ def spread(function: Callable[[Item], Result], items: Iterable[Item], device: to
     """
 
     def alone(item: Item) -> Result:
-        with one_thread_each(), torch.no_grad():
+        with torch.no_grad():  # which is a matter of each thread
             return function(item)
 
-    return side_by_side(alone, items) if device.type == "cpu" else [alone(item) for item in items]
+    with one_thread_each():
+        return side_by_side(alone, items) if device.type == "cpu" else [alone(item) for item in items]
