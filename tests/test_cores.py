@@ -116,6 +116,14 @@ def test_one_thread_each_holds_until_the_last_of_several_threads_is_done(monkeyp
     assert (state["global"], torch.get_num_threads()) == (default, default)
 
 
+def test_a_product_has_the_same_bits_in_a_thread_of_ours(two_cores):
+    x = torch.randn(3_000, 400, generator=torch.Generator().manual_seed(0))
+    with one_thread_each():
+        expected = x.T @ x
+    for found in spread(lambda _: x.T @ x, range(2), torch.device("cpu")):
+        assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("changes", [{"rank": 4}, {"rank": None}], ids=str)
 def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
     X, Z = small_data(100, p=34)

@@ -53,7 +53,8 @@ def spread(function: Callable[[Item], Result], items: Iterable[Item], device: to
     """
 
     def alone(item: Item) -> Result:
-        with torch.no_grad():  # which is a matter of each thread
+        # Both are a matter of each thread; a new one would take all cores for a product.
+        with one_thread_each(), torch.no_grad():
             return function(item)
 
     with one_thread_each():
