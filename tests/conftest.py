@@ -55,6 +55,11 @@ ESTIMATORS = {
 }
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Bytes are named by their number: an archive holds the time, and workers must collect equal names."""
+    return f"{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True)
 def _global_state_untouched() -> Iterator[None]:
     """A library that seeds or draws from global generators changes its user's results."""
