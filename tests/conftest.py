@@ -102,7 +102,12 @@ def data() -> tuple[pd.DataFrame, pd.DataFrame]:
     return small_data()
 
 
-@pytest.fixture(scope="session", params=sorted(ESTIMATORS))
+# skglm's solver is compiled in every process that first uses it: ten seconds and more.
+COMPILED = "reggmm-sparse-group"
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n == COMPILED else n for n in sorted(ESTIMATORS)]
+
+
+@pytest.fixture(scope="session", params=NAMES)
 def estimator(request: pytest.FixtureRequest):
     """A factory of each estimator, so that one battery of tests holds for all of them."""
     return ESTIMATORS[request.param]

@@ -108,7 +108,8 @@ def test_points_on_a_line_are_two_archetypes():
     assert len(extreme_points(shares)) == 2
 
 
-@pytest.mark.parametrize("share", [pytest.param(1e-7, marks=pytest.mark.slow), 1.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [1e-7, 1.0])
 def test_collinear_nodes_leave_archetypes_positive_definite(share):
     X = np.random.default_rng(0).normal(size=(300, 5))
     X[:, 4] = X[:, 3] + share * 1e-7 * X[:, 0]
@@ -128,6 +129,7 @@ def test_a_step_out_of_the_positive_definite_matrices_is_halved():
     torch.testing.assert_close(found.mean(dim=0), reference.mean(dim=0), atol=2e-2, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_regimes_are_found(regimes, model):
     X, _, truth = regimes
     assert model.n_archetypes_ == 2
@@ -170,6 +172,7 @@ def test_samples_have_the_moments_of_the_model(model):
     assert (model.sample(Z[:5], random_state=1) != model.sample(Z[:5], random_state=2)).all()
 
 
+@pytest.mark.slow
 def test_units_of_the_nodes_do_not_matter(regimes, model):
     X, Z, _ = regimes
     factors = np.geomspace(0.01, 100, X.shape[1])

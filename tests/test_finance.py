@@ -409,6 +409,7 @@ def command(files, *more):
     return [*map(str, more), *dates, "--sectors", str(files / "sectors.csv"), "--permutations", "0", *FAST]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning")
 def test_one_command_from_prices_to_figures(files, tmp_path, capsys):
     out = tmp_path / "out"

@@ -491,6 +491,7 @@ def test_the_permutation_test_is_asked_by_subject(monkeypatch):
 # -- one command -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_command_from_a_folder_to_figures_and_tables(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     scans, people = simulated(16, 20)

@@ -281,6 +281,7 @@ def test_auto_leaves_nodes_alone_that_are_not_standardised(params):
     assert (model.marginals_, model.marginal_check_) == ("raw", None)
 
 
+@pytest.mark.slow
 def test_a_graph_of_scores_does_not_see_increasing_transforms():
     X, Z = chain(500)
     bent = X.copy()
@@ -291,6 +292,7 @@ def test_a_graph_of_scores_does_not_see_increasing_transforms():
     assert np.abs(raw[0] - raw[1]).max() > 0.05
 
 
+@pytest.mark.slow
 def test_predictions_have_the_nodes_own_units():
     X, Z = chain(800)
     X = 50 + 3 * np.exp(X)

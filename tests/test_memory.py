@@ -83,10 +83,8 @@ def megabytes(code: str) -> float:
 
 
 @linux
-@pytest.mark.parametrize(
-    ("n", "p", "q"),
-    [(3_000, 120, 3), pytest.param(100_000, 400, 5, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p", "q"), [(3_000, 120, 3), (100_000, 400, 5)])
 def test_fit_takes_what_the_formula_says(n, p, q):
     estimate = estimate_fit_memory(n, p, q, hidden_size=64, batch_size=64)["peak"] / 1e6
     measured = megabytes(f"X, Z = data({n}, {p}, {q}); print(growth(lambda: model.fit(X, Z)))")

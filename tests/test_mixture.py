@@ -169,6 +169,7 @@ def test_a_mixture_as_a_field():
     torch.testing.assert_close(coef, torch.einsum("nr,rjk->njk", shares_of(gate, data), patterns))
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_rounds_recover_two_regimes():
     """The sign of one edge flips with z; a static model sees none of it."""
@@ -308,6 +309,7 @@ def test_the_number_of_patterns_and_the_penalty_are_chosen():
     assert len(fixed.edges(Z, threshold=None)) == there.sum() // 2
 
 
+@pytest.mark.slow
 def test_no_held_out_rows_leave_the_choice_to_cross_fitting():
     X, Z = small_data(300)
     model = gf.DNNCGM(**SMALL, validation_fraction=0).fit(X, Z)
@@ -339,7 +341,9 @@ def test_wrong_choices_are_named(name, value):
         gf.DNNCGM(**{**SMALL, name: value}).fit(*small_data())
 
 
-@pytest.mark.parametrize("after", [1, 3, 5])
+@pytest.mark.parametrize(
+    "after", [pytest.param(1, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
+)
 def test_a_killed_mixture_resumes_to_the_same_bits(tmp_path, monkeypatch, after):
     from graphfield.training.checkpoint import StageFile
 

@@ -18,6 +18,9 @@ from model_edits import Folder
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
 
+# skglm's solver is compiled in every process that first uses it: ten seconds and more.
+compiles = pytest.mark.slow
+
 RAW = {"center": "none", "standardize": False}
 
 
@@ -53,13 +56,10 @@ def raw_problem() -> tuple[np.ndarray, pd.DataFrame, np.ndarray]:
     return X, Z, W
 
 
+@compiles
 @pytest.mark.parametrize(
     ("mix", "penalty"),
-    [
-        pytest.param(0.3, 0.04, marks=pytest.mark.slow),
-        pytest.param(0.75, 0.06, marks=pytest.mark.slow),
-        (1.0, 0.08),
-    ],
+    [(0.3, 0.04), (0.75, 0.06), (1.0, 0.08)],
 )
 def test_the_solution_is_optimal(mix, penalty):
     """Conditions of Karush, Kuhn and Tucker on the rows themselves, to 1e-5; no Gram matrix in sight."""
@@ -94,6 +94,7 @@ def test_the_solution_is_optimal(mix, penalty):
     assert 0 < zero_groups < 12
 
 
+@compiles
 def test_the_path_starts_where_the_graph_is_just_empty(chosen):
     X, Z, _ = sparse_field(300)
     top = chosen.cv_path_["penalty"].iloc[0]
@@ -103,6 +104,7 @@ def test_the_path_starts_where_the_graph_is_just_empty(chosen):
     assert sparse_group(sparsity=0.99 * top).fit(X, Z).interactions_.any()
 
 
+@compiles
 def test_the_path_falls_and_holds_the_chosen_penalty(chosen):
     path = chosen.cv_path_
     assert list(path.columns) == ["penalty", "error", "standard_error"]
@@ -112,6 +114,7 @@ def test_the_path_falls_and_holds_the_chosen_penalty(chosen):
     assert (path["standard_error"] > 0).all()
 
 
+@compiles
 def test_held_out_errors_are_those_of_fits_without_the_fold():
     """Each fold fitted and evaluated on its rows; the path itself never sees them."""
     X, Z, _ = raw_problem()
@@ -128,6 +131,7 @@ def test_held_out_errors_are_those_of_fits_without_the_fold():
         assert spread == pytest.approx(by_fold.std(ddof=1) / np.sqrt(3), rel=0.05)
 
 
+@compiles
 def test_idle_covariates_leave_as_a_whole(chosen):
     in_use = chosen.interactions_.any(axis=2)  # (feature, node)
     moving = np.array([k % 4 in (0, 1) for k in range(12)])
@@ -135,6 +139,7 @@ def test_idle_covariates_leave_as_a_whole(chosen):
     assert in_use[2:].mean() < 0.3
 
 
+@compiles
 def test_the_graph_at_threshold_zero_is_sparse(chosen):
     _, Z, skeleton = sparse_field(300)
     graph = chosen.predict_graph(Z[:50], threshold=0.0)
@@ -142,6 +147,7 @@ def test_the_graph_at_threshold_zero_is_sparse(chosen):
     assert graph[:, ~skeleton].mean() < 0.5  # measured .35; ridge has them all
 
 
+@compiles
 def test_a_category_leaves_with_all_its_levels():
     """Strong group part: a node keeps either both indicator columns of the site or none."""
     X, Z, _ = raw_problem()
@@ -150,6 +156,7 @@ def test_a_category_leaves_with_all_its_levels():
     assert 0 < kept[0].sum() < 6
 
 
+@compiles
 @pytest.mark.parametrize("seed", [1, 2])
 def test_recovery_beats_ridge(seed):
     X, Z, skeleton = sparse_field(150, p=10, q=8, seed=seed)
@@ -173,6 +180,7 @@ def test_rows_of_one_group_share_a_fold():
         fold_labels(4, 5, None)
 
 
+@compiles
 def test_copies_of_rows_do_not_leak_into_the_held_out_error():
     """60 subjects, five copies each: without groups every held-out row was seen in training."""
     X, Z, _ = sparse_field(60, p=6)
@@ -217,6 +225,7 @@ def test_without_skglm_the_message_says_what_to_install(monkeypatch):
     gf.RegGMM().fit(*small_data())
 
 
+@compiles
 def test_an_extrapolation_of_rounding_errors_is_not_taken_for_a_better_point():
     """The solver asks for the value at a w whose G w it has lost; on some machines it jumped to infinity."""
     solver = pytest.importorskip("graphfield.solvers.sparse_group")
@@ -229,6 +238,7 @@ def test_an_extrapolation_of_rounding_errors_is_not_taken_for_a_better_point():
     np.testing.assert_allclose(lost, gram @ w)
 
 
+@compiles
 def test_a_solver_that_stops_early_says_so(monkeypatch):
     X, Z, _ = sparse_field(40)
     monkeypatch.setattr("graphfield.solvers.sparse_group._MAX_ITERATIONS", 1)
@@ -236,6 +246,7 @@ def test_a_solver_that_stops_early_says_so(monkeypatch):
         sparse_group(sparsity=1e-5).fit(X, Z)
 
 
+@compiles
 def test_files_pickles_and_clones(chosen, tmp_path):
     _, Z, _ = sparse_field(300)
     for again in (gf.load(chosen.save(tmp_path / "model")), pickle.loads(pickle.dumps(chosen))):
@@ -247,6 +258,7 @@ def test_files_pickles_and_clones(chosen, tmp_path):
     assert not hasattr(clone(chosen), "cv_path_")
 
 
+@compiles
 def test_the_attributes_are_there_without_cross_validation(data, chosen):
     for model in (gf.RegGMM(ridge=0.5).fit(*data), sparse_group(sparsity=0.5).fit(*data)):
         assert model.penalty_ == 0.5
@@ -254,6 +266,7 @@ def test_the_attributes_are_there_without_cross_validation(data, chosen):
         assert (model.cv_path_.dtypes == chosen.cv_path_.dtypes).all()
 
 
+@compiles
 def test_files_from_before_there_was_a_choice_still_load(data, tmp_path):
     folder = Folder.read(gf.RegGMM(ridge=0.5).fit(*data).save(tmp_path / "new"))
     del folder.header["state"]["penalty"], folder.arrays["cv_path"], folder.header["model_sha256"]

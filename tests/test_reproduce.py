@@ -184,7 +184,7 @@ def test_the_diagonal_left_in_spoils_a_perfect_estimate():
     assert left_in["auprc"].max() < 0.62
 
 
-@pytest.mark.parametrize("solve", [paths.glasso_path, paths.lasso_path])
+@pytest.mark.parametrize("solve", [pytest.param(paths.glasso_path, marks=pytest.mark.slow), paths.lasso_path])
 def test_path_evaluations_pick_the_best_penalty_against_the_truth(solve):
     cell = Cell("D1", "glasso-by-cluster", 900, 30, seed=0)
     data = simulate(cell)

@@ -39,6 +39,11 @@ OTHERS = {
 }
 
 
+def _marks(estimator: Any) -> list[pytest.MarkDecorator]:
+    """The compiled solver takes its time in each process that uses it."""
+    return [pytest.mark.slow] if getattr(estimator, "penalty", None) == "sparse-group" else []
+
+
 def _checks(
     estimators: list[Any], *, but: Collection[str] = (), only: Collection[str] | None = None
 ) -> list[Any]:
@@ -46,7 +51,7 @@ def _checks(
     pairs = [pair for estimator in estimators for pair in estimator_checks_generator(estimator)]
     named = [(estimator, check, check.func.__name__) for estimator, check in pairs]
     return [
-        pytest.param(estimator, check, id=f"{type(estimator).__name__}-{name}")
+        pytest.param(estimator, check, id=f"{type(estimator).__name__}-{name}", marks=_marks(estimator))
         for estimator, check, name in named
         if name not in but and (only is None or name in only)
     ]
