@@ -231,6 +231,19 @@ def test_whole_numbers_too_long_for_a_number_stay_what_they_are(tmp_path):
     assert gf.read_table(write(tmp_path, "a,b\n1e400,1\n3,2\n"))["a"].tolist() == [np.inf, 3.0]
 
 
+def test_a_pandas_that_fails_at_long_whole_numbers_gives_the_same(tmp_path, monkeypatch):
+    path = write(tmp_path, f"a,b\n{'9' * 400},1.5\n3,2\n")
+    known, read_csv = gf.read_table(path), pd.read_csv
+
+    def fails(*args, **options):
+        if not options["dtype"]:
+            raise OverflowError("int too large to convert to float")
+        return read_csv(*args, **options)
+
+    monkeypatch.setattr(pd, "read_csv", fails)
+    pd.testing.assert_frame_equal(gf.read_table(path), known)
+
+
 @pytest.mark.parametrize("digits", [20, 400])
 def test_long_whole_numbers_as_nodes_and_covariates_are_typed_errors(tmp_path, digits):
     rng = np.random.default_rng(0)

@@ -136,9 +136,13 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
 
 def _parsed(source: Source, packed: str, reading: Reading, names: list[str]) -> pd.DataFrame:
     """The rows below the header as pandas reads them; columns of text with other things among it as text."""
+    as_text = dict.fromkeys(names, str)
     if reading.thousands is not None:
-        return _read_rows(source, packed, reading, names, dict.fromkeys(names, str))
-    frame = _read_rows(source, packed, reading, names, {})
+        return _read_rows(source, packed, reading, names, as_text)
+    try:
+        frame = _read_rows(source, packed, reading, names, {})
+    except OverflowError:  # what pandas 3.0 makes of a whole number with hundreds of digits
+        return _read_rows(source, packed, reading, names, as_text)
     mixed = [name for name in names if _is_mixed(frame[name])]
     return _read_rows(source, packed, reading, names, dict.fromkeys(mixed, str)) if mixed else frame
 
