@@ -12,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphfield.data.moving_scales import MovingScales
+from graphfield.data.nodes import row_blocks
 from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
+from graphfield.solvers.scale_choice import learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
@@ -49,6 +52,7 @@ class Job:
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
+    labels: NDArray | None = None  # of groups, one for each row of the samples
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Fitted:
 
     mean: MeanField | None
     left: Tensor | None  # standard deviations after the mean was taken out, where x was divided by them
+    scales: MovingScales | None  # what x was divided by then
     coef: CoefField
     scale: NDArray[np.float64]  # residual standard deviations, in standard units
     history: pd.DataFrame
@@ -75,19 +80,22 @@ def fit_fields(
     center: str,
     folder: CheckpointFolder | None = None,
     *,
+    features: NDArray[np.float64] | None = None,
     compete: bool = False,
     mixing: Mixing | None = None,
 ) -> list[Fitted]:
-    """First the means, where they may move with z, then the coefficients, all jobs together.
+    """First the means and scales, where they may move with z, then the coefficients, all jobs together.
 
-    Coefficients are a full head trained step by step or, with ``mixing``, a mixture of patterns.
+    Scales may move with ``features`` of the covariates. Coefficients are a full head trained step by step or,
+    with ``mixing``, a mixture of patterns.
     """
     means: list[MeanField | None] = [None] * len(jobs)
     if center == "covariates":
         means = _fit_means(jobs, data, training, folder)
     lefts, data = _centred(jobs, means, data)
+    scales, data = _scaled(jobs, data, features)
     if mixing is not None:
-        return _fit_mixtures(jobs, data, mixing, means, lefts, folder)
+        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, folder)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
@@ -95,6 +103,7 @@ def fit_fields(
         Fitted(
             mean,
             left,
+            moving,
             coef,
             residual_scale(coef, _own(data, i), job.rows, job.held_out),
             pd.DataFrame(vars(result.curve)),
@@ -103,8 +112,8 @@ def fit_fields(
             job.config.penalty,
             result.lost,
         )
-        for i, (job, mean, left, coef, result) in enumerate(
-            zip(jobs, means, lefts, coefs, results, strict=True)
+        for i, (job, mean, left, moving, coef, result) in enumerate(
+            zip(jobs, means, lefts, scales, coefs, results, strict=True)
         )
     ]
 
@@ -115,6 +124,7 @@ def _fit_mixtures(
     mixing: Mixing,
     means: Sequence[MeanField | None],
     lefts: Sequence[Tensor | None],
+    scales: Sequence[MovingScales | None],
     folder: CheckpointFolder | None,
 ) -> list[Fitted]:
     tasks = [
@@ -139,6 +149,7 @@ def _fit_mixtures(
             Fitted(
                 means[i],
                 lefts[i],
+                scales[i],
                 done.field,
                 residual_scale(done.judged, own, job.rows, job.held_out),
                 pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float}),
@@ -231,6 +242,36 @@ def _centred(
         values.append(x)
     x = values[0] if len(values) == 1 else torch.stack(values)
     return lefts, replace(data, x=x)
+
+
+def _scaled(
+    jobs: Sequence[Job], data: Samples, features: NDArray[np.float64] | None
+) -> tuple[list[MovingScales | None], Samples]:
+    """Divide by scales that move with z; where none does, all stays as it is."""
+    if features is None:
+        return [None] * len(jobs), data
+    scales = [_moving_scales(job, _own(data, i), features) for i, job in enumerate(jobs)]
+    if all(own is None for own in scales):
+        return scales, data
+    values = []
+    for i, own in enumerate(scales):
+        x = _own(data, i).x
+        if own is not None:
+            x = x.clone()
+            for rows in row_blocks(*x.shape):
+                x[rows] /= torch.as_tensor(own.at(features[rows]), dtype=x.dtype, device=x.device)
+        values.append(x)
+    return scales, replace(data, x=values[0] if len(values) == 1 else torch.stack(values))
+
+
+def _moving_scales(job: Job, data: Samples, features: NDArray[np.float64]) -> MovingScales | None:
+    step = row_step(len(job.rows), data.x.shape[1])
+    parts = [part[::step] for part in job.parts]
+    fold = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    chosen = torch.cat(parts)
+    rows = chosen.cpu().numpy()
+    units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
+    return learn_scales(data.x[chosen].cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
 
 
 @dataclass(frozen=True)

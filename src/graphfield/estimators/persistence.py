@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as save_arrays
 
 from graphfield import __version__
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder, n_features
 from graphfield.data.frames import MIN_NODES
 from graphfield.data.marginals import NormalScores
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, read_scale
 from graphfield.data.saved_arrays import ArrayFile, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
@@ -103,6 +104,8 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
     }
     if model._scores is not None:
         node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
+    if model._scales is not None:
+        node |= {f"node/scales/{name}": array for name, array in model._scales.to_arrays().items()}
     return header, {**arrays, **node}
 
 
@@ -176,6 +179,8 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     model.residual_scale_ = read_scale(node, "residual_scale", p)
     if "knots" in node:
         model._scores = NormalScores.from_arrays(node, p)
+    if "scales/weights" in node:  # files of earlier versions have none
+        model._scales = MovingScales.from_arrays(node.below("scales/"), n_features(model.encoder_), p)
     model.threshold_ = _threshold(header["threshold"])
     with np.errstate(all="ignore"):  # what overflows is found next
         model._set_state(header["state"], arrays)

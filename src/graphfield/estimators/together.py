@@ -93,7 +93,8 @@ def fit_together(
         for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
     training, mixing = plans(first, max(len(job.rows) for job in jobs))
-    results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
+    W = first._scale_features(samples)
+    results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
         model._adopt(result, inputs, seed)
     return models
