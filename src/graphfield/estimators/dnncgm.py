@@ -346,7 +346,8 @@ class DNNCGM(GraphEstimator):
 
     def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""
-        self._mean_field, self._scales, self._coef_field = fitted.mean, fitted.scales, fitted.coef
+        self._mean_field, self._coef_field = fitted.mean, fitted.coef
+        self._scales, self._residual_scales = fitted.scales, fitted.residual_scales
         self._mean_scaler = self.scaler_
         if fitted.left is not None:
             left = fitted.left.cpu().numpy()

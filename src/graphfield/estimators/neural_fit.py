@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import row_blocks
-from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale
+from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale, residuals
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
@@ -70,6 +70,7 @@ class Fitted:
     penalty: float
     lost: bool
     variation: float = 1.0  # the share of the patterns' variation that was kept
+    residual_scales: MovingScales | None = None  # in units of ``scale``
 
 
 @one_thread_each()
@@ -95,7 +96,7 @@ def fit_fields(
     lefts, data = _centred(jobs, means, data)
     scales, data = _scaled(jobs, data, features)
     if mixing is not None:
-        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, folder)
+        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
@@ -111,6 +112,7 @@ def fit_fields(
             result.best_step,
             job.config.penalty,
             result.lost,
+            residual_scales=_residual_scales(job, coef, _own(data, i), features),
         )
         for i, (job, mean, left, moving, coef, result) in enumerate(
             zip(jobs, means, lefts, scales, coefs, results, strict=True)
@@ -125,6 +127,7 @@ def _fit_mixtures(
     means: Sequence[MeanField | None],
     lefts: Sequence[Tensor | None],
     scales: Sequence[MovingScales | None],
+    features: NDArray[np.float64] | None,
     folder: CheckpointFolder | None,
 ) -> list[Fitted]:
     tasks = [
@@ -158,6 +161,7 @@ def _fit_mixtures(
                 chosen.penalty,
                 lost=False,
                 variation=done.variation,
+                residual_scales=_residual_scales(job, done.judged, own, features),
             )
         )
     return fitted
@@ -250,12 +254,16 @@ def _scaled(
     """Divide by scales that move with z; where none does, all stays as it is."""
     if features is None:
         return [None] * len(jobs), data
-    scales = [_moving_scales(job, _own(data, i), features) for i, job in enumerate(jobs)]
+    members = [_own(data, i) for i in range(len(jobs))]
+    scales = [
+        _moving_scales(job, own, features, lambda rows, x=own.x: x[rows].cpu().numpy())  # type: ignore[misc]
+        for job, own in zip(jobs, members, strict=True)
+    ]
     if all(own is None for own in scales):
         return scales, data
     values = []
-    for i, own in enumerate(scales):
-        x = _own(data, i).x
+    for member, own in zip(members, scales, strict=True):
+        x = member.x
         if own is not None:
             x = x.clone()
             for rows in row_blocks(*x.shape):
@@ -264,14 +272,28 @@ def _scaled(
     return scales, replace(data, x=values[0] if len(values) == 1 else torch.stack(values))
 
 
-def _moving_scales(job: Job, data: Samples, features: NDArray[np.float64]) -> MovingScales | None:
+def _residual_scales(
+    job: Job, coef: CoefField, data: Samples, features: NDArray[np.float64] | None
+) -> MovingScales | None:
+    if features is None:
+        return None
+    return _moving_scales(job, data, features, lambda rows: residuals(coef, data, rows))
+
+
+def _moving_scales(
+    job: Job,
+    data: Samples,
+    features: NDArray[np.float64],
+    values: Callable[[Tensor], NDArray[np.float32]],
+) -> MovingScales | None:
+    """Of values at the rows that they are asked for."""
     step = row_step(len(job.rows), data.x.shape[1])
     parts = [part[::step] for part in job.parts]
     fold = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     chosen = torch.cat(parts)
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
-    return learn_scales(data.x[chosen].cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
+    return learn_scales(values(chosen), features[rows], data.numeric.shape[1], fold, units)
 
 
 @dataclass(frozen=True)

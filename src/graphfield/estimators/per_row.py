@@ -50,6 +50,9 @@ class PerRow(BaseEstimator, ABC):
     _scores: NormalScores | None = None
     # Where scales of nodes move with z, coefficients and residual scales are those of nodes without that.
     _scales: MovingScales | None = None
+    # Where residual scales of these move as well, as they do with the edges of a node: in units of
+    # ``residual_scale_``.
+    _residual_scales: MovingScales | None = None
     # Whether coefficients and residual scales are those of a precision matrix, whose edges never shrink.
     _definite = False
     # An estimator that ignores covariates accepts a Z without columns.
@@ -75,11 +78,11 @@ class PerRow(BaseEstimator, ABC):
         return np.broadcast_to(self.scaler_.scale, (len(encoded), self.n_features_in_))
 
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`.
-
-        Here the same at every z.
-        """
-        return np.broadcast_to(self.residual_scale_ / self.scaler_.scale, (len(encoded), self.n_features_in_))
+        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`."""
+        scale = self.residual_scale_ / self.scaler_.scale
+        if self._residual_scales is not None:
+            return scale * self._residual_scales.at(features(self.encoder_, encoded))
+        return np.broadcast_to(scale, (len(encoded), self.n_features_in_))
 
     def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Standard deviation of each node around its mean, (m, p), in units of :meth:`_unit_at`.

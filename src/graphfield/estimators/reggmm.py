@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
 from graphfield.data.missing import POLICIES
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved, optional
@@ -129,10 +130,7 @@ class RegGMM(GraphEstimator):
             self._mean = linear_mean(values, W, self.ridge)
         residual = values
         residual -= W @ self._mean
-        self._scales = None
-        if self.center == "covariates" and self.standardize:
-            folds = cross_labels(len(residual), labels)
-            self._scales = learn_scales(residual, W, len(self.encoder_.numeric), folds, labels)
+        self._scales = self._moving_scales(residual, W, labels)
         if self._scales is not None:
             residual /= self._scales.at(W)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
@@ -142,9 +140,15 @@ class RegGMM(GraphEstimator):
         else:
             self._fit_sparse_group(residual, W, labels)
         residual -= interaction_fit(residual, W, self.interactions_)
+        self._residual_scales = self._moving_scales(residual, W, labels)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
         self._set_threshold(encoded, seed=0)
         return self
+
+    def _moving_scales(self, values: NDArray, W: NDArray, labels: NDArray | None) -> MovingScales | None:
+        if self.center != "covariates" or not self.standardize:
+            return None
+        return learn_scales(values, W, len(self.encoder_.numeric), cross_labels(len(values), labels), labels)
 
     def _check_parameters(self) -> None:
         check_choice("penalty", self.penalty, PENALTIES)

@@ -11,13 +11,15 @@ from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_funct
 # Fewer rows (or groups) say nothing about scales.
 MIN_ROWS, MIN_UNITS = 60, 10
 # Rows that are looked at at most, fewer of very wide tables.
-_MAX_ROWS, _MAX_ENTRIES = 20_000, 5_000_000
+_MAX_ROWS, _MAX_ENTRIES = 10_000, 5_000_000
 # A scale that moves is kept where it makes held-out rows more likely by so many standard errors.
 _EVIDENCE = 2.0
 # Standard deviations of chance beyond which a node is looked at more closely.
 _FIRST_SIGN = 2.5
+# The mean size, in standard units of the node, of what is not worth a scale.
+_NOTHING = 1e-4
 # Variances that the slope of a log scale is expected to have; held-out rows choose, node by node.
-_AMPLITUDES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_AMPLITUDES = (0.001, 0.03, 1.0, 30.0)
 # Of the size of a Gaussian value in units of its square: pi / 2 - 1, the noise of one row.
 _NOISE = 0.57
 # Functions that the largest amplitude leaves less than this share of are left out.
@@ -91,12 +93,14 @@ def row_step(n: int, p: int) -> int:
 def _may_move(sizes: NDArray[np.float32], functions: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Nodes whose sizes go with the smoothest few, or more, of the functions by more than chance, (p,).
 
-    A quick look that spares the others the closer one.
+    A quick look that spares the others the closer one. Of a node that the covariates determine, rounding is
+    left, and that has no scale.
     """
     deviation = sizes / sizes.mean(axis=0) - 1
     found = np.square(functions.T @ deviation / len(sizes)) * (len(sizes) / np.maximum(deviation.var(axis=0), 1e-12))
     numbers = np.arange(1, len(found) + 1)[:, None]
-    return ((found.cumsum(axis=0) - numbers) / np.sqrt(2 * numbers)).max(axis=0) > _FIRST_SIGN
+    surplus = (found.cumsum(axis=0) - numbers) / np.sqrt(2 * numbers)
+    return (surplus.max(axis=0) > _FIRST_SIGN) & (sizes.mean(axis=0) > _NOTHING)
 
 
 def _choose(
@@ -156,10 +160,10 @@ def _gains(
 ) -> NDArray[np.float32]:
     """By how much the moving scale makes the sizes of ``rows`` more likely than one scale, (rows, p)."""
     log_scale = _log_scale(functions, coef)
-    constant = sizes[known].mean(axis=0)
-    moving = np.exp(log_scale) * (sizes[known] * np.exp(-log_scale[known])).mean(axis=0)
-    ratio = sizes[rows] / constant, sizes[rows] / moving[rows]
-    return ratio[0] - ratio[1] + np.log(constant) - np.log(moving[rows])
+    ratio = sizes * np.exp(-log_scale)
+    constant, moving = sizes[known].mean(axis=0), ratio[known].mean(axis=0)
+    likely = sizes[rows] / constant - ratio[rows] / moving
+    return likely + np.log(constant / moving) - log_scale[rows]
 
 
 def _standard_errors(
