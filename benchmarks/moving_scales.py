@@ -1,11 +1,11 @@
 """Scales that move with the covariates are not edges that move.
 
-    .venv/bin/python benchmarks/moving_scales.py [--methods dnncgm,reggmm] [--shapes exp,sin,levels] [--n 3000]
-        [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--known]
+    .venv/bin/python benchmarks/moving_scales.py [--methods dnncgm,reggmm] [--shapes exp,sin,levels]
+        [--n 3000] [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--known]
 
 A chain of six nodes, every true partial correlation 0.35 at every z. The scales of neighbours go opposite
-ways: exp(+z) and exp(-z) ("exp"), exp(+-0.8 sin 8z) ("sin"), z uniform on [-1, 1]; or they are 1, 2 and 4 times
-as large in one level of a category as in another ("levels"). Says how far the edges are from 0.35 (the worst
+ways: exp(+z) and exp(-z) ("exp"), exp(+-0.8 sin 8z) ("sin"), z uniform on [-1, 1]; or they are 1, 2 and 4
+times as large in the levels of a category ("levels"). Says how far the edges are from 0.35 (the worst
 of five edges at five values of z), the largest edge that is not there, and what AutoCGM says about z. With
 --known, nodes are divided by their true scales first: what is left is chance.
 """

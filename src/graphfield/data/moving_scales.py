@@ -40,7 +40,7 @@ class MovingScales:
     @property
     def moves(self) -> NDArray[np.bool_]:
         """Which nodes have a scale that moves, (p,)."""
-        return self.slopes.any(axis=0)
+        return (self.slopes != 0).any(axis=0)
 
     def at(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scales at rows of features with their one, (n, p)."""

@@ -79,9 +79,9 @@ class DNNCGM(GraphEstimator):
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
-        mean per node, or nothing. With "covariates", scales of nodes may move with z as well (node by node,
-        where held-out rows support it, and unless ``standardize=False``): nodes are divided by them, so that a
-        scale that moves is no edge that moves.
+        mean per node, or nothing. With "covariates", scales of nodes may move with z as well (node by
+        node, where held-out rows support it, and unless ``standardize=False``): nodes are divided by
+        them, so that a scale that moves is no edge that moves.
     marginals : {"auto", "raw", "normal"}
         Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
         to the node's own mean and standard deviation. Scores see through any increasing transform of a node

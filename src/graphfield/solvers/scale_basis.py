@@ -13,10 +13,13 @@ from graphfield.data.moving_scales import rectified
 
 # A function of a number is piecewise linear, flat beyond these quantiles: a wild value decides nothing.
 _OUTER = 0.005
-# Rectifiers at most, bends of a number, and bends of two covariates together (none where there is no room).
+# Rectifiers, about, bends of a number, and bends of two covariates together (none where there is no room).
 _MAX_RECTIFIERS, _MAX_BENDS, _MAX_JOINT_BENDS, _MIN_JOINT_BENDS = 160, 20, 8, 2
-# Variance that a slope is expected to have beside that of the bends, where a number acts on its own.
-_FREE_SLOPE = 100.0
+# Levels at most, the most frequent ones, and the rows of one at least; others count as the first level does.
+_MAX_LEVELS, _MIN_LEVEL_ROWS = 150, 10
+# Variances that effects are expected to have, up to a common factor: of a level, of the whole range of two
+# covariates together and of a number (which costs nothing, beside that), of bends along the whole range.
+_LEVEL, _JOINT, _NUMBER, _BENDS = 1.0, 12.0, 1200.0, 40.0
 # A direction with less than this share of the largest variance is taken for a copy of others.
 _COPY = 1e-7
 
@@ -39,56 +42,66 @@ class ScaleBasis:
 
 @dataclass(frozen=True)
 class _Direction:
-    """Bends of ``max(0, W @ weights - reach)`` at some values; how far its slope is expected to go."""
+    """Piecewise linear functions of ``W @ weights + offset``, and the effect its range is expected to have."""
 
     weights: NDArray[np.float64]  # (m,)
     offset: float
-    knots: NDArray[np.float64]  # ascending; flat beyond the last
-    slope: float
+    knots: NDArray[np.float64]  # ascending; flat beyond the first and the last
+    effect: float
 
     def blocks(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Weights, bias, mix and expected variances of the functions of this direction."""
-        h = len(self.knots)
+        h, width = len(self.knots), np.ptp(self.knots)
         mix = np.vstack([np.eye(h - 1), -np.ones((1, h - 1))])
-        expected = np.diff(self.knots)  # as if the slope were a random walk
-        expected[0] = self.slope
+        expected = _BENDS * np.diff(self.knots) / width**3  # as if the slope were a random walk
+        expected[0] = self.effect / width**2
         return np.tile(self.weights[:, None], h), self.offset - self.knots, mix, expected
 
 
-def scale_basis(W: NDArray[np.float64], n_numeric: int) -> ScaleBasis:
+def scale_basis(W: NDArray[np.float64], n_numeric: int) -> ScaleBasis | None:
     """Of features without their one, (n, m), the first ``n_numeric`` of them numbers, the others levels.
 
     Each number on its own, each level, and two of them together where there are few. Sums and differences of
-    two numbers stand for their product.
+    two numbers stand for their product. None where nothing varies but in a few rows.
     """
-    numbers, levels = range(n_numeric), range(n_numeric, W.shape[1])
-    unit = np.eye(W.shape[1])
+    unit, levels = np.eye(W.shape[1]), _frequent_levels(W, n_numeric)
     room = _MAX_RECTIFIERS - len(levels)
     bends = int(np.clip(room // max(1, n_numeric), 1, _MAX_BENDS))
-    directions = [_Direction(unit[level], 0.0, np.array([0.0, 1.0]), 1.0) for level in levels]
+    directions = [_Direction(unit[level], 0.0, np.array([0.0, 1.0]), _LEVEL) for level in levels]
     directions += [
-        _Direction(unit[number], 0.0, _knots(W[:, number], bends), _FREE_SLOPE) for number in numbers
+        _Direction(unit[number], 0.0, _knots(W[:, number], bends), _NUMBER) for number in range(n_numeric)
     ]
     n_pairs = n_numeric * (n_numeric - 1) + n_numeric * len(levels)
     room = (room - n_numeric * bends) // max(1, n_pairs) - 1
     if n_pairs and room >= _MIN_JOINT_BENDS:
-        directions += _joint(W, n_numeric, min(room, _MAX_JOINT_BENDS))
-    weights, bias, mix, expected = zip(*(one.blocks() for one in directions if len(one.knots) > 1), strict=True)
-    return ScaleBasis(np.hstack(weights), np.concatenate(bias), _block_diagonal(mix), np.concatenate(expected))
+        directions += _joint(W, n_numeric, levels, min(room, _MAX_JOINT_BENDS))
+    directions = [direction for direction in directions if len(direction.knots) > 1]
+    if not directions:
+        return None
+    weights, bias, mix, expected = zip(*(direction.blocks() for direction in directions), strict=True)
+    return ScaleBasis(
+        np.hstack(weights), np.concatenate(bias), _block_diagonal(mix), np.concatenate(expected)
+    )
 
 
-def _joint(W: NDArray[np.float64], n_numeric: int, bends: int) -> Iterator[_Direction]:
+def _frequent_levels(W: NDArray[np.float64], n_numeric: int) -> list[int]:
+    """Positions of their indicators."""
+    counts = W[:, n_numeric:].sum(axis=0)
+    frequent = np.argsort(-counts, kind="stable")[:_MAX_LEVELS]
+    return sorted(int(n_numeric + level) for level in frequent if counts[level] >= _MIN_LEVEL_ROWS)
+
+
+def _joint(W: NDArray[np.float64], n_numeric: int, levels: list[int], bends: int) -> Iterator[_Direction]:
     unit = np.eye(W.shape[1])
     for one, other in combinations(range(n_numeric), 2):
         for sign in (1, -1):
             weights = (unit[one] + sign * unit[other]) / np.sqrt(2)
-            yield _Direction(weights, 0.0, _knots(W @ weights, bends), 1.0)
+            yield _Direction(weights, 0.0, _knots(W @ weights, bends), _JOINT)
     for number in range(n_numeric):
         reach = 2 * float(np.ptp(W[:, number]))  # brings rows of other levels below all knots
-        for level in range(n_numeric, W.shape[1]):
-            own = W[W[:, level] == 1, number]
-            knots = _knots(own, bends) if len(own) else own
-            yield _Direction(unit[number] + reach * unit[level], -reach, knots, 1.0)
+        for level in levels:
+            knots = _knots(W[W[:, level] == 1, number], bends)
+            yield _Direction(unit[number] + reach * unit[level], -reach, knots, _JOINT)
 
 
 def _knots(values: NDArray[np.float64], bends: int) -> NDArray[np.float64]:

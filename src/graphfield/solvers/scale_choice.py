@@ -65,9 +65,11 @@ def learn_scales(
     n, p = values.shape
     rows = np.arange(0, n, row_step(n, p))
     labels = np.unique(rows if units is None else units[rows], return_inverse=True)[1]
-    if len(rows) < MIN_ROWS or labels.max() + 1 < MIN_UNITS or W.shape[1] == 1:
+    if len(rows) < MIN_ROWS or labels.max() + 1 < MIN_UNITS:
         return None
     basis = scale_basis(W[rows, 1:], n_numeric)
+    if basis is None:
+        return None
     columns = basis.at(W[rows, 1:])
     mix, roughness = smooth_functions(basis, columns)
     shares = 1 / (1 + roughness * _NOISE / len(rows) / np.array(_AMPLITUDES)[:, None])
@@ -97,7 +99,8 @@ def _may_move(sizes: NDArray[np.float32], functions: NDArray[np.float32]) -> NDA
     left, and that has no scale.
     """
     deviation = sizes / sizes.mean(axis=0) - 1
-    found = np.square(functions.T @ deviation / len(sizes)) * (len(sizes) / np.maximum(deviation.var(axis=0), 1e-12))
+    error = np.maximum(deviation.var(axis=0), 1e-12) / len(sizes)
+    found = np.square(functions.T @ deviation / len(sizes)) / error
     numbers = np.arange(1, len(found) + 1)[:, None]
     surplus = (found.cumsum(axis=0) - numbers) / np.sqrt(2 * numbers)
     return (surplus.max(axis=0) > _FIRST_SIGN) & (sizes.mean(axis=0) > _NOTHING)

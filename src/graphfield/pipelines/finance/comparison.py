@@ -75,8 +75,8 @@ def compare_with_static(
     """Compare a fitted model with static graphs on the days of ``X_test``, a table with dates as index.
 
     Both static graphs have the model's normal scores, means and scales, which may move with the covariates,
-    so that what differs is the graph: the model's own, averaged over the rows of Z (the days that it was fitted to),
-    and a graphical lasso of X.
+    so that what differs is the graph: the model's own, averaged over the rows of Z (the days that it was
+    fitted to), and a graphical lasso of X.
     """
     dates = pd.DatetimeIndex(X_test.index)
     months = dates.to_period("M")
