@@ -129,7 +129,8 @@ class GraphEstimator(PerRow):
         Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from the residual
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, or imply that a node varies more than four times as much (in variance) as it does in the
-        training rows, all edges of that graph are shrunk by one factor until they do not.
+        training rows (at z, where its scale moves), all edges of that graph are shrunk by one factor until
+        they do not.
         :meth:`precision_shrinkage` says by which.
         """
 
