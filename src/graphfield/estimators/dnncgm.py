@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, features
+from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame, check_same_length
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
@@ -27,6 +27,8 @@ from graphfield.estimators.dnncgm_setup import (
     field_config,
     plans,
     read_field_config,
+    read_training_columns,
+    scale_features,
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
@@ -79,9 +81,8 @@ class DNNCGM(GraphEstimator):
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
-        mean per node, or nothing. With "covariates", scales of nodes may move with z as well (node by
-        node, where held-out rows support it, and unless ``standardize=False``): nodes are divided by
-        them, so that a scale that moves is no edge that moves.
+        mean per node, or nothing. With "covariates", nodes are also divided by scales that may move with
+        z (node by node, where held-out rows support it, and with ``standardize``).
     marginals : {"auto", "raw", "normal"}
         Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
         to the node's own mean and standard deviation. Scores see through any increasing transform of a node
@@ -142,8 +143,6 @@ class DNNCGM(GraphEstimator):
         The comparison behind the choice (``gain``, ``standard_error``); None where none was made.
     mean_depends_on_covariates_ : bool
         Whether a mean that moves with z was kept.
-    scale_depends_on_covariates_ : bool
-        Whether the scale of any node moves with z; :meth:`predict_scale` says how.
     lost_ : bool
         Whether :func:`fit_together` dropped it in favour of another model.
 
@@ -261,7 +260,7 @@ class DNNCGM(GraphEstimator):
             rows = np.arange(n_train), np.arange(n_train, len(samples))
         job = self._job(rows, labels, samples, seed, origin)
         training, mixing = plans(self, len(job.rows), origin)
-        W = self._scale_features(samples)
+        W = scale_features(self, samples)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
         return self._adopt(fitted, inputs, seed)
 
@@ -272,10 +271,6 @@ class DNNCGM(GraphEstimator):
     @property
     def mean_depends_on_covariates_(self) -> bool:
         return self._mean_field is not None
-
-    @property
-    def scale_depends_on_covariates_(self) -> bool:
-        return self._scales is not None
 
     def _check_parameters(self) -> None:
         check_parameters(self)
@@ -337,13 +332,6 @@ class DNNCGM(GraphEstimator):
         rescale = bool(self.standardize)
         return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
 
-    def _scale_features(self, samples: Samples) -> NDArray[np.float64] | None:
-        """Features of the covariates that scales of nodes may move with; None where they may not."""
-        if self.center != "covariates" or not self.standardize:
-            return None
-        encoded = Encoded(samples.numeric.cpu().numpy().astype(np.float64), samples.codes.cpu().numpy())
-        return features(self.encoder_, encoded)
-
     def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""
         self._mean_field, self._coef_field = fitted.mean, fitted.coef
@@ -404,13 +392,4 @@ class DNNCGM(GraphEstimator):
         self.variation_ = optional(state.get("variation"), lambda value: value.number(0, 1), 1.0)
         self.marginals_ = "raw" if self._scores is None else "normal"
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
-        self.training_ = pd.DataFrame(_training_columns(state["training"]))
-
-
-def _training_columns(state: Saved) -> dict[str, list[Any]]:
-    """The loss curve, with the number of patterns where there are any."""
-    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
-    for name in ("train_loss", "held_out_loss"):
-        for value in state[name].listed():
-            value.number_or_nan()
-    return columns
+        self.training_ = pd.DataFrame(read_training_columns(state["training"]))
