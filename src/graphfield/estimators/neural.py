@@ -168,9 +168,9 @@ def _mean_square(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.fl
 
 @torch.no_grad()
 @one_thread_each()
-def residuals(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.float32]:
+def residuals(field: CoefField, data: Samples, rows: Tensor) -> Tensor:
     """What is left of each node at these rows, (rows, p)."""
-    return torch.cat(list(_residual_blocks(field, data, rows))).cpu().numpy()
+    return torch.cat(list(_residual_blocks(field, data, rows)))
 
 
 def _residual_blocks(field: CoefField, data: Samples, rows: Tensor) -> Iterator[Tensor]:

@@ -19,6 +19,7 @@ from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
+from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.scale_choice import learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
@@ -256,7 +257,7 @@ def _scaled(
         return [None] * len(jobs), data
     members = [_own(data, i) for i in range(len(jobs))]
     scales = [
-        _moving_scales(job, own, features, lambda rows, x=own.x: x[rows].cpu().numpy())  # type: ignore[misc]
+        _moving_scales(learn_node_scales, job, own, features, own.x.__getitem__)
         for job, own in zip(jobs, members, strict=True)
     ]
     if all(own is None for own in scales):
@@ -277,14 +278,15 @@ def _residual_scales(
 ) -> MovingScales | None:
     if features is None:
         return None
-    return _moving_scales(job, data, features, lambda rows: residuals(coef, data, rows))
+    return _moving_scales(learn_scales, job, data, features, lambda rows: residuals(coef, data, rows))
 
 
 def _moving_scales(
+    learn: Callable[..., MovingScales | None],
     job: Job,
     data: Samples,
     features: NDArray[np.float64],
-    values: Callable[[Tensor], NDArray[np.float32]],
+    values: Callable[[Tensor], Tensor],
 ) -> MovingScales | None:
     """Of values at the rows that they are asked for."""
     step = row_step(len(job.rows), data.x.shape[1])
@@ -293,7 +295,7 @@ def _moving_scales(
     chosen = torch.cat(parts)
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
-    return learn_scales(values(chosen), features[rows], data.numeric.shape[1], fold, units)
+    return learn(values(chosen).cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +21,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import check_choice, check_package
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
+from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.scale_choice import learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
@@ -130,7 +132,7 @@ class RegGMM(GraphEstimator):
             self._mean = linear_mean(values, W, self.ridge)
         residual = values
         residual -= W @ self._mean
-        self._scales = self._moving_scales(residual, W, labels)
+        self._scales = self._moving_scales(learn_node_scales, residual, W, labels)
         if self._scales is not None:
             residual /= self._scales.at(W)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
@@ -140,15 +142,21 @@ class RegGMM(GraphEstimator):
         else:
             self._fit_sparse_group(residual, W, labels)
         residual -= interaction_fit(residual, W, self.interactions_)
-        self._residual_scales = self._moving_scales(residual, W, labels)
+        self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
         self._set_threshold(encoded, seed=0)
         return self
 
-    def _moving_scales(self, values: NDArray, W: NDArray, labels: NDArray | None) -> MovingScales | None:
+    def _moving_scales(
+        self,
+        learn: Callable[..., MovingScales | None],
+        values: NDArray,
+        W: NDArray,
+        labels: NDArray | None,
+    ) -> MovingScales | None:
         if self.center != "covariates" or not self.standardize:
             return None
-        return learn_scales(values, W, len(self.encoder_.numeric), cross_labels(len(values), labels), labels)
+        return learn(values, W, len(self.encoder_.numeric), cross_labels(len(values), labels), labels)
 
     def _check_parameters(self) -> None:
         check_choice("penalty", self.penalty, PENALTIES)

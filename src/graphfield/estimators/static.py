@@ -21,8 +21,8 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, training_inputs
 from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
 from graphfield.solvers.interaction import linear_mean
+from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import PenaltyChoice
-from graphfield.solvers.scale_choice import learn_scales
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
@@ -110,7 +110,7 @@ class StaticGraph(GraphEstimator):
         mean = linear_mean(values, W, _RIDGE)
         left = values - W @ mean
         folds = cross_labels(len(left), labels)
-        self._scales = learn_scales(left, W, len(self.encoder_.numeric), folds, labels)
+        self._scales = learn_node_scales(left, W, len(self.encoder_.numeric), folds, labels)
         if self._scales is not None:
             left /= self._scales.at(W)
         spread = left.std(axis=0)

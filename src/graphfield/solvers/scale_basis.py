@@ -42,7 +42,7 @@ class ScaleBasis:
 
 @dataclass(frozen=True)
 class _Direction:
-    """Piecewise linear functions of ``W @ weights + offset``, and the effect its range is expected to have."""
+    """Piecewise linear functions of ``W @ weights + offset``, and the effect expected of its range."""
 
     weights: NDArray[np.float64]  # (m,)
     offset: float

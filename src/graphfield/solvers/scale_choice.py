@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ MIN_ROWS, MIN_UNITS = 60, 10
 # Rows that are looked at at most, fewer of very wide tables.
 _MAX_ROWS, _MAX_ENTRIES = 10_000, 5_000_000
 # A scale that moves is kept where it makes held-out rows more likely by so many standard errors.
-_EVIDENCE = 2.0
+EVIDENCE = 2.0
 # Standard deviations of chance beyond which a node is looked at more closely.
 _FIRST_SIGN = 2.5
 # The mean size, in standard units of the node, of what is not worth a scale.
@@ -25,6 +27,16 @@ _NOISE = 0.57
 # Functions that the largest amplitude leaves less than this share of are left out.
 _LEAST_SHARE = 0.02
 _ROUNDS, _STEP, _MOST, _PRECISION = 30, 1.0, 6.0, 1e-2
+
+
+@dataclass(frozen=True)
+class FoundScales:
+    """Scales, the rows that they were found from, and what the other folds say of these."""
+
+    scales: MovingScales
+    rows: NDArray[np.intp]
+    units: NDArray[np.intp]  # of these rows
+    held_out: NDArray[np.float32]  # log scales, (rows, p)
 
 
 def learn_scales(
@@ -62,6 +74,18 @@ def learn_scales(
     >>> scales.moves
     array([False,  True])
     """
+    found = find_scales(values, W, n_numeric, fold, units)
+    return None if found is None else found.scales
+
+
+def find_scales(
+    values: NDArray[np.floating],
+    W: NDArray[np.float64],
+    n_numeric: int,
+    fold: NDArray[np.intp],
+    units: NDArray | None = None,
+) -> FoundScales | None:
+    """As :func:`learn_scales`, with what it looked at."""
     n, p = values.shape
     rows = np.arange(0, n, row_step(n, p))
     labels = np.unique(rows if units is None else units[rows], return_inverse=True)[1]
@@ -79,12 +103,15 @@ def learn_scales(
     functions -= functions.mean(axis=0)
     sizes = np.maximum(np.abs(values[rows]), 1e-12).astype(np.float32)
     nodes = np.flatnonzero(_may_move(sizes, functions))
-    chosen = _choose(sizes[:, nodes], functions, shares, fold[rows], labels)
-    slopes = np.zeros((mix.shape[1], p))
+    chosen, own_held_out = _choose(sizes[:, nodes], functions, shares, fold[rows], labels)
+    if (chosen < 0).all():
+        return None
+    slopes, held_out = np.zeros((mix.shape[1], p)), np.zeros(sizes.shape, dtype=np.float32)
+    held_out[:, nodes] = own_held_out
     for which in np.unique(chosen[chosen >= 0]):
         own = nodes[chosen == which]
         slopes[:, own] = _fit(sizes[:, own], functions, shares[which], slopes[:, own])
-    return _standardised(basis, mix @ slopes, columns) if slopes.any() else None
+    return FoundScales(_standardised(basis, mix @ slopes, columns), rows, labels, held_out)
 
 
 def row_step(n: int, p: int) -> int:
@@ -112,20 +139,26 @@ def _choose(
     shares: NDArray[np.float64],
     fold: NDArray[np.intp],
     units: NDArray[np.intp],
-) -> NDArray[np.intp]:
-    """Which of the amplitudes predicts the sizes of held-out rows best, node by node; -1 for none."""
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Which of the amplitudes predicts the sizes of held-out rows best, node by node; -1 for none.
+
+    Also the log scales of held-out rows with it, (n, p).
+    """
     n, p = sizes.shape
     coef = {part: np.zeros((functions.shape[1], p)) for part in np.unique(fold)}
-    best, chosen, gains = np.zeros(p), np.full(p, -1), np.empty((n, p), dtype=np.float32)
+    best, chosen, kept = np.zeros(p), np.full(p, -1), np.zeros((n, p), dtype=np.float32)
+    gains, held_out = np.empty_like(kept), np.empty_like(kept)
     for which, own in enumerate(shares):
         for part in coef:
             known, rows = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
             coef[part] = _fit(sizes[known], functions[known], own, coef[part])
-            gains[rows] = _gains(sizes, functions, coef[part], known, rows)
+            log_scale = _log_scale(functions, coef[part])
+            held_out[rows], gains[rows] = log_scale[rows], _gains(sizes, log_scale, known, rows)
         mean = gains.mean(axis=0, dtype=np.float64)
-        better = (mean > best) & (mean > _EVIDENCE * _standard_errors(gains, mean, units))
+        better = (mean > best) & (mean > EVIDENCE * standard_errors(gains, units))
         best, chosen = np.where(better, mean, best), np.where(better, which, chosen)
-    return chosen
+        kept[:, better] = held_out[:, better]
+    return chosen, kept
 
 
 def _fit(
@@ -156,23 +189,20 @@ def _log_scale(functions: NDArray[np.float32], coef: NDArray[np.float64]) -> NDA
 
 def _gains(
     sizes: NDArray[np.float32],
-    functions: NDArray[np.float32],
-    coef: NDArray[np.float64],
+    log_scale: NDArray[np.float32],
     known: NDArray[np.intp],
     rows: NDArray[np.intp],
 ) -> NDArray[np.float32]:
     """By how much the moving scale makes the sizes of ``rows`` more likely than one scale, (rows, p)."""
-    log_scale = _log_scale(functions, coef)
     ratio = sizes * np.exp(-log_scale)
     constant, moving = sizes[known].mean(axis=0), ratio[known].mean(axis=0)
     likely = sizes[rows] / constant - ratio[rows] / moving
     return likely + np.log(constant / moving) - log_scale[rows]
 
 
-def _standard_errors(
-    gains: NDArray[np.float32], mean: NDArray[np.float64], units: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Of the means over rows; rows of one unit may go together in any way."""
+def standard_errors(gains: NDArray[np.floating], units: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of the means over rows, (p,); rows of one unit may go together in any way."""
+    mean = gains.mean(axis=0, dtype=np.float64)
     order = np.argsort(units, kind="stable")
     starts = np.flatnonzero(np.diff(units[order], prepend=-1))
     totals = np.add.reduceat((gains - mean)[order], starts, axis=0)
