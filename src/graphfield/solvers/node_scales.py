@@ -28,12 +28,14 @@ def learn_node_scales(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> z, X = rng.uniform(-1.7, 1.7, 900), rng.normal(size=(900, 2)).cumsum(axis=1)
+    >>> z, noise = rng.uniform(-1.7, 1.7, 900), rng.normal(size=(900, 2))
     >>> W, fold = np.column_stack([np.ones(900), z]), np.arange(900) % 3
-    >>> on_its_own = learn_node_scales(X * np.exp([0, 0.5] * z[:, None]), W, 1, fold)
-    >>> X[:, 1] += z * X[:, 0]
-    >>> on_its_own.moves, learn_node_scales(X, W, 1, fold) is None
-    (array([False,  True]), True)
+    >>> on_its_own = noise.cumsum(axis=1) * np.exp([0, 0.5] * z[:, None])
+    >>> learn_node_scales(on_its_own, W, 1, fold).moves
+    array([False,  True])
+    >>> by_its_edge = np.column_stack([noise[:, 0], noise[:, 1] + z * noise[:, 0]])
+    >>> learn_node_scales(by_its_edge, W, 1, fold) is None
+    True
     """
     found = find_scales(values, W, n_numeric, fold, units)
     if found is None:

@@ -95,23 +95,29 @@ def find_scales(
     if basis is None:
         return None
     columns = basis.at(W[rows, 1:])
-    mix, roughness = smooth_functions(basis, columns)
-    shares = 1 / (1 + roughness * _NOISE / len(rows) / np.array(_AMPLITUDES)[:, None])
-    used = shares[-1] > _LEAST_SHARE
-    mix, shares = mix[:, used], shares[:, used]
+    mix, shares = _smooth_functions(basis, columns)
     functions = (columns @ mix).astype(np.float32)
     functions -= functions.mean(axis=0)
     sizes = np.maximum(np.abs(values[rows]), 1e-12).astype(np.float32)
     nodes = np.flatnonzero(_may_move(sizes, functions))
-    chosen, own_held_out = _choose(sizes[:, nodes], functions, shares, fold[rows], labels)
-    if (chosen < 0).all():
-        return None
-    slopes, held_out = np.zeros((mix.shape[1], p)), np.zeros(sizes.shape, dtype=np.float32)
-    held_out[:, nodes] = own_held_out
+    held_out, slopes = np.zeros(sizes.shape, dtype=np.float32), np.zeros((mix.shape[1], p))
+    chosen, held_out[:, nodes] = _choose(sizes[:, nodes], functions, shares, fold[rows], labels)
     for which in np.unique(chosen[chosen >= 0]):
         own = nodes[chosen == which]
         slopes[:, own] = _fit(sizes[:, own], functions, shares[which], slopes[:, own])
+    if not slopes.any():
+        return None
     return FoundScales(_standardised(basis, mix @ slopes, columns), rows, labels, held_out)
+
+
+def _smooth_functions(
+    basis: ScaleBasis, columns: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How columns mix to functions that matter, (b, k), and what each amplitude leaves of these, (a, k)."""
+    mix, roughness = smooth_functions(basis, columns)
+    shares = 1 / (1 + roughness * _NOISE / len(columns) / np.array(_AMPLITUDES)[:, None])
+    used = shares[-1] > _LEAST_SHARE
+    return mix[:, used], shares[:, used]
 
 
 def row_step(n: int, p: int) -> int:
