@@ -13,7 +13,7 @@ from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_funct
 # Fewer rows (or groups) say nothing about scales.
 MIN_ROWS, MIN_UNITS = 60, 10
 # Rows that are looked at at most, fewer of very wide tables.
-_MAX_ROWS, _MAX_ENTRIES = 10_000, 5_000_000
+_MAX_ROWS, _MAX_ENTRIES = 10_000, 2_500_000
 # A scale that moves is kept where it makes held-out rows more likely by so many standard errors.
 EVIDENCE = 2.0
 # Standard deviations of chance beyond which a node is looked at more closely.
