@@ -39,6 +39,9 @@ MODELS = {
     "ensemble": resampled,
     "tree": lambda: gf.TreeCGM(random_state=0),
     "auto": lambda: gf.AutoCGM(candidates=("static", "linear", "tree"), random_state=0),
+    "moving scales": lambda: gf.Ensemble(
+        estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0
+    ),
     "by cluster": lambda: gf.ByCluster(estimator=gf.RegGMM(), by="site"),
     "archetypes in an average": lambda: gf.Ensemble(
         estimator=gf.ArchetypeCGM(**{**SMALL, "max_steps": 20}, n_archetypes=2, penalty=0.02),
@@ -57,7 +60,12 @@ def table() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @cache
 def fitted(name: str) -> Any:
-    return {**MODELS, **GRID}[name]().fit(*table())
+    X, Z = table()
+    if name == "moving scales":
+        X = X.copy()
+        X.iloc[:, 1:4] = X.iloc[:, 1:4].to_numpy() + 5 * X.iloc[:, [0]].to_numpy()
+        X = X * np.exp((Z["age"].to_numpy()[:, None] / 30 - 1.7) * [1, -1, 1, -1, 0, 0])
+    return {**MODELS, **GRID}[name]().fit(X, Z)
 
 
 def some_rows() -> pd.DataFrame:

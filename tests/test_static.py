@@ -385,7 +385,7 @@ def test_auto_does_not_take_a_mean_that_moves_for_a_graph_that_does():
 
 
 def test_auto_compares_with_the_average_of_its_own_graph():
-    """By hand: the same means, coefficients averaged over the rows that the model was fitted to."""
+    """By hand: the same means and scales, coefficients averaged over the rows of the fit."""
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (1_200, 1))
     X = rng.normal(size=(1_200, 4))
@@ -393,8 +393,10 @@ def test_auto_compares_with_the_average_of_its_own_graph():
     rows = HeldOut(X[1_000:], as_frame(Z[1_000:], "Z"), np.arange(200))
     model = gf.RegGMM().fit(X[:1_000], Z[:1_000])
     left = rows.residuals_of_average(model, as_frame(Z[:1_000], "Z"))
-    average, mean = model.predict_coef(Z[:1_000]).mean(axis=0), model._mean_at(model._encode(Z[1_000:]))
-    np.testing.assert_allclose(left, (X[1_000:] - mean) @ (np.eye(4) - average).T, atol=1e-5)
+    unit, new = model._unit_at(model._encode(Z[:1_000])), model._encode(Z[1_000:])
+    average = (model.predict_coef(Z[:1_000]) * unit[:, None, :] / unit[:, :, None]).mean(axis=0)
+    deviations = (X[1_000:] - model._mean_at(new)) / model._unit_at(new)
+    np.testing.assert_allclose(left, model._unit_at(new) * (deviations @ (np.eye(4) - average).T), atol=1e-5)
     scores = gf.DNNCGM(marginals="normal", **SMALL).fit(X[:1_000], Z[:1_000])
     none = rows.residuals_of_average(scores, as_frame(Z[:1_000], "Z"))
     assert np.square(none[:, 0]).mean() < 1.05 * X[1_000:, 0].var()

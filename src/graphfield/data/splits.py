@@ -108,9 +108,13 @@ def cross_parts(rows: NDArray[np.intp], groups: NDArray | None, n_parts: int = 3
     Groups are given for all positions. With fewer groups than parts, rows of one group are parted too.
     """
     distinct = np.unique(rows)
-    labels = None if groups is None else groups[distinct]
-    if labels is not None and len(np.unique(labels)) < n_parts:
-        labels = None
-    part = fold_labels(len(distinct), min(n_parts, len(distinct)), labels)
+    part = cross_labels(len(distinct), None if groups is None else groups[distinct], n_parts)
     of_row = part[np.searchsorted(distinct, rows)]
     return [rows[of_row == k] for k in range(int(part.max()) + 1)]
+
+
+def cross_labels(n_samples: int, groups: NDArray | None, n_parts: int = 3) -> NDArray[np.intp]:
+    """The part, 0 to n_parts - 1, that each row belongs to in :func:`cross_parts`."""
+    if groups is not None and len(np.unique(groups)) < n_parts:
+        groups = None
+    return fold_labels(n_samples, min(n_parts, n_samples), groups)

@@ -69,8 +69,8 @@ class ArchetypeCGM(GraphEstimator):
     dropout : float in [0, 1)
         Share of hidden units silenced in a step.
     center : {"covariates", "constant", "none"}
-        Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
-        mean per node, or nothing.
+        Subtract a mean mu(z) that may move with z, and divide by scales that may (each kept only where
+        held-out rows support it), one mean per node, or nothing.
     marginals : {"auto", "raw", "normal"}
         Nodes as they are or their normal scores, as in :class:`DNNCGM`; archetypes, likelihood and
         coefficients are then those of the scores, in the nodes' own means and standard deviations.
@@ -92,7 +92,8 @@ class ArchetypeCGM(GraphEstimator):
     Attributes
     ----------
     archetypes_ : ndarray of shape (R, p, p)
-        Precision matrices in the user's units; the first has the largest share of the rows.
+        Precision matrices in the user's units; the first has the largest share of the rows. Where scales of
+        nodes move with z, of nodes with scales as in the average row.
     archetype_names_ : list of str
         "A", "B", and so on.
     mean_shares_ : ndarray of shape (R,)
@@ -179,6 +180,7 @@ class ArchetypeCGM(GraphEstimator):
             self.network_ = _checked_start(start, X, Z)
         self.encoder_, self.covariate_names_ = self.network_.encoder_, list(self.network_.covariate_names_)
         self.scaler_, self._scores = self.network_.scaler_, self.network_._scores
+        self._scales = self.network_._scales
         encoded = self.encoder_.transform(inputs.Z)
         split = hold_out(len(encoded), self.validation_fraction, labels, child_seeds(seed, 8)[0])
         shares = self._find(inputs, encoded, split, seed)
@@ -204,7 +206,7 @@ class ArchetypeCGM(GraphEstimator):
         check_complete(x_frame, z_frame)
         encoded = self._encode_frame(z_frame)
         values = torch.as_tensor(self._standard(self._values_in_reach(x_frame), encoded))
-        constant = len(self.scaler_.scale) * np.log(2 * np.pi) + 2 * np.log(self.scaler_.scale).sum()
+        constant = self.n_features_in_ * np.log(2 * np.pi) + 2 * np.log(self._unit_at(encoded)).sum(axis=1)
         shares = torch.as_tensor(np.concatenate([part for part, _ in self._mixed(encoded)]))
         return -(row_losses(self._matrices, shares, values).numpy() + constant) / 2
 
@@ -220,13 +222,13 @@ class ArchetypeCGM(GraphEstimator):
             root = np.linalg.cholesky(precision)
             drawn[rows] = np.linalg.solve(root.swapaxes(1, 2), noise[rows, :, None])[..., 0]
             start = rows.stop
-        values = drawn * self.scaler_.scale + self._mean_at(encoded)
+        values = drawn * self._unit_at(encoded) + self._mean_at(encoded)
         return values if self._scores is None else self._scores.restore(values)
 
     def _standard(self, X: NDArray, encoded: Encoded) -> NDArray[np.float64]:
-        """Node values in standard units, their mean at z taken out."""
+        """Node values in standard units (at z), their mean at z taken out."""
         values = X if self._scores is None else self._scores.transform(X)
-        return (values - self._mean_at(encoded)) / self.scaler_.scale
+        return (values - self._mean_at(encoded)) / self._unit_at(encoded)
 
     @property
     def marginals_(self) -> str:

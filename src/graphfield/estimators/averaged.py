@@ -130,7 +130,10 @@ class AveragedGraph(CompositeGraph):
     def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         if len(self._parts) == 1:
             return self._parts[0]._node_scale_at(encoded)
-        return super()._node_scale_at(encoded)
+        variance, unit = np.zeros((len(encoded), self.n_features_in_)), self._unit_at(encoded)
+        for weight, member, own in self._by_member(encoded):
+            variance += weight * (member._unit_at(own) / unit) ** 2
+        return np.sqrt(variance)
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         state, arrays = super()._get_state()

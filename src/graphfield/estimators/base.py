@@ -129,7 +129,8 @@ class GraphEstimator(PerRow):
         Off-diagonal entries follow from :meth:`partial_correlations`, the diagonal from the residual
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, or imply that a node varies more than four times as much (in variance) as it does in the
-        training rows, all edges of that graph are shrunk by one factor until they do not.
+        training rows (at z, where its scale moves), all edges of that graph are shrunk by one factor until
+        they do not.
         :meth:`precision_shrinkage` says by which.
         """
 
@@ -150,6 +151,25 @@ class GraphEstimator(PerRow):
             return precision_shrinkage(coef, scale, node_scale)
 
         return self._per_row(Z, shrinkage, np.float64, (self._node_scale_at,), shape=())
+
+    def predict_scale(self, Z: TableLike) -> NDArray[np.float64]:
+        """Standard deviation of each node given all others, at each row of Z: (n, p).
+
+        In the user's units. Of a model of normal scores it is that of the scores. Its root mean square over
+        the training rows is about ``residual_scale_``.
+
+        Examples
+        --------
+        >>> import graphfield as gf
+        >>> rng = np.random.default_rng(0)
+        >>> Z = rng.uniform(-1, 1, (500, 1))
+        >>> model = gf.RegGMM().fit(np.exp(Z) * rng.normal(size=(500, 2)), Z)
+        >>> low, high = model.predict_scale([[-0.8], [0.8]])[:, 0]
+        >>> bool(3 < high / low < 8)
+        True
+        """
+        distinct, index = self._encode(Z).distinct()
+        return (self._residual_scale_at(distinct) * self._unit_at(distinct))[index]
 
     def edges(
         self,

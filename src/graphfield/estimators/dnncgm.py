@@ -27,6 +27,8 @@ from graphfield.estimators.dnncgm_setup import (
     field_config,
     plans,
     read_field_config,
+    read_training_columns,
+    scale_features,
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
@@ -79,7 +81,8 @@ class DNNCGM(GraphEstimator):
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
-        mean per node, or nothing.
+        mean per node, or nothing. With "covariates", nodes are also divided by scales that may move with
+        z (node by node, where held-out rows support it, and with ``standardize``).
     marginals : {"auto", "raw", "normal"}
         Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
         to the node's own mean and standard deviation. Scores see through any increasing transform of a node
@@ -257,7 +260,8 @@ class DNNCGM(GraphEstimator):
             rows = np.arange(n_train), np.arange(n_train, len(samples))
         job = self._job(rows, labels, samples, seed, origin)
         training, mixing = plans(self, len(job.rows), origin)
-        (fitted,) = fit_fields([job], samples, training, self.center, folder, mixing=mixing)
+        W = scale_features(self, samples)
+        (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
         return self._adopt(fitted, inputs, seed)
 
     @property
@@ -326,11 +330,12 @@ class DNNCGM(GraphEstimator):
             start.check(self, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
         rescale = bool(self.standardize)
-        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self))
+        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
 
     def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""
         self._mean_field, self._coef_field = fitted.mean, fitted.coef
+        self._scales, self._residual_scales = fitted.scales, fitted.residual_scales
         self._mean_scaler = self.scaler_
         if fitted.left is not None:
             left = fitted.left.cpu().numpy()
@@ -387,13 +392,4 @@ class DNNCGM(GraphEstimator):
         self.variation_ = optional(state.get("variation"), lambda value: value.number(0, 1), 1.0)
         self.marginals_ = "raw" if self._scores is None else "normal"
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
-        self.training_ = pd.DataFrame(_training_columns(state["training"]))
-
-
-def _training_columns(state: Saved) -> dict[str, list[Any]]:
-    """The loss curve, with the number of patterns where there are any."""
-    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
-    for name in ("train_loss", "held_out_loss"):
-        for value in state[name].listed():
-            value.number_or_nan()
-    return columns
+        self.training_ = pd.DataFrame(read_training_columns(state["training"]))

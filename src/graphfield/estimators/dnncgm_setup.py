@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, features
+from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
 from graphfield.data.marginals import MARGINALS, NormalScores
 from graphfield.data.missing import POLICIES
 from graphfield.data.saved_values import Saved
@@ -17,7 +17,7 @@ from graphfield.estimators.neural import NETWORKS, covariate_shape
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.nn.backbone import NETWORKS as BACKBONES
-from graphfield.nn.fields import SHARING, FieldConfig
+from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.training.config import (
@@ -112,6 +112,15 @@ def read_field_config(state: Saved, model: DNNCGM, n_entries: int) -> FieldConfi
     return config
 
 
+def read_training_columns(state: Saved) -> dict[str, list[Any]]:
+    """The loss curve of a saved model, with the number of patterns where there are any."""
+    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
+    for name in ("train_loss", "held_out_loss"):
+        for value in state[name].listed():
+            value.number_or_nan()
+    return columns
+
+
 def choose_marginals(
     model: DNNCGM, inputs: Inputs, labels: NDArray | None, start: StartingPoint | None = None
 ) -> tuple[NormalScores | None, MarginalCheck | None]:
@@ -129,6 +138,17 @@ def choose_marginals(
         check = prefer_normal_scores(inputs.X, W, labels)
         wanted = "normal" if check.prefers else "raw"
     return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
+
+
+def scale_features(model: DNNCGM, samples: Samples) -> NDArray[np.float64] | None:
+    """Features of the covariates that scales of nodes may move with; None where they may not.
+
+    Where the mean does not move, a scale that does may be a mean that does.
+    """
+    if model.center != "covariates" or not model.standardize:
+        return None
+    encoded = Encoded(samples.numeric.cpu().numpy().astype(np.float64), samples.codes.cpu().numpy())
+    return features(model.encoder_, encoded)
 
 
 def _has_scores(model: DNNCGM) -> bool:

@@ -34,14 +34,15 @@ class GraphicalLasso(StaticGraph):
         For "ebic" only: 0 is the BIC, more means fewer edges.
     center : {"constant", "covariates"}, default "constant"
         One mean for each node, or one that is linear in the covariates, so that nodes that only move together
-        with z get no edge.
+        with z get no edge. With "covariates", scales of nodes may move with z as well (node by node, where
+        held-out rows support it): then it is the graph of nodes divided by them.
     missing : {"error", "drop", "impute"}, default "error"
         What to do with rows that have missing or infinite values.
 
     Attributes
     ----------
     precision_ : ndarray of shape (p, p)
-        In the user's units.
+        In the user's units; where scales of nodes move with z, with scales as in the average row.
     penalty_ : float
         The chosen penalty, on standardised nodes.
     path_ : DataFrame

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
-from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.solvers.simplex import simplex_weights
@@ -46,22 +45,20 @@ class HeldOut:
         distinct, index = encoded.take(rows).distinct()
         shares = np.bincount(index) / len(rows)
         average, done = np.zeros((self.values.shape[1],) * 2), 0
-        common: NDArray[np.float64] | None = None  # that of the first row
-        for coef, _, unit in model._chunks(distinct):
-            common = unit[0] if common is None else common
-            coef = rescale_coef(coef, unit / common)
+        for coef, *_ in model._chunks(distinct):
             average += np.tensordot(shares[done : done + len(coef)], coef, axes=1)
             done += len(coef)
-        return self.residuals_with(model, average if common is None else rescale_coef(average, common))
+        return self.residuals_with(model, average)
 
     def residuals_with(self, model: GraphEstimator, coef: NDArray) -> NDArray[np.float64]:
-        """What is left with the means (and normal scores) of ``model``, but these coefficients at every z.
+        """What is left with the means, scales and normal scores of ``model``, but one graph at every z.
 
-        They are in the user's units.
+        Its coefficients are those of nodes divided by the model's units, which may move with z as scales do.
         """
-        mean, scores = model._mean_at(_encoded(model, self.Z)), model._scores
+        encoded, scores = _encoded(model, self.Z), model._scores
+        mean, unit = model._mean_at(encoded), model._unit_at(encoded)
         values = self.values if scores is None else scores.transform(self.values)
-        fitted = mean + (values - mean) @ coef.T
+        fitted = mean + unit * ((values - mean) / unit @ coef.T)
         return self.values - (fitted if scores is None else scores.restore(fitted))
 
 

@@ -7,6 +7,8 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
   moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
 - choosing between nodes and normal scores: at most 5 million node values, or 2,000 rows, a few times; their
   products with the covariates in blocks, and second moments of these, at most ``1000^2`` numbers or ``p^2``.
+- scales that move with z: half as many node values, twice as often, beside the data; dividing by them takes
+  ``4 n p`` for a moment, as the mean does.
 - training a full head: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best
   weights so far and those of the moment. Coefficients of a batch are never stored.
 - mixing R patterns: second moments of shares times nodes, ``(R p)^2`` numbers, of each part of the rows and

@@ -160,12 +160,24 @@ def _spread(rows: Tensor) -> Tensor:
 
 
 def _mean_square(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.float64]:
-    field.eval()
     total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
+    for left in _residual_blocks(field, data, rows):
+        total += left.double().square().sum(dim=0)
+    return total.cpu().numpy() / len(rows)
+
+
+@torch.no_grad()
+@one_thread_each()
+def residuals(field: CoefField, data: Samples, rows: Tensor) -> Tensor:
+    """What is left of each node at these rows, (rows, p)."""
+    return torch.cat(list(_residual_blocks(field, data, rows)))
+
+
+def _residual_blocks(field: CoefField, data: Samples, rows: Tensor) -> Iterator[Tensor]:
+    field.eval()
     for part in rows.split(max(1, min(_BLOCK_ROWS, 2**27 // field.groups // data.x.shape[1] ** 2))):
         batch = data.take(part[None])
-        total += (batch.x - field.fitted(batch))[0].double().square().sum(dim=0)
-    return total.cpu().numpy() / len(rows)
+        yield (batch.x - field.fitted(batch))[0]
 
 
 def to_arrays(field: Field, prefix: str) -> dict[str, NDArray]:

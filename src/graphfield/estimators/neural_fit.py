@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -12,11 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale
+from graphfield.data.moving_scales import MovingScales
+from graphfield.data.nodes import row_blocks
+from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale, residuals
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
+from graphfield.solvers.node_scales import learn_node_scales
+from graphfield.solvers.scale_choice import learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
@@ -49,6 +53,7 @@ class Job:
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
+    labels: NDArray | None = None  # of groups, one for each row of the samples
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Fitted:
 
     mean: MeanField | None
     left: Tensor | None  # standard deviations after the mean was taken out, where x was divided by them
+    scales: MovingScales | None  # what x was divided by then
     coef: CoefField
     scale: NDArray[np.float64]  # residual standard deviations, in standard units
     history: pd.DataFrame
@@ -65,6 +71,7 @@ class Fitted:
     penalty: float
     lost: bool
     variation: float = 1.0  # the share of the patterns' variation that was kept
+    residual_scales: MovingScales | None = None  # in units of ``scale``
 
 
 @one_thread_each()
@@ -75,19 +82,22 @@ def fit_fields(
     center: str,
     folder: CheckpointFolder | None = None,
     *,
+    features: NDArray[np.float64] | None = None,
     compete: bool = False,
     mixing: Mixing | None = None,
 ) -> list[Fitted]:
-    """First the means, where they may move with z, then the coefficients, all jobs together.
+    """First the means and scales, where they may move with z, then the coefficients, all jobs together.
 
-    Coefficients are a full head trained step by step or, with ``mixing``, a mixture of patterns.
+    Scales may move with ``features`` of the covariates. Coefficients are a full head trained step by step or,
+    with ``mixing``, a mixture of patterns.
     """
     means: list[MeanField | None] = [None] * len(jobs)
     if center == "covariates":
         means = _fit_means(jobs, data, training, folder)
     lefts, data = _centred(jobs, means, data)
+    scales, data = _scaled(jobs, data, features)
     if mixing is not None:
-        return _fit_mixtures(jobs, data, mixing, means, lefts, folder)
+        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
@@ -95,6 +105,7 @@ def fit_fields(
         Fitted(
             mean,
             left,
+            moving,
             coef,
             residual_scale(coef, _own(data, i), job.rows, job.held_out),
             pd.DataFrame(vars(result.curve)),
@@ -102,9 +113,10 @@ def fit_fields(
             result.best_step,
             job.config.penalty,
             result.lost,
+            residual_scales=_residual_scales(job, coef, _own(data, i), features),
         )
-        for i, (job, mean, left, coef, result) in enumerate(
-            zip(jobs, means, lefts, coefs, results, strict=True)
+        for i, (job, mean, left, moving, coef, result) in enumerate(
+            zip(jobs, means, lefts, scales, coefs, results, strict=True)
         )
     ]
 
@@ -115,6 +127,8 @@ def _fit_mixtures(
     mixing: Mixing,
     means: Sequence[MeanField | None],
     lefts: Sequence[Tensor | None],
+    scales: Sequence[MovingScales | None],
+    features: NDArray[np.float64] | None,
     folder: CheckpointFolder | None,
 ) -> list[Fitted]:
     tasks = [
@@ -139,6 +153,7 @@ def _fit_mixtures(
             Fitted(
                 means[i],
                 lefts[i],
+                scales[i],
                 done.field,
                 residual_scale(done.judged, own, job.rows, job.held_out),
                 pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float}),
@@ -147,6 +162,7 @@ def _fit_mixtures(
                 chosen.penalty,
                 lost=False,
                 variation=done.variation,
+                residual_scales=_residual_scales(job, done.judged, own, features),
             )
         )
     return fitted
@@ -231,6 +247,55 @@ def _centred(
         values.append(x)
     x = values[0] if len(values) == 1 else torch.stack(values)
     return lefts, replace(data, x=x)
+
+
+def _scaled(
+    jobs: Sequence[Job], data: Samples, features: NDArray[np.float64] | None
+) -> tuple[list[MovingScales | None], Samples]:
+    """Divide by scales that move with z; where none does, all stays as it is."""
+    if features is None:
+        return [None] * len(jobs), data
+    members = [_own(data, i) for i in range(len(jobs))]
+    scales = [
+        _moving_scales(learn_node_scales, job, own, features, own.x.__getitem__)
+        for job, own in zip(jobs, members, strict=True)
+    ]
+    if all(own is None for own in scales):
+        return scales, data
+    values = []
+    for member, own in zip(members, scales, strict=True):
+        x = member.x
+        if own is not None:
+            x = x.clone()
+            for rows in row_blocks(*x.shape):
+                x[rows] /= torch.as_tensor(own.at(features[rows]), dtype=x.dtype, device=x.device)
+        values.append(x)
+    return scales, replace(data, x=values[0] if len(values) == 1 else torch.stack(values))
+
+
+def _residual_scales(
+    job: Job, coef: CoefField, data: Samples, features: NDArray[np.float64] | None
+) -> MovingScales | None:
+    if features is None:
+        return None
+    return _moving_scales(learn_scales, job, data, features, lambda rows: residuals(coef, data, rows))
+
+
+def _moving_scales(
+    learn: Callable[..., MovingScales | None],
+    job: Job,
+    data: Samples,
+    features: NDArray[np.float64],
+    values: Callable[[Tensor], Tensor],
+) -> MovingScales | None:
+    """Of values at the rows that they are asked for."""
+    step = row_step(len(job.rows), data.x.shape[1])
+    parts = [part[::step] for part in job.parts]
+    fold = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    chosen = torch.cat(parts)
+    rows = chosen.cpu().numpy()
+    units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
+    return learn(values(chosen).cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.covariates import CovariateEncoder, Encoded, features
 from graphfield.data.frames import (
     Frame,
     as_frame,
@@ -19,6 +19,7 @@ from graphfield.data.frames import (
 )
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -47,6 +48,11 @@ class PerRow(BaseEstimator, ABC):
     missing: str
     # Where the model is one of normal scores, coefficients, means and residuals are those of the scores.
     _scores: NormalScores | None = None
+    # Where scales of nodes move with z, coefficients and residual scales are those of nodes without that.
+    _scales: MovingScales | None = None
+    # Where residual scales of these move as well, as they do with the edges of a node: in units of
+    # ``residual_scale_``.
+    _residual_scales: MovingScales | None = None
     # Whether coefficients and residual scales are those of a precision matrix, whose edges never shrink.
     _definite = False
     # An estimator that ignores covariates accepts a Z without columns.
@@ -61,19 +67,22 @@ class PerRow(BaseEstimator, ABC):
         """Conditional means in the user's units, (m, p)."""
 
     def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """What nodes are divided by in coefficients and residual scales, (m, p); here the same at every z.
+        """What nodes are divided by in coefficients and residual scales, (m, p).
 
         Edges do not depend on units, so they are computed from numbers near one: node values of 1e50 and
-        1e-50 fit into double precision, their coefficients not into single.
+        1e-50 fit into double precision, their coefficients not into single. For the same reason scales that
+        move with z move no edge.
         """
+        if self._scales is not None:
+            return self.scaler_.scale * self._scales.at(features(self.encoder_, encoded))
         return np.broadcast_to(self.scaler_.scale, (len(encoded), self.n_features_in_))
 
     def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`.
-
-        Here the same at every z.
-        """
-        return np.broadcast_to(self.residual_scale_ / self.scaler_.scale, (len(encoded), self.n_features_in_))
+        """Standard deviation of each node given the others, (m, p), in units of :meth:`_unit_at`."""
+        scale = self.residual_scale_ / self.scaler_.scale
+        if self._residual_scales is not None:
+            return scale * self._residual_scales.at(features(self.encoder_, encoded))
+        return np.broadcast_to(scale, (len(encoded), self.n_features_in_))
 
     def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
         """Standard deviation of each node around its mean, (m, p), in units of :meth:`_unit_at`.
@@ -81,7 +90,7 @@ class PerRow(BaseEstimator, ABC):
         Infinite where it does not matter.
         """
         known = getattr(self, "standardize", True) and not self._definite
-        return (self.scaler_.scale if known else np.inf) / self._unit_at(encoded)
+        return np.full((len(encoded), self.n_features_in_), 1.0 if known else np.inf)
 
     def _encode_frame(self, frame: Frame) -> Encoded:
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""

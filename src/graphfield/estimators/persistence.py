@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as save_arrays
 
 from graphfield import __version__
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder, n_features
 from graphfield.data.frames import MIN_NODES
 from graphfield.data.marginals import NormalScores
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, read_scale
 from graphfield.data.saved_arrays import ArrayFile, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
@@ -103,6 +104,9 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
     }
     if model._scores is not None:
         node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
+    for kind, scales in (("scales", model._scales), ("residual_scales", model._residual_scales)):
+        if scales is not None:
+            node |= {f"node/{kind}/{name}": array for name, array in scales.to_arrays().items()}
     return header, {**arrays, **node}
 
 
@@ -176,12 +180,21 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     model.residual_scale_ = read_scale(node, "residual_scale", p)
     if "knots" in node:
         model._scores = NormalScores.from_arrays(node, p)
+    model._scales = _moving_scales(node.below("scales/"), model.encoder_, p)
+    model._residual_scales = _moving_scales(node.below("residual_scales/"), model.encoder_, p)
     model.threshold_ = _threshold(header["threshold"])
     with np.errstate(all="ignore"):  # what overflows is found next
         model._set_state(header["state"], arrays)
     if not isinstance(model, CompositeGraph) and not has_finite_answers(model):
         arrays.refuse("", "numbers that can be computed with", "graphs that are not finite")
     return model
+
+
+def _moving_scales(arrays: SavedArrays, encoder: CovariateEncoder, n_nodes: int) -> MovingScales | None:
+    """None where they do not move, as in all files of earlier versions."""
+    if "weights" not in arrays:
+        return None
+    return MovingScales.from_arrays(arrays, n_features(encoder), n_nodes)
 
 
 def _threshold(found: Saved) -> Threshold:

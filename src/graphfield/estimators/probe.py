@@ -32,11 +32,12 @@ def has_finite_answers(model: GraphEstimator) -> bool:
         warnings.simplefilter("ignore", ExtrapolationWarning)
         encoded = model._encode_frame(frame).distinct()[0]
         coef, scale = model._coef_at(encoded), model._residual_scale_at(encoded)
+        unit = model._unit_at(encoded)
         partial = partial_correlations(coef, scale)
         mean = model._mean_at(encoded)
         if not (np.isfinite(coef).all() and np.isfinite(partial).all() and (np.abs(mean) < _MAX_MEAN).all()):
             return False
-        if not ((scale > 0) & np.isfinite(scale)).all():
+        if not ((scale > 0) & np.isfinite(scale) & (unit > 0) & np.isfinite(unit)).all():
             return False
         return bool(np.isfinite(precision_from_partial(partial, scale)).all())  # its eigenvalues need numbers
 

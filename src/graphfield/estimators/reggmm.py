@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -11,14 +12,17 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
 from graphfield.data.missing import POLICIES
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import fold_labels, group_labels
+from graphfield.data.splits import cross_labels, fold_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import check_choice, check_package
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
+from graphfield.solvers.node_scales import learn_node_scales
+from graphfield.solvers.scale_choice import learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -57,7 +61,8 @@ class RegGMM(GraphEstimator):
     n_folds : int, default 5
         Cross-validation folds of "cv".
     center : {"covariates", "constant", "none"}
-        Subtract a mean that is linear in z, one mean per node, or nothing.
+        Subtract a mean that is linear in z (and divide by a scale that moves with z where held-out rows
+        support it and nodes are standardised), one mean per node, or nothing.
     standardize : bool
         Divide nodes and numeric covariates by their standard deviations (undone on output).
     missing : {"error", "drop", "impute"}
@@ -115,6 +120,7 @@ class RegGMM(GraphEstimator):
             check_sparse_group()
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
         labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
         self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
@@ -126,16 +132,31 @@ class RegGMM(GraphEstimator):
             self._mean = linear_mean(values, W, self.ridge)
         residual = values
         residual -= W @ self._mean
+        self._scales = self._moving_scales(learn_node_scales, residual, W, labels)
+        if self._scales is not None:
+            residual /= self._scales.at(W)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
             self.penalty_ = float(self.ridge)
             self.interactions_ = interaction_coefficients(residual, W, self.ridge)
         else:
-            self._fit_sparse_group(residual, W, None if labels is None else labels[inputs.rows])
+            self._fit_sparse_group(residual, W, labels)
         residual -= interaction_fit(residual, W, self.interactions_)
+        self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
         self._set_threshold(encoded, seed=0)
         return self
+
+    def _moving_scales(
+        self,
+        learn: Callable[..., MovingScales | None],
+        values: NDArray,
+        W: NDArray,
+        labels: NDArray | None,
+    ) -> MovingScales | None:
+        if self.center != "covariates" or not self.standardize:
+            return None
+        return learn(values, W, len(self.encoder_.numeric), cross_labels(len(values), labels), labels)
 
     def _check_parameters(self) -> None:
         check_choice("penalty", self.penalty, PENALTIES)

@@ -16,11 +16,12 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels
+from graphfield.data.splits import cross_labels, group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, training_inputs
 from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
 from graphfield.solvers.interaction import linear_mean
+from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import PenaltyChoice
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
@@ -36,7 +37,8 @@ _MAX_PATH = 1_000_000
 class StaticGraph(GraphEstimator):
     """Base of the estimators whose graph is the same for every z; one penalty is chosen or given.
 
-    With ``center="constant"`` Z is checked and then ignored; with "covariates" means are linear in it.
+    With ``center="constant"`` Z is checked and then ignored; with "covariates" means are linear in it, and
+    scales of nodes move with it where held-out rows support that.
 
     A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
     :meth:`_at`) and what follows from the solution (:meth:`_use`), and keeps what it learned in
@@ -85,11 +87,12 @@ class StaticGraph(GraphEstimator):
         self._learn_covariates(inputs, standardize=True, unknown="average")
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
         values = self.scaler_.transform(inputs.X)
-        self._mean = None
+        self._mean = self._scales = None
         if self.center == "covariates":
-            values = self._without_mean(values, inputs.Z)
-        chosen = self._choose(values, None if labels is None else labels[inputs.rows])
+            values = self._without_mean_and_scale(values, inputs.Z, labels)
+        chosen = self._choose(values, labels)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
         self._set_threshold(self._encode_frame(inputs.Z), seed=0)
@@ -99,11 +102,17 @@ class StaticGraph(GraphEstimator):
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
 
-    def _without_mean(self, values: NDArray, Z: Frame) -> NDArray[np.float64]:
-        """Standardised nodes less their linear mean, in standard units of what is left."""
+    def _without_mean_and_scale(
+        self, values: NDArray, Z: Frame, labels: NDArray | None
+    ) -> NDArray[np.float64]:
+        """Standardised nodes less their linear mean, in standard units (at z) of what is left."""
         W = features(self.encoder_, self.encoder_.transform(Z))
         mean = linear_mean(values, W, _RIDGE)
         left = values - W @ mean
+        folds = cross_labels(len(left), labels)
+        self._scales = learn_node_scales(left, W, len(self.encoder_.numeric), folds, labels)
+        if self._scales is not None:
+            left /= self._scales.at(W)
         spread = left.std(axis=0)
         spread[spread < 1e-9] = 1.0  # a node that z determines
         self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * spread)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans
+from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans, scale_features
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -93,7 +93,8 @@ def fit_together(
         for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
     training, mixing = plans(first, max(len(job.rows) for job in jobs))
-    results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
+    W = scale_features(first, samples)
+    results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
         model._adopt(result, inputs, seed)
     return models

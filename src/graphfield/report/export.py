@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import rescale_coef
 from graphfield.estimators.base import GraphEstimator
-from graphfield.report.program import Average, Choice, Features, Inputs, Linear, Part, Precision
+from graphfield.report.program import Average, Choice, Features, Inputs, Linear, Part, Precision, Scaled
 
 # torch's default, which the batch norm of our networks has.
 _BATCH_NORM_EPS = 1e-5
@@ -28,8 +29,24 @@ def export_program(model: GraphEstimator, reference: NDArray | None = None) -> P
     scale = np.where(scale > 0, scale, 1.0)
     for kind in type(model).__mro__:
         if kind.__name__ in _EXPORTS:
-            return _EXPORTS[kind.__name__](model, scale)
+            # Units of a model on its own change no edge.
+            unit = None if reference is None else _log_scales(model._scales, model.encoder_)
+            residual = _log_scales(model._residual_scales, model.encoder_)
+            part = _EXPORTS[kind.__name__](model, scale)
+            return part if unit is residual is None else Scaled(part, unit, residual)
     raise NotExported(f"{type(model).__name__} has no form that a page can run")
+
+
+def _log_scales(scales: MovingScales | None, encoder: CovariateEncoder) -> Features | None:
+    if scales is None:
+        return None
+    steps: list[tuple[Any, ...]] = [("affine", scales.weights, scales.bias), ("relu",)]
+    return Features(_feature_inputs(encoder), [*steps, ("affine", scales.slopes, scales.constant)])
+
+
+def _feature_inputs(encoder: CovariateEncoder) -> Inputs:
+    """The features of the covariates as linear models have them, without their one."""
+    return Inputs.of(encoder, [table[:, 1:] for table in _indicators(encoder)])
 
 
 def _network(model: Any, reference: NDArray) -> Part:
@@ -59,9 +76,8 @@ def _archetypes(model: Any, reference: NDArray) -> Part:
 
 def _reggmm(model: Any, reference: NDArray) -> Part:
     constant, *others = model.interactions_
-    inputs = Inputs.of(model.encoder_, [table[:, 1:] for table in _indicators(model.encoder_)])
     patterns = np.stack([*others, constant])
-    return _linear(model, Features(inputs, [("one",)]), patterns, reference)
+    return _linear(model, Features(_feature_inputs(model.encoder_), [("one",)]), patterns, reference)
 
 
 def _static(model: Any, reference: NDArray) -> Part:

@@ -207,6 +207,41 @@ class Precision(Part):
 
 
 @dataclass(frozen=True)
+class Scaled(Part):
+    """A part whose nodes were divided by ``unit`` and have residual scales ``residual`` times its own.
+
+    Both are features of z with the logarithm of a scale per node.
+    """
+
+    part: Part
+    unit: Features | None
+    residual: Features | None
+
+    def at(self, Z: pd.DataFrame) -> Values:
+        forward, backward, variance = self.part.at(Z)
+        unit, residual = (_exp(features, Z) for features in (self.unit, self.residual))
+        if self.unit is not None:
+            j, k = np.triu_indices(variance.shape[1], 1)
+            ratio = unit[:, j] / unit[:, k]
+            forward, backward = forward * ratio, backward / ratio
+        return forward, backward, variance * (unit * residual) ** 2
+
+    def size(self) -> int:
+        return self.part.size()
+
+    def rounded(self, kind: str) -> Self:
+        return replace(self, part=self.part.rounded(kind))
+
+    def stored(self, store: Store) -> dict[str, Any]:
+        unit, residual = (own if own is None else own.stored(store) for own in (self.unit, self.residual))
+        return {"kind": "scaled", "part": self.part.stored(store), "unit": unit, "residual": residual}
+
+
+def _exp(features: Features | None, Z: pd.DataFrame) -> NDArray[np.float64]:
+    return np.ones((1, 1)) if features is None else np.exp(features.at(Z))
+
+
+@dataclass(frozen=True)
 class Average(Part):
     """Weighted averages of coefficients and variances."""
 

@@ -74,9 +74,9 @@ def compare_with_static(
 ) -> HeldOutComparison:
     """Compare a fitted model with static graphs on the days of ``X_test``, a table with dates as index.
 
-    Both static graphs have the model's normal scores and means, which may move with the covariates, so that
-    what differs is the graph: the model's own, averaged over the rows of Z (the days that it was fitted to),
-    and a graphical lasso of X.
+    Both static graphs have the model's normal scores, means and scales, which may move with the covariates,
+    so that what differs is the graph: the model's own, averaged over the rows of Z (the days that it was
+    fitted to), and a graphical lasso of X.
     """
     dates = pd.DatetimeIndex(X_test.index)
     months = dates.to_period("M")
@@ -84,12 +84,11 @@ def compare_with_static(
     with no_news():
         values = node_values(model._match_nodes(X_test))
         rows = HeldOut(values, model._match_covariates(Z_test), units)
-        average = sum(block.sum(axis=0, dtype=np.float64) for block in model.iter_coef(Z)) / len(Z)
         left = _deviations(model, X, Z)
         nothing = pd.DataFrame(index=range(len(left)))
         lasso = GraphicalLasso().fit(left, nothing).predict_coef(nothing.iloc[:1])[0]
-        varying = rows.residuals(model)
-        own, other = (rows.residuals_with(model, coef) for coef in (average, lasso))
+        varying, other = rows.residuals(model), rows.residuals_with(model, lasso)
+        own = rows.residuals_of_average(model, model._match_covariates(Z))
     yardstick = Yardstick.of(own, units)
     errors = {
         "varying": yardstick.errors(varying),
@@ -111,10 +110,11 @@ def compare_with_static(
 
 
 def _deviations(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame) -> NDArray[np.float64]:
-    """Node values (normal scores, where the model is one of these) less the model's means."""
+    """Node values (normal scores, where the model is one of these) less the model's means, in its units."""
     values = node_values(model._match_nodes(X)).astype(np.float64)
     scores = values if model._scores is None else model._scores.transform(values)
-    return scores - model._mean_at(model._encode_frame(model._match_covariates(Z)))
+    encoded = model._encode_frame(model._match_covariates(Z))
+    return (scores - model._mean_at(encoded)) / model._unit_at(encoded)
 
 
 def _verdict(gains: list[tuple[float, float]]) -> str:

@@ -204,6 +204,27 @@ class GraphField {
     }
   }
 
+  // Into arrays of its own, then times the units and the residual scales at z.
+  scaled(part, z, weight, variance, few) {
+    const [unit, residual] = [part.unit, part.residual].map((f) => f && featuresAt(f, z).map(Math.exp));
+    const { forward, backward } = few || this, n = forward.length, own = new Float64Array(this.p);
+    const into = { forward: new Float64Array(n), backward: new Float64Array(n) };
+    if (few) this.add(part.part, z, weight, own, { wanted: few.wanted, ...into });
+    else {
+      Object.assign(this, into);
+      this.add(part.part, z, weight, own, null);
+      Object.assign(this, { forward, backward });
+    }
+    for (let j = 0; j < this.p; j++)
+      variance[j] += own[j] * ((unit ? unit[j] : 1) * (residual ? residual[j] : 1)) ** 2;
+    for (let i = 0; i < n; i++) {
+      const pair = few ? few.wanted[i] : i;
+      const ratio = unit ? unit[this.first[pair]] / unit[this.second[pair]] : 1;
+      forward[i] += into.forward[i] * ratio;
+      backward[i] += into.backward[i] / ratio;
+    }
+  }
+
   precision(part, z, weight, variance, few) {
     const u = featuresAt(part.features, z), count = part.pairs.length, own = new Float64Array(this.p);
     u.forEach((w, r) => { for (let j = 0; j < this.p; j++) own[j] += w * part.diagonal[r * this.p + j]; });

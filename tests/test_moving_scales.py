@@ -1,0 +1,171 @@
+"""Scales of nodes that move with the covariates: they are found, and they are no edges that move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.data.moving_scales import MovingScales
+from graphfield.solvers.scale_choice import learn_scales
+
+SIGNS = np.array([1, -1, 1, -1])
+AT = pd.DataFrame({"z": [-0.95, -0.5, 0.0, 0.5, 0.95]})
+
+
+def chain(n: int = 1_500, p: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes with partial correlations of 0.35 between neighbours, and z."""
+    rng = np.random.default_rng(seed)
+    precision = np.eye(p) - 0.35 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    X = np.linalg.solve(np.linalg.cholesky(precision).T, rng.normal(size=(p, n))).T
+    return X, rng.uniform(-1, 1, n)
+
+
+def scaled_chain(n: int = 1_500, seed: int = 0) -> tuple[np.ndarray, pd.DataFrame]:
+    X, z = chain(n, seed=seed)
+    return 100 * X * np.exp(z[:, None] * SIGNS), pd.DataFrame({"z": z})
+
+
+def edges(model, Z: pd.DataFrame) -> np.ndarray:
+    p = len(model.node_names_)
+    return model.partial_correlations(Z)[:, np.arange(p - 1), np.arange(1, p)]
+
+
+def found(log_scale: np.ndarray, W: np.ndarray, n_numeric: int) -> np.ndarray:
+    """Logarithms of the scales that are learned, each of which must move."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=log_scale.shape) * np.exp(log_scale)
+    scales = learn_scales(values, W, n_numeric, np.arange(len(W)) % 3)
+    assert scales.moves.all()
+    np.testing.assert_allclose((scales.at(W) ** 2).mean(axis=0), 1, rtol=1e-6)
+    return np.log(scales.at(W))
+
+
+def centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=0)
+
+
+@pytest.mark.parametrize("shape", [lambda z: z, lambda z: 0.8 * np.sin(8 * z), lambda z: (z > 0.3) * 1.0])
+def test_scales_that_move_with_a_number_are_found(shape):
+    z = np.random.default_rng(0).uniform(-1, 1, 2_000)
+    truth = shape(z)[:, None] * [1.0, -1.0]
+    left = centred(found(truth, np.column_stack([np.ones(2_000), z / z.std()]), 1) - truth)
+    assert np.sqrt(np.square(left).mean(axis=0)).max() < 0.4 * truth.std()
+
+
+def test_scales_that_differ_by_level_and_by_two_covariates_together_are_found():
+    rng = np.random.default_rng(0)
+    z, level = rng.normal(size=3_000), rng.integers(3, size=3_000)
+    W = np.column_stack([np.ones(3_000), z, level == 1, level == 2])
+    truth = np.column_stack([0.7 * level, 0.7 * z * (level == 1)])
+    left = centred(found(truth, W, 1) - truth)
+    assert np.sqrt(np.square(left).mean(axis=0)).max() < 0.15
+
+
+def test_scales_that_do_not_move_stay_as_they_are():
+    kept = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        W = np.column_stack([np.ones(400), rng.normal(size=(400, 2)), rng.random(400) < 0.3])
+        scales = learn_scales(rng.standard_t(4, size=(400, 20)), W, 2, np.arange(400) % 3)
+        kept += 0 if scales is None else scales.moves.sum()
+    assert kept <= 5, "of 100"
+
+
+def test_few_rows_and_covariates_that_hardly_vary_move_no_scale():
+    rng = np.random.default_rng(0)
+    W = np.column_stack([np.ones(200), np.arange(200) == 7])
+    assert learn_scales(rng.normal(size=(200, 2)), W, 1, np.arange(200) % 3) is None
+    z = np.linspace(-1.7, 1.7, 40)
+    W = np.column_stack([np.ones(40), z])
+    assert learn_scales(rng.normal(size=(40, 2)) * np.exp(z)[:, None], W, 1, np.arange(40) % 3) is None
+
+
+def test_a_scale_does_not_depend_on_which_other_rows_are_asked_for():
+    rng = np.random.default_rng(0)
+    scales = MovingScales(rng.normal(size=(3, 40)), rng.normal(size=40), rng.normal(size=(40, 7)), np.ones(7))
+    W = rng.normal(size=(300, 4))
+    whole = scales.at(W)
+    assert (scales.at(W[77:78]) == whole[77]).all()
+    assert scales.at(W[:0]).shape == (0, 7)
+
+
+@pytest.mark.parametrize("model", [gf.RegGMM(), gf.GraphicalLasso(center="covariates", n_penalties=4)])
+def test_edges_stay_where_scales_move(model):
+    X, Z = scaled_chain()
+    # Over three edges chance is 0.02 at the ends of z for a model that is linear in it; 0.45 without.
+    np.testing.assert_allclose(edges(model.fit(X, Z), AT).mean(axis=1), 0.35, atol=0.08)
+
+
+def test_scale_and_coefficients_are_in_the_users_units():
+    X, Z = scaled_chain()
+    model = gf.RegGMM().fit(X, Z)
+    truth = 100 * np.exp(AT.to_numpy() * SIGNS)
+    np.testing.assert_allclose(model.predict_scale(AT), truth, rtol=0.2)
+    # E x_0 given the others is 0.35 s_0 / s_1 x_1.
+    ratio = truth[:, 0] / truth[:, 1]
+    np.testing.assert_allclose(model.predict_coef(AT)[:, 0, 1], 0.35 * ratio, rtol=0.35)
+    np.testing.assert_allclose(
+        np.diagonal(model.predict_precision(AT), axis1=1, axis2=2), model.predict_scale(AT) ** -2.0
+    )
+
+
+def test_residual_scales_follow_the_edges_of_a_node():
+    """Of x_0 given x_1 = b(z) x_0 + noise it is 1 / sqrt(1 + b(z)^2), of x_1 given x_0 one."""
+    rng = np.random.default_rng(0)
+    Z, X = rng.uniform(-1, 1, (2_000, 1)), rng.normal(size=(2_000, 3))
+    X[:, 1] += 1.5 * Z[:, 0] * X[:, 0]
+    scale = gf.RegGMM().fit(X, Z).predict_scale([[0.0], [0.9]])
+    np.testing.assert_allclose(scale[:, 0], [1, 1 / np.sqrt(1 + 1.35**2)], rtol=0.2)
+    np.testing.assert_allclose(scale[:, 1], 1, rtol=0.2)
+
+
+@pytest.mark.slow
+def test_auto_does_not_take_scales_that_move_for_a_graph_that_does():
+    model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(*scaled_chain())
+    assert model.depends_on_covariates_ is False
+
+
+def test_only_a_mean_at_z_leaves_a_scale_at_z():
+    X, Z = scaled_chain(300)
+    options = {"rank": 2, "penalty": 0.05, "max_steps": 5, "device": "cpu", "random_state": 0}
+    assert np.ptp(gf.DNNCGM(**options).fit(X, Z).predict_scale(AT), axis=0).min() > 0
+    for model in (gf.DNNCGM(**options, center="constant"), gf.RegGMM(center="constant")):
+        assert np.ptp(model.fit(X, Z).predict_scale(AT), axis=0).max() == 0
+
+
+def test_moving_scales_are_saved(tmp_path):
+    X, Z = scaled_chain(400)
+    for model in (gf.RegGMM(), gf.GraphicalLasso(center="covariates", penalty=0.1)):
+        again = gf.load(model.fit(X, Z).save(tmp_path / type(model).__name__))
+        assert np.ptp(again.predict_scale(AT), axis=0).min() > 0
+        for ask in ("predict_scale", "predict_coef", "predict_precision"):
+            assert (getattr(again, ask)(AT) == getattr(model, ask)(AT)).all()
+
+
+@pytest.mark.slow
+def test_samples_of_archetypes_have_the_scales_of_the_nodes():
+    X, Z = scaled_chain(600)
+    model = gf.ArchetypeCGM(n_archetypes=1, penalty=0.01, max_steps=5, device="cpu", random_state=0).fit(X, Z)
+    drawn = model.sample(Z, random_state=0)
+    low, high = Z["z"] < -0.5, Z["z"] > 0.5
+    np.testing.assert_allclose(
+        np.log(drawn[high].std(axis=0) / drawn[low].std(axis=0)),
+        np.log(X[high].std(axis=0) / X[low].std(axis=0)),
+        atol=0.4,
+    )
+    constant = 4 * np.log(2 * np.pi)
+    whole = np.linalg.slogdet(model.predict_precision(Z))[1]
+    left = X - model._mean_at(model._encode(Z))
+    squares = np.einsum("nj,njk,nk->n", left, model.predict_precision(Z), left)
+    np.testing.assert_allclose(model.log_likelihood(X, Z), (whole - squares - constant) / 2, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [gf.DNNCGM, gf.ArchetypeCGM])
+def test_networks_find_edges_that_stay_where_scales_move(kind):
+    X, Z = scaled_chain(3_000)
+    model = kind(device="cpu", random_state=0).fit(X, Z)
+    np.testing.assert_allclose(edges(model, AT).mean(axis=1), 0.35, atol=0.05)
+    np.testing.assert_allclose(model.predict_scale(AT), 100 * np.exp(AT.to_numpy() * SIGNS), rtol=0.2)
