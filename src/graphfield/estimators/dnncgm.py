@@ -26,6 +26,7 @@ from graphfield.estimators.dnncgm_setup import (
     chosen_penalty,
     field_config,
     plans,
+    ranks_to_try,
     read_field_config,
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
@@ -72,7 +73,8 @@ class DNNCGM(GraphEstimator):
         output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
         rows best (8 where none are held out). None gives every
         edge its own weights on all hidden units, trained step by step as published; so does "auto"
-        beyond 300 nodes, with a linear network, with less sharing, or with another loss.
+        with a linear network, with less sharing, with another loss, or (with a warning) where 8 patterns do
+        not fit in memory; 1,000 nodes need 3 GB.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     loss : {"squared", "huber"}
@@ -95,7 +97,8 @@ class DNNCGM(GraphEstimator):
         the batch size: without patterns ``penalty * sum_k |beta_jk(z)|``, averaged over samples; with
         patterns a quarter of it on every coefficient of every pattern and the rest on each edge as a
         whole, all in standard units, which leaves most edges exactly zero. "auto" takes the best of a
-        path from the empty graph down, on held-out rows (without patterns: 0.04). 0 is the paper's loss.
+        path from the empty graph down, on held-out rows, and at the end takes most of it off the edges that
+        are strong, as far as held-out rows like that (without patterns: 0.04). 0 is the paper's loss.
     learning_rate : float, optional
         Of Adam; the peak of the schedule. By default 0.005 with patterns and 0.002 without.
     batch_size : int, optional
@@ -128,7 +131,7 @@ class DNNCGM(GraphEstimator):
         Penalty in use.
     variation_ : float
         With patterns, how much of the variation that was found is kept, 0 to 1: as much as predicts held-out
-        rows best. 0 is one graph for all z.
+        rows best, less what chance explains. 0 is one graph for all z. A full head keeps all of it.
     training_ : DataFrame
         Loss curve: step, train_loss, held_out_loss, and learning_rate or, with patterns, rank and
         penalty, one line per round.
@@ -255,8 +258,9 @@ class DNNCGM(GraphEstimator):
         else:
             samples = joined(samples, self._own_held_out(X_val, Z_val))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
-        job = self._job(rows, labels, samples, seed, origin)
-        training, mixing = plans(self, len(job.rows), origin)
+        ranks = ranks_to_try(self, len(rows[0]), origin)
+        job = self._job(rows, labels, samples, seed, ranks, origin)
+        training, mixing = plans(self, len(job.rows), ranks)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, mixing=mixing)
         return self._adopt(fitted, inputs, seed)
 
@@ -317,16 +321,19 @@ class DNNCGM(GraphEstimator):
         labels: NDArray | None,
         samples: Samples,
         seed: int,
+        ranks: tuple[int, ...],
         start: StartingPoint | None = None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, len(train), start), tuple(child_seeds(seed, 8)[2:])
+        config, seeds = field_config(self, ranks), tuple(child_seeds(seed, 8)[2:])
         if start is not None:
             start.check(self, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
-        rescale = bool(self.standardize)
-        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self))
+        rescale, units = bool(self.standardize), None
+        if labels is not None and len(rows[1]) and rows[1].max() < len(labels):  # not the user's own rows
+            units = torch.as_tensor(labels[rows[1]], device=device)
+        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), units)
 
     def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
         """The results of training as attributes."""

@@ -19,8 +19,9 @@ from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpack
 from graphfield.nn.threads import one_thread_each
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
+from graphfield.training.finished_mixture import finished
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.mixture import MixtureTask, finished, fit_mixtures
+from graphfield.training.mixture import MixtureTask, fit_mixtures
 from graphfield.training.plan import Member
 
 # A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
@@ -49,6 +50,7 @@ class Job:
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
+    units: Tensor | None = None  # groups of the held-out rows; None: each row is on its own
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def _fit_mixtures(
             (job.seeds[3], job.seeds[4], job.seeds[5]),
             job.penalty,
             None if job.start is None else job.start.gate(),
+            job.units,
         )
         for job in jobs
     ]

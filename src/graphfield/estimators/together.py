@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans
+from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans, ranks_to_try
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -88,11 +88,13 @@ def fit_together(
     for model in models:
         model._learn_scales(inputs, marginals)
     samples = first._samples(inputs.X, inputs.Z)
+    n_train = max(len(train) for train, _ in splits)
+    ranks = ranks_to_try(first, n_train)
     jobs = [
-        model._job(split, labels, samples, seed)
+        model._job(split, labels, samples, seed, ranks)
         for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
-    training, mixing = plans(first, max(len(job.rows) for job in jobs))
+    training, mixing = plans(first, n_train, ranks)
     results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
         model._adopt(result, inputs, seed)
