@@ -18,7 +18,7 @@ from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler, read_scale, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import cross_parts, group_labels, hold_out
+from graphfield.data.splits import cross_parts, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
     check_parameters,
@@ -29,6 +29,7 @@ from graphfield.estimators.dnncgm_setup import (
     ranks_to_try,
     read_field_config,
 )
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
     evaluate_coef,
@@ -223,7 +224,9 @@ class DNNCGM(GraphEstimator):
         X_val, Z_val : tables, optional
             Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
         groups : sequence of length n, optional
-            Rows with equal labels (one subject) are never split between training and held-out.
+            Rows with equal labels (one subject) are never split between training and held-out. Levels of
+            their own that groups have, in all nodes and rows alike, are subtracted (``level_check_``), but
+            not with ``center="none"`` or own held-out rows.
         start : DNNCGM, optional
             A fitted model with the same nodes, covariates, marginals and network: training begins at its
             weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
@@ -238,8 +241,9 @@ class DNNCGM(GraphEstimator):
             raise DataError("X_val and Z_val must be given together, or neither.")
         origin = None if start is None else StartingPoint.of(start)
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(
+            inputs, groups, X, wanted=self.center != "none" and X_val is None
+        )
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:

@@ -16,8 +16,8 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import check_number, training_inputs
 from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
 from graphfield.solvers.interaction import linear_mean
@@ -81,15 +81,15 @@ class StaticGraph(GraphEstimator):
         """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
         self._check_parameters()
         inputs = training_inputs(X, Z, self.missing)
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=True, unknown="average")
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        labels = group_labels(groups, X)
         values = self.scaler_.transform(inputs.X)
         self._mean = None
         if self.center == "covariates":
             values = self._without_mean(values, inputs.Z)
-        chosen = self._choose(values, None if labels is None else labels[inputs.rows])
+        chosen = self._choose(values, labels)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
         self._set_threshold(self._encode_frame(inputs.Z), seed=0)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
-from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans, ranks_to_try
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -74,8 +74,7 @@ def fit_together(
             f"(validation_fraction is {first.validation_fraction})."
         )
     inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
-    labels = group_labels(groups, X)
-    labels = None if labels is None else labels[inputs.rows]
+    inputs, labels, levels = without_levels(inputs, groups, X, wanted=first.center != "none")
     chosen = _chosen_rows(rows, len(models), inputs, len(X))
     seeds = [root_seed(model.random_state) for model in models]
     splits = [
@@ -97,7 +96,7 @@ def fit_together(
     training, mixing = plans(first, n_train, ranks)
     results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
-        model._adopt(result, inputs, seed)
+        model._adopt(result, inputs, seed).level_check_ = levels
     return models
 
 

@@ -20,6 +20,10 @@ from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem
 
+# Edges of this size, as a share of the penalty, keep half of it. A penalty takes half of itself off an edge.
+_HALF_SIZE = 0.25
+# More than the penalty that predicts best, as that one lets in edges that are not there.
+_STRICTER = 1.2
 # The step towards patterns with less penalty on strong edges is never made in full: what these leave at zero
 # keeps its order.
 _MOST_RELAXED = 0.9
@@ -64,8 +68,10 @@ class _Relaxation:
 
 
 def _relaxation(mixture: Mixture, problem: PatternProblem, held_out: Moments) -> _Relaxation:
-    lighter = problem.relaxed(mixture.patterns, mixture.penalty / 2)
+    lighter = problem.relaxed(mixture.patterns, _HALF_SIZE * mixture.penalty)
     penalty, (found,) = best_penalty([(lighter, held_out)], mixture.penalty)
+    penalty *= _STRICTER
+    found = lighter.solve(penalty, found)
     share = _best_share(mixture.patterns, found, held_out)
     return _Relaxation(penalty, share, torch.lerp(mixture.patterns, found, share))
 
@@ -87,7 +93,7 @@ def _found_again(mixture: Mixture, known: Moments, new: Moments, step: _Relaxati
     patterns = problem.solve(less * mixture.penalty, mixture.patterns, FINE)
     if step is None or step.share == 0:
         return patterns
-    lighter = problem.relaxed(patterns, less * mixture.penalty / 2)
+    lighter = problem.relaxed(patterns, less * _HALF_SIZE * mixture.penalty)
     return torch.lerp(patterns, lighter.solve(less * step.penalty, step.taken, FINE), step.share)
 
 
