@@ -211,8 +211,7 @@ def _has_room(model: DNNCGM, n_train: int) -> bool:
     """Whether the first number of patterns fits in memory; where it does not, the user is told."""
     device, p = resolve_device(model.device), model.n_features_in_
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
-    hidden_size, q = int(model.hidden_size), max(1, len(model.encoder_.names))
-    needed = estimate_fit_memory(n_train, p, q, hidden_size=hidden_size, rank=RANKS[0])["peak"]
+    needed = estimate_fit_memory(n_train, p, max(1, len(model.encoder_.names)), rank=RANKS[0])["peak"]
     if needed <= free:
         return True
     warnings.warn(
