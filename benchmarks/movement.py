@@ -92,11 +92,14 @@ class WideBanded(Banded):
         self.candidates = np.stack([raise_diagonal(band) for band in bands])
 
     def sample(self, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        return self.solve(Z, rng.normal(size=(len(Z), self.candidates.shape[1])))
+
+    def solve(self, Z: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows whose precision is that at z where the noise has unit variance."""
         p = self.candidates.shape[1]
         bands = np.zeros((3, 4, p))  # upper diagonals of the candidates, the main one last
         for k in range(4):
             bands[:, 3 - k, k:] = np.diagonal(self.candidates, offset=k, axis1=1, axis2=2)
-        noise = rng.normal(size=(len(Z), p))
         roots = (cholesky_banded(np.tensordot(own, bands, axes=1)) for own in self.mixing(Z))
         return np.stack([solve_banded((0, 3), root, e) for root, e in zip(roots, noise, strict=True)])
 
@@ -111,18 +114,23 @@ def wide(n: int, p: int, head: str, seed: int, device: str) -> Line:
     return {"rank": model.rank_ or 0, **_scores(model, X[n:], Z[n:], field.skeleton(Z[n:]))}
 
 
-def _heavy(rng: np.random.Generator, n: int, p: int, kind: str) -> tuple[NDArray, NDArray, NDArray]:
-    """A graph whose edges move with z; nodes are t with 3 degrees of freedom in one of three ways."""
+def _heavy(rng: np.random.Generator, n: int, kind: str) -> tuple[NDArray, NDArray, NDArray]:
+    """G1 with tails of a t distribution with 3 degrees of freedom, in one of four ways."""
+    if kind == "linearly":  # noise is heavy, and nodes are linear in the noise
+        field = WideBanded(50)
+        Z = field.covariates(n, rng)
+        return field.solve(Z, rng.standard_t(3, size=(n, 50))), Z, field.skeleton(Z)
     sim = gf.make_setting("G1", n_samples=n, random_state=int(rng.integers(2**31)))
     if kind == "jointly":  # the row as a whole is large or small: relations of extremes
         return sim.X * np.sqrt(3 / rng.chisquare(3, (n, 1))), sim.Z, sim.skeleton
     if kind == "marginally":  # each node through an increasing function
         return t.ppf(norm.cdf(sim.X / sim.X.std(axis=0)), 3), sim.Z, sim.skeleton
+    # each value of its own
     return sim.X * np.sqrt(3 / rng.chisquare(3, sim.X.shape)), sim.Z, sim.skeleton
 
 
 def tails(n: int, kind: str, marginals: str, seed: int, device: str) -> Line:
-    X, Z, truth = _heavy(np.random.default_rng([seed, n]), n + 500, 50, kind)
+    X, Z, truth = _heavy(np.random.default_rng([seed, n]), n + 500, kind)
     model = gf.DNNCGM(marginals=marginals, random_state=seed, device=device).fit(X[:n], Z[:n])
     check = model.marginal_check_
     return {
@@ -155,7 +163,7 @@ def tasks(arguments: argparse.Namespace) -> Iterator[tuple[str, tuple[Any, ...]]
             "wide": [(p, head) for p in arguments.nodes for head in ("default", "full head")],
             "tails": [
                 (kind, how)
-                for kind in ("jointly", "marginally", "singly")
+                for kind in ("linearly", "jointly", "marginally", "singly")
                 for how in ("auto", "raw", "normal")
             ],
             "subjects": [
