@@ -17,6 +17,7 @@ from graphfield.nn.fields import Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
+from graphfield.training.finished_mixture import finished
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
@@ -184,7 +185,7 @@ def test_rounds_recover_two_regimes():
     task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
     (standing,) = fit_mixtures(config, data, [task], training, (2,))
-    coef = mixture_module.finished(standing.chosen, config, data, task).field(z[None], data.codes[None])[0]
+    coef = finished(standing.chosen, config, data, task).field(z[None], data.codes[None])[0]
     right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
     assert right[0] > 0.6
     assert right[1] < -0.6
@@ -212,7 +213,7 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     patterns[:, 1:] = 0
     data = replace(data, x=x)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.0, 0.0, 0)
-    done = mixture_module.finished(mixture, FIELD, data, task)
+    done = finished(mixture, FIELD, data, task)
     assert done.variation == pytest.approx(min(truth, 1.0), abs=0.03)
     z = (data.numeric[None], data.codes[None])
     whole = mixed_field(gate, patterns)(*z)[0]

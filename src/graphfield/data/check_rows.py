@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.data.check_covariates import filled_numbers
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date
 from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
+from graphfield.data.group_levels import find_levels
 from graphfield.exceptions import count
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
@@ -83,6 +85,7 @@ def row_findings(
                 "(--group).",
             )
     if labels is not None:
+        yield from _level_findings(nodes, Z, bad_z, labels)
         return
     subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
     if subjects:
@@ -127,6 +130,25 @@ def row_findings(
             )
 
 
+def _level_findings(
+    nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame, labels: pd.Series
+) -> Iterator[Finding]:
+    codes = pd.factorize(labels)[0]
+    known = codes >= 0
+    if not known.any():
+        return
+    check, _ = find_levels(nodes.to_numpy()[known], _design(Z, bad_z, len(nodes))[known], codes[known])
+    if check.prefers:
+        yield Finding(
+            "group-levels",
+            (str(labels.name),),
+            f"Groups of {str(labels.name)!r} have levels of their own, which make up {check.share:.0%} of a "
+            "node's variance on average.",
+            "fit subtracts them, so that graphs are about what varies within a group. For relations between "
+            "groups, fit the means of their rows.",
+        )
+
+
 def _copies(nodes: pd.DataFrame, Z: Frame) -> int:
     keys = pd.util.hash_pandas_object(nodes, index=False).to_numpy()
     for name in Z.names:
@@ -168,6 +190,17 @@ def _following(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> float:
     chosen = np.linspace(0, nodes.shape[1] - 1, min(nodes.shape[1], _ORDER_NODES)).round().astype(np.intp)
     values = nodes.to_numpy()[:_ORDER_ROWS, chosen]
     n = len(values)
+    features = _design(Z, bad_z, n)
+    if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
+        return 0.0
+    left = values - features @ np.linalg.lstsq(features, values, rcond=None)[0]
+    squares = np.square(left).sum(axis=0)
+    lagged = (left[1:] * left[:-1]).sum(axis=0)
+    return float(np.divide(lagged, squares, out=np.zeros_like(lagged), where=squares > 0).mean())
+
+
+def _design(Z: Frame, bad_z: pd.DataFrame, n: int) -> NDArray[np.float64]:
+    """A one, numbers with their squares, levels where there are not too many: of the first n rows."""
     design = [np.ones((n, 1))]
     for name in Z.names:
         gaps = bad_z[name].to_numpy()
@@ -182,10 +215,4 @@ def _following(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> float:
         numbers = filled_numbers(column, gaps)[:n]
         numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
         design.append(np.column_stack([numbers, numbers**2]))
-    features = np.hstack(design)
-    if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
-        return 0.0
-    left = values - features @ np.linalg.lstsq(features, values, rcond=None)[0]
-    squares = np.square(left).sum(axis=0)
-    lagged = (left[1:] * left[:-1]).sum(axis=0)
-    return float(np.divide(lagged, squares, out=np.zeros_like(lagged), where=squares > 0).mean())
+    return np.hstack(design)

@@ -136,7 +136,7 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
 
 def _parsed(source: Source, packed: str, reading: Reading, names: list[str]) -> pd.DataFrame:
     """The rows below the header as pandas reads them; columns of text with other things among it as text."""
-    as_text = dict.fromkeys(names, str)
+    as_text: dict[str, type] = dict.fromkeys(names, str)
     if reading.thousands is not None:
         return _read_rows(source, packed, reading, names, as_text)
     try:

@@ -20,11 +20,12 @@ from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES, check_complete
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels, hold_out
+from graphfield.data.splits import hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import node_table
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, gate_training
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import (
     CENTERS,
     Inputs,
@@ -166,8 +167,7 @@ class ArchetypeCGM(GraphEstimator):
         """
         self._check_parameters()
         inputs = training_inputs(X, Z, self.missing)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         seed = root_seed(self.random_state)
         self._remember(inputs)
         if start is None:

@@ -16,7 +16,7 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels, hold_out
+from graphfield.data.splits import hold_out
 from graphfield.estimators.auto_candidates import CANDIDATES, NEURAL, Fits
 from graphfield.estimators.auto_choice import (
     AVERAGE,
@@ -29,6 +29,7 @@ from graphfield.estimators.auto_choice import (
     no_comparison,
 )
 from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import (
     check_flag,
@@ -148,8 +149,7 @@ class AutoCGM(AveragedGraph):
         self._check_parameters()
         self._check_device(fallback=False)
         inputs = training_inputs(X, Z, self.missing)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         self._uses_covariates = True
         self._learn_covariates(inputs, standardize=True, unknown=self.unknown)

@@ -20,6 +20,7 @@ from graphfield.data.frames import (
     match_columns,
     node_values,
 )
+from graphfield.data.group_levels import LevelCheck
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
@@ -57,10 +58,13 @@ class GraphEstimator(PerRow):
         z, this is its root mean square over the training rows.
     threshold_ : Threshold
         The cut that ``threshold="gap"`` stands for, found at fit time.
+    level_check_ : LevelCheck or None
+        Whether ``groups`` have levels of their own, which were then subtracted; None without groups.
     """
 
     covariate_names_: list[str]
     threshold_: Threshold
+    level_check_: LevelCheck | None = None
 
     # -- graphs -----------------------------------------------------------------------------
 

@@ -16,10 +16,10 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import training_inputs
 from graphfield.estimators.partition import PartitionedGraph
 from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
@@ -73,7 +73,7 @@ class ByCluster(PartitionedGraph):
         self._check_parameters()
         prototype = self._prototype()
         inputs = training_inputs(X, Z, self.missing)
-        group_labels(groups, X)
+        inputs, _, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         if self.by is not None:
             self.by_ = _known(self.by, inputs.Z)

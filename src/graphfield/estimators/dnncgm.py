@@ -18,7 +18,7 @@ from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler, read_scale, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import cross_parts, group_labels, hold_out
+from graphfield.data.splits import cross_parts, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
     check_parameters,
@@ -26,10 +26,12 @@ from graphfield.estimators.dnncgm_setup import (
     chosen_penalty,
     field_config,
     plans,
+    ranks_to_try,
     read_field_config,
     read_training_columns,
     scale_features,
 )
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
 from graphfield.estimators.neural import (
     evaluate_coef,
@@ -74,7 +76,8 @@ class DNNCGM(GraphEstimator):
         output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
         rows best (8 where none are held out). None gives every
         edge its own weights on all hidden units, trained step by step as published; so does "auto"
-        beyond 300 nodes, with a linear network, with less sharing, or with another loss.
+        with a linear network, with less sharing, with another loss, or (with a warning) where 8 patterns do
+        not fit in memory; 1,000 nodes need 3 GB.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     loss : {"squared", "huber"}
@@ -98,7 +101,8 @@ class DNNCGM(GraphEstimator):
         the batch size: without patterns ``penalty * sum_k |beta_jk(z)|``, averaged over samples; with
         patterns a quarter of it on every coefficient of every pattern and the rest on each edge as a
         whole, all in standard units, which leaves most edges exactly zero. "auto" takes the best of a
-        path from the empty graph down, on held-out rows (without patterns: 0.04). 0 is the paper's loss.
+        path from the empty graph down, on held-out rows, and at the end takes most of it off the edges that
+        are strong, as far as held-out rows like that (without patterns: 0.04). 0 is the paper's loss.
     learning_rate : float, optional
         Of Adam; the peak of the schedule. By default 0.005 with patterns and 0.002 without.
     batch_size : int, optional
@@ -131,7 +135,7 @@ class DNNCGM(GraphEstimator):
         Penalty in use.
     variation_ : float
         With patterns, how much of the variation that was found is kept, 0 to 1: as much as predicts held-out
-        rows best. 0 is one graph for all z.
+        rows best, less what chance explains. 0 is one graph for all z. A full head keeps all of it.
     training_ : DataFrame
         Loss curve: step, train_loss, held_out_loss, and learning_rate or, with patterns, rank and
         penalty, one line per round.
@@ -223,7 +227,9 @@ class DNNCGM(GraphEstimator):
         X_val, Z_val : tables, optional
             Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
         groups : sequence of length n, optional
-            Rows with equal labels (one subject) are never split between training and held-out.
+            Rows with equal labels (one subject) are never split between training and held-out. Levels of
+            their own that groups have, in all nodes and rows alike, are subtracted (``level_check_``), but
+            not with ``center="none"`` or own held-out rows.
         start : DNNCGM, optional
             A fitted model with the same nodes, covariates, marginals and network: training begins at its
             weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
@@ -238,8 +244,9 @@ class DNNCGM(GraphEstimator):
             raise DataError("X_val and Z_val must be given together, or neither.")
         origin = None if start is None else StartingPoint.of(start)
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(
+            inputs, groups, X, wanted=self.center != "none" and X_val is None
+        )
         seed = root_seed(self.random_state)
         folder = None
         if checkpoint is not None:
@@ -258,8 +265,9 @@ class DNNCGM(GraphEstimator):
         else:
             samples = joined(samples, self._own_held_out(X_val, Z_val))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
-        job = self._job(rows, labels, samples, seed, origin)
-        training, mixing = plans(self, len(job.rows), origin)
+        ranks = ranks_to_try(self, len(rows[0]), origin)
+        job = self._job(rows, labels, samples, seed, ranks, origin)
+        training, mixing = plans(self, len(job.rows), ranks)
         W = scale_features(self, samples)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
         return self._adopt(fitted, inputs, seed)
@@ -321,11 +329,12 @@ class DNNCGM(GraphEstimator):
         labels: NDArray | None,
         samples: Samples,
         seed: int,
+        ranks: tuple[int, ...],
         start: StartingPoint | None = None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, len(train), start), tuple(child_seeds(seed, 8)[2:])
+        config, seeds = field_config(self, ranks), tuple(child_seeds(seed, 8)[2:])
         if start is not None:
             start.check(self, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))

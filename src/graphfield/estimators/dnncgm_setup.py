@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
 from graphfield.data.marginals import MARGINALS, NormalScores
 from graphfield.data.missing import POLICIES
+from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
+from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
-from graphfield.exceptions import ParameterError, check_choice
+from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
@@ -36,7 +40,6 @@ EVALUATIONS = 40  # of the held-out loss in a full run
 LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 # Of the network that gives the shares of patterns, in each round.
 GATE_STEPS, GATE_BATCH, GATE_RATE, GATE_EVALUATIONS = 600, 512, 5e-3, 20
-MAX_MIXED_NODES = 300  # beyond it, patterns take longer than a full head
 # More than the first number of patterns: at most so many patterns times nodes, at least so many rows each.
 MAX_PATTERN_COLUMNS, MIN_PATTERN_ROWS = 3_200, 50
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
@@ -156,9 +159,8 @@ def _has_scores(model: DNNCGM) -> bool:
     return bool(model.standardize) and model.center != "none"
 
 
-def field_config(model: DNNCGM, n_train: int, start: StartingPoint | None = None) -> FieldConfig:
+def field_config(model: DNNCGM, ranks: tuple[int, ...]) -> FieldConfig:
     """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
-    ranks = _ranks(model, n_train, start)
     network, batch_norm = NETWORKS[model.network]
     config = FieldConfig(
         n_nodes=model.n_features_in_,
@@ -181,12 +183,9 @@ def field_config(model: DNNCGM, n_train: int, start: StartingPoint | None = None
     return config
 
 
-def plans(
-    model: DNNCGM, n_train: int, start: StartingPoint | None = None
-) -> tuple[TrainingConfig, Mixing | None]:
+def plans(model: DNNCGM, n_train: int, ranks: tuple[int, ...]) -> tuple[TrainingConfig, Mixing | None]:
     """How the mean and a full head are trained; how patterns are mixed, where they are."""
     training = training_config(model, n_train)
-    ranks = _ranks(model, n_train, start)
     if not ranks:
         return training, None
     return training, Mixing(ranks, gate_training(model, n_train))
@@ -214,18 +213,35 @@ def _can_mix(model: DNNCGM) -> bool:
     return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
 
 
-def _ranks(model: DNNCGM, n_train: int, start: StartingPoint | None) -> tuple[int, ...]:
-    """Numbers of patterns to try; none for a full head."""
+def ranks_to_try(model: DNNCGM, n_train: int, start: StartingPoint | None = None) -> tuple[int, ...]:
+    """Numbers of patterns; none for a full head. The model must know its covariates."""
     if model.rank is None:
         return ()
     if not isinstance(model.rank, str):
         return (int(model.rank),)
     if start is not None:
         return () if start.coef.config.rank is None else (start.coef.config.rank,)
-    if not _can_mix(model) or model.n_features_in_ > MAX_MIXED_NODES:
+    if not _can_mix(model) or not _has_room(model, n_train):
         return ()
     most = min(MAX_PATTERN_COLUMNS // model.n_features_in_, n_train // MIN_PATTERN_ROWS)
     return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
+
+
+def _has_room(model: DNNCGM, n_train: int) -> bool:
+    """Whether the first number of patterns fits in memory; where it does not, the user is told."""
+    device, p = resolve_device(model.device), model.n_features_in_
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    needed = estimate_fit_memory(n_train, p, max(1, len(model.encoder_.names)), rank=RANKS[0])["peak"]
+    if needed <= free:
+        return True
+    warnings.warn(
+        f"{RANKS[0]} patterns of {p} nodes need {size_text(needed)} of memory, but {size_text(free)} are "
+        "free, so a full head is fitted (rank=None), whose graphs are usually less accurate. Use fewer nodes "
+        f"or a machine with more memory; rank={RANKS[0] // 2} needs a quarter.",
+        TrainingWarning,
+        stacklevel=4,
+    )
+    return False
 
 
 def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:

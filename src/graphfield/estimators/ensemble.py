@@ -15,10 +15,10 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, given_estimator, node_table
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import (
     Inputs,
     check_flag,
@@ -116,8 +116,7 @@ class Ensemble(AveragedGraph):
         self._check_parameters()
         prototype = self._prototype()
         inputs = training_inputs(X, Z, self._missing_policy())
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         self._uses_covariates = prototype._uses_covariates
         policy = self.unknown or _setting(prototype, "unknown", "average")

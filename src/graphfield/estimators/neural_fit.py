@@ -23,8 +23,9 @@ from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.scale_choice import learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
+from graphfield.training.finished_mixture import finished
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.mixture import MixtureTask, finished, fit_mixtures
+from graphfield.training.mixture import MixtureTask, fit_mixtures
 from graphfield.training.plan import Member
 
 # A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
@@ -54,6 +55,13 @@ class Job:
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
     labels: NDArray | None = None  # of groups, one for each row of the samples
+
+    @property
+    def units(self) -> Tensor | None:
+        """Groups of the held-out rows; None where each row is on its own, as the user's own held-out rows."""
+        if self.labels is None or not len(self.held_out) or int(self.held_out.max()) >= len(self.labels):
+            return None
+        return torch.as_tensor(self.labels[self.held_out.cpu().numpy()], device=self.held_out.device)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,7 @@ def _fit_mixtures(
             (job.seeds[3], job.seeds[4], job.seeds[5]),
             job.penalty,
             None if job.start is None else job.start.gate(),
+            job.units,
         )
         for job in jobs
     ]

@@ -18,12 +18,13 @@ from safetensors.numpy import save as save_arrays
 from graphfield import __version__
 from graphfield.data.covariates import CovariateEncoder, n_features
 from graphfield.data.frames import MIN_NODES
+from graphfield.data.group_levels import LevelCheck
 from graphfield.data.marginals import NormalScores
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, read_scale
 from graphfield.data.saved_arrays import ArrayFile, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
-from graphfield.data.saved_values import Saved
+from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.probe import has_finite_answers
@@ -95,6 +96,7 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "nodes_named": model._nodes_named,
         "encoder": model.encoder_.to_state(),
         "threshold": asdict(model.threshold_),
+        "levels": None if model.level_check_ is None else asdict(model.level_check_),
         "state": state,
     }
     node = {
@@ -183,6 +185,7 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     model._scales = _moving_scales(node.below("scales/"), model.encoder_, p)
     model._residual_scales = _moving_scales(node.below("residual_scales/"), model.encoder_, p)
     model.threshold_ = _threshold(header["threshold"])
+    model.level_check_ = optional(header.known("levels"), LevelCheck.from_saved, None)
     with np.errstate(all="ignore"):  # what overflows is found next
         model._set_state(header["state"], arrays)
     if not isinstance(model, CompositeGraph) and not has_finite_answers(model):

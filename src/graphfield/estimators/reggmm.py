@@ -16,8 +16,9 @@ from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import cross_labels, fold_labels, group_labels
+from graphfield.data.splits import cross_labels, fold_labels
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
 from graphfield.exceptions import check_choice, check_package
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
@@ -119,8 +120,7 @@ class RegGMM(GraphEstimator):
         if self.penalty == "sparse-group":
             check_sparse_group()
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X, wanted=self.center != "none")
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
         self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)

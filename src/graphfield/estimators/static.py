@@ -16,8 +16,9 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import cross_labels, group_labels
+from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import check_number, training_inputs
 from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
 from graphfield.solvers.interaction import linear_mean
@@ -83,11 +84,10 @@ class StaticGraph(GraphEstimator):
         """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
         self._check_parameters()
         inputs = training_inputs(X, Z, self.missing)
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=True, unknown="average")
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        labels = group_labels(groups, X)
-        labels = None if labels is None else labels[inputs.rows]
         values = self.scaler_.transform(inputs.X)
         self._mean = self._scales = None
         if self.center == "covariates":

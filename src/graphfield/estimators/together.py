@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
-from graphfield.data.splits import group_labels
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import check_parameters, choose_marginals, plans, scale_features
+from graphfield.estimators.dnncgm_setup import (
+    check_parameters,
+    choose_marginals,
+    plans,
+    ranks_to_try,
+    scale_features,
+)
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
@@ -74,8 +80,7 @@ def fit_together(
             f"(validation_fraction is {first.validation_fraction})."
         )
     inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
-    labels = group_labels(groups, X)
-    labels = None if labels is None else labels[inputs.rows]
+    inputs, labels, levels = without_levels(inputs, groups, X, wanted=first.center != "none")
     chosen = _chosen_rows(rows, len(models), inputs, len(X))
     seeds = [root_seed(model.random_state) for model in models]
     splits = [
@@ -88,15 +93,17 @@ def fit_together(
     for model in models:
         model._learn_scales(inputs, marginals)
     samples = first._samples(inputs.X, inputs.Z)
+    n_train = max(len(train) for train, _ in splits)
+    ranks = ranks_to_try(first, n_train)
     jobs = [
-        model._job(split, labels, samples, seed)
+        model._job(split, labels, samples, seed, ranks)
         for model, split, seed in zip(models, splits, seeds, strict=True)
     ]
-    training, mixing = plans(first, max(len(job.rows) for job in jobs))
+    training, mixing = plans(first, n_train, ranks)
     W = scale_features(first, samples)
     results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
-        model._adopt(result, inputs, seed)
+        model._adopt(result, inputs, seed).level_check_ = levels
     return models
 
 

@@ -14,8 +14,9 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import group_labels, hold_out
+from graphfield.data.splits import hold_out
 from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import check_number, child_seeds, root_seed, training_inputs
 from graphfield.estimators.partition import PartitionedGraph
 from graphfield.exceptions import check_choice
@@ -110,14 +111,13 @@ class TreeCGM(PartitionedGraph):
         """
         self._check_parameters()
         inputs = training_inputs(X, Z, self.missing)
-        labels = group_labels(groups, X)
+        inputs, subjects, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         values = self.scaler_.transform(inputs.X)
         encoded = self.encoder_.transform(inputs.Z)
         split_seed, tree_seed, gap_seed = child_seeds(root_seed(self.random_state), 3)
-        subjects = None if labels is None else labels[inputs.rows]
         split = hold_out(len(values), self.validation_fraction, subjects, split_seed)
         factors = self._choose(values, self._features(encoded), split, tree_seed)
         part = self._part_of(encoded)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphfield.data.marginals import NormalScores, normal_scores
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import hold_out
+from graphfield.data.splits import folds, hold_out
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
 # Rows the choice looks at at most (fewer of very wide tables), and what it needs to be made at all.
@@ -19,6 +19,8 @@ MIN_HELD_OUT, MIN_HELD_OUT_GROUPS = 50, 10
 # Products of a node and a feature of the covariates at most; beyond that relations are the same at every z.
 MAX_PRODUCTS = 1_000
 _HELD_OUT_SHARE = 0.2
+# Fewer rows than this are all held out, a fifth at a time: a fifth of them alone would not see heavy tails.
+_FEW_ROWS = 2_500
 _RIDGE = 0.05  # of the regressions that are compared, added to the variances of standardised nodes
 # Normal scores must be better by so many standard errors, and by so much: with many rows, gains are certain
 # long before they matter.
@@ -92,7 +94,7 @@ def prefer_normal_scores(
     ----------
     X : ndarray of shape (n, p)
         At most 20,000 rows (fewer beyond 250 nodes), evenly spread, are used; a fifth of them is held out,
-        always the same.
+        always the same, or with fewer than 2,500 rows each fifth in turn.
     W : ndarray of shape (n, m)
         Features of the covariates, as ``data.covariates.features`` gives them; the first is one. With more
         than 1,000 products of nodes and features, only regressions that are the same for all rows are tried.
@@ -113,15 +115,21 @@ def prefer_normal_scores(
     train, held_out = hold_out(len(rows), _HELD_OUT_SHARE, labels, seed=0)
     if len(held_out) < MIN_HELD_OUT:
         return _TOO_FEW
-    train, held_out = rows[train], rows[held_out]
-    units = np.arange(len(held_out))
-    if groups is not None:
-        units = np.unique(groups[held_out], return_inverse=True)[1]
-        if units.max() + 1 < MIN_HELD_OUT_GROUPS:
-            return _TOO_FEW
-    gains, explained = _gains(X[train], X[held_out], W[train], W[held_out], units)
-    gain, error = _mean_of_units(gains, units)
-    explained_gain, explained_error = _mean_of_units(explained, units)
+    if labels is not None and len(np.unique(labels[held_out])) < MIN_HELD_OUT_GROUPS:
+        return _TOO_FEW
+    splits = [(train, held_out)]
+    if len(rows) < _FEW_ROWS:
+        splits = folds(len(rows), labels, round(1 / _HELD_OUT_SHARE), shuffle=True)
+    parts, units = [], []
+    for train, held_out in ((rows[known], rows[new]) for known, new in splits):
+        own = held_out if groups is None else groups[held_out]
+        codes = np.unique(own, return_inverse=True)[1]
+        parts.append(np.stack(_gains(X[train], X[held_out], W[train], W[held_out], codes)))
+        units.append(own)
+    gains, explained = np.concatenate(parts, axis=1)
+    codes = np.unique(np.concatenate(units), return_inverse=True)[1]
+    gain, error = _mean_of_units(gains, codes)
+    explained_gain, explained_error = _mean_of_units(explained, codes)
     hides = explained_gain < -_COUNTER_EVIDENCE * explained_error
     better = gain > max(_EVIDENCE * error, _LEAST_GAIN) and not hides
     one_decides = not better and any(_largest_share(node) > _MOST_OF_ONE for node in X.T)

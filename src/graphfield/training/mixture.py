@@ -3,7 +3,7 @@
 Given the shares, the patterns are a convex problem, solved for a path of penalties. Given the patterns, the
 gate learns on a small table per row. The table of a row comes from patterns that were found without it
 (cross-fitting): otherwise a gate follows the noise that its own rows left in the patterns. What held-out
-rows like best among all rounds is taken, and its patterns are found again from all rows.
+rows like best among all rounds is taken; :mod:`finished_mixture` has the last step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_sn
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.plan import Member
 from graphfield.training.progress import progress_bar
-from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem
+from graphfield.training.sparse_patterns import Moments, PatternProblem
 
 # Numbers of patterns that are tried where none is given: each twice the one before, as long as held-out
 # rows like it better by one standard error.
@@ -50,6 +50,7 @@ class MixtureTask:
     seeds: tuple[int, int, int]  # weights, order of rows, dropout
     penalty: float | None  # None: the best on held-out rows
     start: Arrays | None = None  # weights of a gate to begin with
+    units: Tensor | None = None  # labels of the held-out rows; None: each row is on its own
 
     @property
     def rows(self) -> Tensor:
@@ -274,58 +275,6 @@ class _Fits:
 def field_of(mixture: Mixture, config: FieldConfig, data: Samples) -> CoefField:
     """The field of a mixture as held-out rows have judged it."""
     return mixed_field(gate_of(mixture.gate, mixture.rank, config, data), mixture.patterns)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A mixture that varies as much as held-out rows support: as they judged it, and from all rows."""
-
-    judged: CoefField
-    field: CoefField
-    variation: float  # the share of its variation that was kept
-
-
-def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> Finished:
-    """Find the patterns again from training and held-out rows, and take chance out of their variation."""
-    if not len(task.held_out):
-        field = field_of(mixture, config, data)
-        return Finished(field, field, 1.0)
-    gate = gate_of(mixture.gate, mixture.rank, config, data)
-    shares = shares_of(gate, data)
-    mean = shares[task.rows].mean(dim=0)
-    variation = _supported_variation(gate, mixture.patterns, data.take(task.held_out[None]), mean)
-    rows = torch.cat([task.rows, task.held_out])
-    problem = PatternProblem(Moments.of(shares[rows], data.x[rows]))
-    penalty = mixture.penalty * (len(task.rows) / len(rows)) ** 0.5
-    again = problem.solve(penalty, mixture.patterns, FINE)
-    judged, field = (mixed_field(gate, _nearer(p, mean, variation)) for p in (mixture.patterns, again))
-    return Finished(judged, field, variation)
-
-
-@torch.no_grad()
-def _supported_variation(gate: GateField, patterns: Tensor, held_out: Samples, mean: Tensor) -> float:
-    """The share s, 0 to 1, with which ``average + s * (beta(z) - average)`` predicts held-out rows best.
-
-    Patterns differ by chance as well, so graphs move more with z than they should where there is little
-    to find; 0 is one graph for all.
-    """
-    varying, average = (
-        mixed_field(gate, _nearer(patterns, mean, share)).fitted(held_out) for share in (1.0, 0.0)
-    )
-    left, moved = (held_out.x - average).double(), (varying - average).double()
-    size = float(moved.square().sum())
-    return min(1.0, max(0.0, float((left * moved).sum()) / size)) if size > 0 else 1.0
-
-
-def _nearer(patterns: Tensor, mean: Tensor, variation: float) -> Tensor:
-    """Patterns whose mixtures keep this share of their distance to the average mixture.
-
-    As shares sum to one, this is the same as to move every mixture.
-    """
-    if variation == 1:
-        return patterns
-    average = torch.tensordot(mean, patterns, dims=1)
-    return average + variation * (patterns - average)
 
 
 def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> GateField:

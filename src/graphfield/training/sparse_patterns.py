@@ -7,11 +7,13 @@ Minimises, over patterns B_r with zero diagonals,
 
 with ``s_rk`` the root mean square of ``a_r x_k``: a lasso in standard units (the first part lets a pattern
 do without an edge), and a group lasso (the second lets all of them do without). Rows enter through
-their second moments alone, which add up over folds, so one pass over the rows serves all penalties.
+their second moments alone, which add up over folds, so one pass over the rows serves all penalties. A relaxed
+problem has a weight of its own for the penalty of each edge.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 from dataclasses import dataclass
 
@@ -94,10 +96,26 @@ class PatternProblem:
         off = 1 - torch.eye(self.p, device=gram.device, dtype=gram.dtype)
         self.off_diagonal = off.repeat(self.rank, 1)
         self.curvature = _largest_eigenvalue(self.gram)
+        self.weights: Tensor | None = None  # of the penalty on each edge, (k, j)
+
+    def relaxed(self, patterns: Tensor, size: float) -> PatternProblem:
+        """The same problem with less penalty on the edges of ``patterns``, half of it at this size.
+
+        The size of an edge is the root mean square of what it adds to the prediction, and of both directions
+        the mean. Edges that are not there keep the whole penalty.
+        """
+        flat = (_flat(patterns) * self.units[:, None]).view(self.rank, self.p, self.p)
+        among = self.gram.view(self.rank, self.p, self.rank, self.p).diagonal(dim1=1, dim2=3)  # (r, s, k)
+        sizes = torch.einsum("rkj,rsk,skj->kj", flat, among, flat).clamp(min=0).sqrt()
+        other = copy.copy(self)
+        other.weights = size / ((sizes + sizes.T) / 2 + size)
+        return other
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
         slope = (2 * self.cross * self.off_diagonal).view(self.rank, self.p, self.p)
+        if self.weights is not None:
+            slope = slope / self.weights
         low, high = 0.0, float(slope.abs().max()) / max(self.alpha, 1 - self.alpha) + 1e-12
         for _ in range(30):
             middle = (low + high) / 2
@@ -129,10 +147,13 @@ class PatternProblem:
         uphill is dropped.
         """
         cross, off_diagonal = self.cross[:, block], self.off_diagonal[:, block]
+        amount: float | Tensor = penalty / 2 / self.curvature
+        if self.weights is not None:
+            amount = amount * self.weights[:, block]
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
             step = point - (self.gram @ point - cross) / self.curvature
-            new = self._shrunk(step * off_diagonal, penalty / 2 / self.curvature)
+            new = self._shrunk(step * off_diagonal, amount)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -145,9 +166,14 @@ class PatternProblem:
             weights = new
         return weights
 
-    def _shrunk(self, values: Tensor, amount: float) -> Tensor:
-        values = torch.nn.functional.softshrink(values, self.alpha * amount)
+    def _shrunk(self, values: Tensor, amount: float | Tensor) -> Tensor:
+        """Values (R p, responses) by this amount, or by that of each edge, (p, responses)."""
         blocks = values.view(self.rank, self.p, -1)
+        if isinstance(amount, Tensor):
+            most = self.alpha * amount
+            blocks = blocks - blocks.clamp(-most, most)
+        else:
+            blocks = torch.nn.functional.softshrink(blocks, self.alpha * amount)
         size = blocks.square().sum(dim=0).sqrt_()  # several times faster than vector_norm over this axis
         cut = (1 - self.alpha) * self.rank**0.5 * amount
         return (blocks * torch.clamp(1 - cut / size.clamp(min=1e-30), min=0)).view_as(values)

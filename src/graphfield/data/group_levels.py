@@ -1,0 +1,159 @@
+"""Levels of groups: subjects whose nodes are all a little higher or lower, at every visit.
+
+Such levels are relations between subjects and hide those within them. They are random intercepts,
+``x = mean(z) + level of the group + what the graph is about``; a level is estimated by the mean of the rows
+of its group, drawn towards zero by as much as the noise in that mean asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from graphfield.data.saved_values import Saved, optional
+
+# Levels are there where they are clear of chance over the groups, and make up so much of a node's variance.
+_CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
+# Groups with two rows or more that are needed to tell.
+_FEWEST_GROUPS = 5
+# A node that hardly varies within groups would be gone without its levels.
+_LEAST_WITHIN = 0.02
+
+
+@dataclass(frozen=True)
+class LevelCheck:
+    """Whether groups have levels of their own.
+
+    Attributes
+    ----------
+    prefers : bool
+        Whether one half of a group's rows says where the other half lies, clearly over the groups.
+    share : float
+        Of a node's variance that the levels make up, averaged over nodes (intraclass correlation).
+    gain : float
+        Mean product of the means of both halves of a group's rows, as a share of a node's variance. Not a
+        number with fewer than five groups of two rows.
+    standard_error : float
+        Of the gain, over groups.
+    n_groups : int
+    """
+
+    prefers: bool
+    share: float
+    gain: float
+    standard_error: float
+    n_groups: int
+
+    @classmethod
+    def from_saved(cls, values: Saved) -> LevelCheck:
+        """From the fields as JSON has them, where null stands for what is not a number."""
+        numbers = (values.known(name) for name in ("gain", "standard_error"))
+        gain, error = (optional(number, Saved.number, float("nan")) for number in numbers)
+        share, groups = values["share"].number(0, 1), values["n_groups"].whole(1)
+        return cls(values["prefers"].flag(), share, gain, error, groups)
+
+
+def find_levels(
+    X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp]
+) -> tuple[LevelCheck, NDArray[np.float64]]:
+    """Whether groups have levels, and these levels, (groups, p).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    W : ndarray of shape (n, m)
+        Features of the covariates, the first of them one. A mean that is linear in them is taken out first
+        where it predicts the means of groups that did not help to find it; else it would be made of levels.
+    labels : ndarray of shape (n,)
+        Codes of the groups, 0, 1, 2 and so on. The first half of a group's rows is compared with the second.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels, W = np.repeat(np.arange(50), 6), np.ones((300, 1))
+    >>> X, levels = rng.normal(size=(300, 4)), rng.normal(size=(50, 4))
+    >>> find_levels(X, W, labels)[0].prefers, find_levels(X + levels[labels], W, labels)[0].prefers
+    (False, True)
+    """
+    sizes = np.bincount(labels)
+    place = 2 * labels + _halves(labels, sizes)
+    counts = np.bincount(place, minlength=2 * len(sizes)).reshape(-1, 2)
+    if not _predicts_groups(X, W, labels, sizes):
+        W = W[:, :1]
+    of_mean = np.linalg.pinv(W)  # node by node, so that no copy of X is made
+    levels, products = (np.zeros((len(sizes), X.shape[1])) for _ in range(2))
+    shares = np.zeros(X.shape[1])
+    for j in range(X.shape[1]):
+        left = X[:, j] - W @ (of_mean @ X[:, j])
+        variance = float(left.var())
+        if variance > 0:
+            sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
+            products[:, j] = (sums / np.maximum(counts, 1)).prod(axis=1) / variance
+            levels[:, j], shares[j] = _shrunken(left, sums.sum(axis=1), sizes)
+    gains = products[sizes > 1].mean(axis=1)
+    return _judged(gains, shares, len(sizes)), levels
+
+
+def _predicts_groups(
+    X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp], sizes: NDArray[np.intp]
+) -> bool:
+    """Whether a mean linear in W predicts the mean of a group from those of the others, node by node."""
+    nodes, given = (
+        np.column_stack([np.bincount(labels, weights=column) / sizes for column in table.T])
+        for table in (X, W)
+    )
+    spread = nodes.std(axis=0)
+    nodes = (nodes - nodes.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    errors = [_left_out_errors(nodes, features) for features in (given[:, :1], given)]
+    return _is_clear(errors[0] - errors[1])
+
+
+def _left_out_errors(nodes: NDArray[np.float64], features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared error of each group's means when that group is left out of the regression."""
+    hat = features @ np.linalg.pinv(features)
+    own = np.clip(1 - np.diag(hat), 1e-3, None)
+    return np.square((nodes - hat @ nodes) / own[:, None]).mean(axis=1)
+
+
+def _is_clear(gains: NDArray[np.float64], least: float = 0.0) -> bool:
+    """Whether the mean of the gains of groups is above ``least`` and clear of chance."""
+    if len(gains) < _FEWEST_GROUPS:
+        return False
+    error = float(gains.std(ddof=1)) / len(gains) ** 0.5
+    return float(gains.mean()) > max(least, float(student.ppf(_CONFIDENCE, len(gains) - 1)) * error)
+
+
+def _halves(labels: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """0 for the first half of the rows of a group, 1 for the second.
+
+    Not every other row: rows that follow each other may be alike without any level.
+    """
+    order = np.argsort(labels, kind="stable")
+    place = np.empty(len(labels), dtype=np.intp)
+    place[order] = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return (2 * place >= sizes[labels]).astype(np.intp)
+
+
+def _shrunken(
+    left: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], float]:
+    """Best linear predictions of the levels of one node, and their share of its variance."""
+    n, groups = len(left), len(sizes)
+    between = float((sums**2 / sizes).sum())
+    within = max(0.0, float(np.square(left).sum()) - between) / max(1, n - groups)
+    typical = (n - float(np.square(sizes).sum()) / n) / max(1, groups - 1)
+    spread = max(0.0, (between / max(1, groups - 1) - within) / typical) if typical > 0 else 0.0
+    if spread == 0:
+        return np.zeros(groups), 0.0
+    return sums / sizes * spread / (spread + within / sizes), spread / (spread + within)
+
+
+def _judged(gains: NDArray[np.float64], shares: NDArray[np.float64], n_groups: int) -> LevelCheck:
+    gain, error = float("nan"), float("nan")
+    if len(gains) >= _FEWEST_GROUPS:
+        gain, error = float(gains.mean()), float(gains.std(ddof=1)) / len(gains) ** 0.5
+    prefers = _is_clear(gains, _LEAST_SHARE) and float(shares.max()) < 1 - _LEAST_WITHIN
+    return LevelCheck(prefers, float(shares.mean()), gain, error, n_groups)

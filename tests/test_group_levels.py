@@ -1,0 +1,121 @@
+"""Groups with levels of their own: found where they are, taken out of every model, told to the user."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.data.group_levels import find_levels
+
+GROUPS, ROWS, P = 40, 8, 6
+WHO = np.repeat(np.arange(GROUPS), ROWS)
+
+
+def repeated(spread: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A chain within subjects; levels that all move together, so that they look like a dense graph."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(len(WHO), P))
+    for j in range(1, P):
+        X[:, j] = 0.6 * X[:, j - 1] + 0.8 * X[:, j]
+    levels = spread * (rng.normal(size=(GROUPS, 1)) + 0.3 * rng.normal(size=(GROUPS, P)))
+    return X + levels[WHO], rng.normal(size=(GROUPS, 1))[WHO]
+
+
+def chain_is_found(model: gf.GraphEstimator, Z: np.ndarray) -> bool:
+    found = np.abs(model.partial_correlations(Z[::ROWS]).mean(axis=0))
+    edges = np.eye(P, k=1, dtype=bool) | np.eye(P, k=-1, dtype=bool)
+    return bool(found[edges].min() > 2 * found[~edges & ~np.eye(P, dtype=bool)].max())
+
+
+def test_levels_are_found_where_they_are():
+    ones = np.ones((len(WHO), 1))
+    for seed in range(5):
+        assert not find_levels(repeated(0.0, seed)[0], ones, WHO)[0].prefers
+        X, _ = repeated(1.0, seed)
+        check, levels = find_levels(X, ones, WHO)
+        assert check.prefers
+        assert check.share == pytest.approx(0.5, abs=0.15)
+        assert (
+            np.corrcoef(levels.ravel(), (X.reshape(GROUPS, ROWS, P).mean(axis=1) - X.mean(axis=0)).ravel())[
+                0, 1
+            ]
+            > 0.99
+        )
+
+
+def test_levels_are_drawn_towards_zero_by_the_noise_in_them():
+    """Known variances: the best prediction of a level is a known share of the mean of its rows."""
+    rng = np.random.default_rng(1)
+    sizes = np.tile([2, 8], 2_000)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(labels), 1)) + 0.5 * rng.normal(size=(len(sizes), 1))[labels]
+    levels = find_levels(X, np.ones((len(X), 1)), labels)[1][:, 0]
+    means = np.bincount(labels, weights=X[:, 0] - X.mean()) / sizes
+    for size in (2, 8):
+        wanted = 0.25 / (0.25 + 1 / size)
+        np.testing.assert_allclose((levels / means)[sizes == size], wanted, atol=0.05)
+
+
+def test_a_mean_that_moves_with_z_is_no_level():
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=GROUPS)[WHO]
+    X = rng.normal(size=(len(WHO), P)) + 2 * z[:, None]
+    assert not find_levels(X, np.column_stack([np.ones(len(z)), z]), WHO)[0].prefers
+
+
+def test_a_node_that_is_the_same_in_all_rows_of_a_group_keeps_its_values():
+    X, _ = repeated(1.0)
+    X[:, 0] = X[::ROWS, 0][WHO]
+    assert not find_levels(X, np.ones((len(X), 1)), WHO)[0].prefers
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        gf.GraphicalLasso(n_penalties=10),
+        gf.RegGMM(penalty="ridge"),
+        pytest.param(gf.TreeCGM(random_state=0), marks=pytest.mark.slow),
+        pytest.param(gf.DNNCGM(rank=2, max_steps=40, device="cpu", random_state=0), marks=pytest.mark.slow),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_model_is_about_what_varies_within_groups(model):
+    X, Z = repeated(2.0)
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        model.fit(X, Z, groups=WHO)
+    assert model.level_check_.prefers
+    assert chain_is_found(model, Z)
+    assert np.isfinite(model.predict(X, Z)).all()
+    assert not chain_is_found(model.fit(X, Z), Z), "without groups the levels hide it"
+    assert model.level_check_ is None
+
+
+@pytest.mark.slow
+def test_models_fitted_together_take_levels_out_as_well():
+    X, Z = repeated(2.0)
+    members = [gf.DNNCGM(rank=2, max_steps=40, device="cpu", random_state=seed) for seed in (0, 1)]
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        gf.fit_together(members, X, Z, groups=WHO)
+    assert all(chain_is_found(member, Z) for member in members)
+
+
+def test_levels_stay_where_nothing_is_to_be_subtracted():
+    X, Z = repeated(2.0)
+    model = gf.RegGMM(penalty="ridge", center="none")
+    assert model.fit(X, Z, groups=WHO).level_check_ is None
+
+
+def test_the_comparison_survives_a_file(tmp_path):
+    X, Z = repeated(2.0)
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        model = gf.GraphicalLasso().fit(X, Z, groups=WHO)
+    assert gf.load(model.save(tmp_path / "model")).level_check_ == model.level_check_
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_the_data_check_says_that_groups_have_levels(spread):
+    X, Z = repeated(spread)
+    check = gf.check_data(pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Z).add_prefix("z"), groups=WHO)
+    assert ("group-levels" in check.codes()) == (spread > 0)
