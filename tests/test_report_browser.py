@@ -6,7 +6,6 @@ import copy
 import csv
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import pytest
 import graphfield as gf
 from browser import Browser, chromium
 from graphfield.analysis import edge_curves
-from graphfield.report import write_report
 from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
 pytestmark = [
@@ -45,29 +43,6 @@ TIMED = """(async () => {
   }
   return times.sort((a, b) => a - b)[20];
 })()"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Write a page about a model and open it."""
-
-    def open_page(model, Z=None, **options) -> Browser:
-        path = write_report(model, tmp_path / "report.html", Z=Z, overwrite=True, **options)
-        browser.resize(1280, 900)
-        browser.media("screen")
-        browser.open(path)
-        return browser
-
-    yield open_page
-    assert browser.errors == []
-    assert all(url.startswith(("file://", "blob:", "data:")) for url in browser.requests), browser.requests
-    assert sum(url.startswith("file://") for url in browser.requests) == 1
 
 
 def in_page(browser: Browser, Z: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,8 @@ from graphfield.report.store import Store
 from graphfield.report.summary import movement, summary, warnings
 
 # In this order: a script may use those before it while it is read.
-_SCRIPTS = "draw ticks chart model heatmap layout labels network table controls main".split()
+_SCRIPTS = ["draw", "ticks", "chart", "model", "heatmap", "layout", "labels", "network"]
+_SCRIPTS += ["table", "controls", "main"]
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
 _MAX_BYTES, _PAIR_BYTES = 16_000_000, 20

@@ -104,12 +104,11 @@ class Page {
       const c = this.count(graph), n = this.field.pairs;
       return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)})`;
     };
-    const { view } = this.shown, now = this.data.covariates.length;
-    const z = view === "pinned" ? this.pinned.z : this.z, typical = this.data.covariates.every((c) => z[c.name] === c.start);
-    const what = view === "pinned" ? `Pinned: ${tell(this.pinned.graph)}` : tell(this.now), parts = [el("strong", {}, what)];
-    if (now) parts.push(typical ? " at typical values" : "", el("span", { class: "at" }, `${typical ? ":" : " at"} ${this.words(z)}`));
-    if (view === "difference") parts.push(`. Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)})`);
-    byId("state").replaceChildren(...parts, ".");
+    const { view } = this.shown, now = this.words();
+    let what = tell(this.now), where = now ? `, at ${now}.` : ".";
+    if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, now ? `, at ${this.pinned.words}.` : "."];
+    if (view === "difference") where += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
+    byId("state").replaceChildren(el("strong", {}, what), where);
   }
 
   says(i) {
