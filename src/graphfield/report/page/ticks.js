@@ -8,18 +8,20 @@ function ticks(low, high, count) {
   return out;
 }
 
-const TICK_FONT = 11, TICK_GAP = 6, TILT = 40; // pixels, pixels, degrees
+const TICK_FONT = 11, TICK_GAP = 6; // pixels
+const TILTS = [40, 60]; // degrees
+const ENOUGH = 12; // letters by which names can mostly be told apart
 
-// How the names of levels stand below an axis: level where they have room, tilted where not, and so many that even
-// tilted ones would touch, only every so-manyth.
+// How the names of levels stand below an axis: level where they have room, if need be shortened; tilted where not; and
+// where even tilted ones would touch, only every so-manyth.
 function levelTicks(levels, width) {
-  const slot = width / levels.length, names = levels.map(String);
-  const widest = Math.max(...names.map((name) => textWidth(short(name, 22), TICK_FONT)));
-  if (widest + TICK_GAP <= slot) return { texts: names.map((name) => short(name, 22)), tilt: 0, height: 30 };
-  const lines = 1.25 * TICK_FONT / Math.sin((TILT * Math.PI) / 180), every = Math.ceil(lines / slot);
-  const texts = names.map((name, i) => (i % every ? "" : short(name, 16)));
+  const slot = width / levels.length, room = Math.floor((slot - TICK_GAP) / (0.58 * TICK_FONT));
+  const flat = levels.map((level) => short(String(level), Math.max(ENOUGH, room)));
+  if (new Set(flat).size === levels.length && flat.every((text) => textWidth(text, TICK_FONT) + TICK_GAP <= slot)) return { texts: flat, tilt: 0, height: 30 };
+  const apart = (tilt) => (1.2 * TICK_FONT) / Math.sin((tilt * Math.PI) / 180), tilt = TILTS.find((t) => apart(t) <= slot) || TILTS.at(-1);
+  const every = Math.ceil(apart(tilt) / slot), texts = levels.map((level, i) => (i % every ? "" : short(String(level), 18)));
   const long = Math.max(...texts.map((text) => textWidth(text, TICK_FONT)));
-  return { texts, tilt: TILT, height: 22 + long * Math.sin((TILT * Math.PI) / 180) };
+  return { texts, tilt, height: 22 + long * Math.sin((tilt * Math.PI) / 180) };
 }
 
 // Of labels at ascending places, those that do not touch the one before.
