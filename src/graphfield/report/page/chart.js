@@ -15,8 +15,15 @@ function chart(box, o) {
   return f.root;
 }
 
+// Asking for the width of a box while the page changes makes the browser lay all of it out: it is asked once per window.
+const WIDTHS = new WeakMap();
+function widthOf(box) {
+  if (!WIDTHS.get(box)?.[window.innerWidth]) WIDTHS.set(box, { [window.innerWidth]: box.clientWidth });
+  return WIDTHS.get(box)[window.innerWidth];
+}
+
 function chartFrame(box, o) {
-  const width = Math.max(280, box.clientWidth || 380), left = 46, right = o.lines.length > 1 ? 22 : 12, top = o.title ? 26 : 10;
+  const width = Math.max(280, widthOf(box) || 380), left = 46, right = o.lines.length > 1 ? 22 : 12, top = o.title ? 26 : 10;
   const w = width - left - right, levels = o.x.levels, names = levels && levelTicks(levels, w);
   const bottom = levels ? names.height : o.xlabel ? 40 : 30, h = Math.round(Math.min(250, width * 0.62)) - top - 30, height = top + h + bottom;
   const [low, high] = o.y, sy = (v) => top + h - (h * (v - low)) / (high - low || 1);

@@ -80,7 +80,7 @@ class Page {
     clearTimeout(this.later);
     const rest = () => { this.network.settle(); this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
     if (atOnce) rest();
-    else this.later = setTimeout(rest, 120);
+    else this.later = setTimeout(rest, 150);
   }
 
   words(z = this.z) {

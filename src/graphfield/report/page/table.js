@@ -1,6 +1,6 @@
 // The table of edges: sorted, searched, saved as CSV.
 
-const ROWS_AT_ONCE = 100;
+const ROWS_AT_ONCE = 50;
 
 class EdgeTable {
   constructor(page) {
