@@ -20,7 +20,7 @@ function labelTexts(names, most, start) {
 // Font, texts and height of a picture of this width in which all labels find a place.
 function labelPlan(names, start, width) {
   const n = names.length, font = n <= 40 && width > 500 ? 12 : n <= 100 ? 11 : n <= 200 ? 10 : 9, radius = n <= 40 ? 6 : n <= 120 ? 4.5 : 3.5;
-  const low = Math.round(width * (width > 700 ? 0.62 : 0.8)), high = width * (width > 700 ? 0.95 : 1.25);
+  const low = Math.round(Math.min(0.8 * width, 740)), high = width * (width > 700 ? 0.95 : 1.25);
   for (let most = LONGEST; ; most--) {
     const texts = labelTexts(names, most, start), boxes = texts.map((text) => labelBox(text, font, radius));
     const height = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / FILL / width;
