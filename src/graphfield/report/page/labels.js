@@ -9,8 +9,8 @@ function commonStart(names) {
   if (names.length < 3) return "";
   let start = names[0];
   for (const name of names) while (!name.startsWith(start)) start = start.slice(0, -1);
-  start = start.replace(/[A-Za-z0-9]*$/, (end) => (/^[A-Za-z]+$/.test(end) && names.every((n) => /^\d+$/.test(n.slice(start.length))) ? end : ""));
-  return names.some((name) => name === start) ? "" : start;
+  start = start.replace(/[A-Za-z0-9]+$/, "");
+  return names.includes(start) ? "" : start;
 }
 
 function labelTexts(names, most, start) {

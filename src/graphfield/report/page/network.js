@@ -47,7 +47,6 @@ class Network {
     this.shortened = plan.texts.some((text, i) => text !== page.names[core[i]]);
     this.x = new Float64Array(page.p);
     this.y = new Float64Array(page.p);
-    this.radius = plan.radius;
     this.root.style.setProperty("--label", `${plan.font}px`);
     if (!(page.groups && this.circle(core, plan, width))) this.spring(core, edges, plan, width);
     this.aside(width, plan.height);
@@ -124,7 +123,7 @@ class Network {
     this.note(kept.length);
     const free = [];
     for (const [pair, line] of this.used) if (!wanted.has(pair)) { free.push(line); this.used.delete(pair); }
-    const crowd = Math.min(1, 120 / Math.max(drawn.length, 1)) * 0.45, widest = page.p > 45 ? 3.4 : 5.4;
+    const crowd = Math.min(1, 120 / Math.max(drawn.length, 1)) * 0.45, widest = page.p > MANY ? 3.4 : 5.4;
     for (const pair of drawn) {
       let line = this.used.get(pair);
       if (!line) {
