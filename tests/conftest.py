@@ -14,6 +14,8 @@ import pytest
 import torch
 
 import graphfield as gf
+from browser import Browser
+from graphfield.report import write_report
 
 # Some packages draw from the global generators while they are imported; that is not our doing.
 assert gf.DNNCGM
@@ -116,3 +118,26 @@ def estimator(request: pytest.FixtureRequest):
 @pytest.fixture(scope="session")
 def fitted(estimator, data):
     return estimator().fit(*data)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Write a page about a model and open it."""
+
+    def open_page(model, Z=None, **options) -> Browser:
+        path = write_report(model, tmp_path / "report.html", Z=Z, overwrite=True, **options)
+        browser.resize(1280, 900)
+        browser.media("screen")
+        browser.open(path)
+        return browser
+
+    yield open_page
+    assert browser.errors == []
+    assert all(url.startswith(("file://", "blob:", "data:")) for url in browser.requests), browser.requests
+    assert sum(url.startswith("file://") for url in browser.requests) == 1

@@ -18,6 +18,7 @@ from graphfield.analysis import tests_of_covariates
 from graphfield.analysis.covariate_basis import smooth_covariates, spline_columns, whitened
 from graphfield.analysis.evidence import covariate_sentence, verdict
 from graphfield.analysis.held_out_gain import Gain, _Comparison, held_out_gains
+from graphfield.analysis.p_values import p_words
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.score_test import combined_p_value
 from graphfield.cli import main
@@ -284,8 +285,8 @@ def test_words_follow_the_adjusted_p_value(raw, adjusted, gain, said, unsaid):
     assert said in text
     assert unsaid not in text
     assert text.startswith("No evidence") == (verdict(adjusted, gain) == "no evidence")
-    assert f"p = {raw}" in text
-    assert f"adjusted for the number of covariates, p = {adjusted}" in text
+    assert p_words(raw) in text
+    assert f"adjusted for the number of covariates, {p_words(adjusted)}" in text
 
 
 def test_one_covariate_alone_is_not_adjusted():

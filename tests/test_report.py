@@ -197,9 +197,9 @@ def test_the_words_of_evidence_and_cards(tmp_path):
     )
     assert "No evidence" in text
     assert "The graph need not &lt;vary&gt;." in text
-    assert "0.20\u00a0% (± 0.10) worse than one graph for everybody; p = 0.4 from 99 rearrangements" in text
+    assert "0.20\u00a0% (± 0.10) worse than one graph for everybody; p = .400 from 99 rearrangements" in text
     assert "permutation" not in visible(text)
-    row = [">age<", "+1.00 % ± 0.20", ">0.01<", ">0.042<", ">evidence<"]
+    row = [">age<", "+1.00 % ± 0.20", ">.010<", ">.042<", ">evidence<"]
     assert [text.find(cell) for cell in row] == sorted(text.find(cell) for cell in row)
     assert text.index(">p</th>") < text.index(">Adjusted p</th>")
     assert -1 not in [text.find(cell) for cell in row]
@@ -233,9 +233,9 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     assert page_data(text)["chosen"][0] == most
 
 
-def summarised(model, tmp_path, **records) -> str:
+def written(model, tmp_path, **records) -> str:
     path = write_report(model, tmp_path / "s.html", Z=table()[1].iloc[:60], overwrite=True, **records)
-    return section(path.read_text(encoding="utf-8"), "summary")
+    return visible(path.read_text(encoding="utf-8"))
 
 
 def test_rows_that_were_left_out_are_not_counted(tmp_path):
@@ -259,29 +259,66 @@ def test_rows_that_were_left_out_are_not_counted(tmp_path):
     assert "500 rows" not in visible(text.replace("30 of 500 rows", ""))
 
 
-def test_warnings_of_the_data_check_are_in_the_summary(tmp_path):
-    told = summarised(fitted("linear"), tmp_path, check=CHECK)
+def test_warnings_of_the_data_check_are_at_the_top(tmp_path):
+    told = written(fitted("linear"), tmp_path, check=CHECK)
     assert "One thing in the data looks wrong:</strong> n1 &amp; n2 are copies. See the <a href" in told
     many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in range(7)]}
-    told = summarised(fitted("linear"), tmp_path, check=many)
+    told = written(fitted("linear"), tmp_path, check=many)
     assert (
         "7 things in the data look wrong:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more" in told
     )
-    assert "look wrong" not in summarised(fitted("linear"), tmp_path)
+    assert "look wrong" not in written(fitted("linear"), tmp_path)
 
 
-def test_the_verdict_stands_beside_what_moves_the_graph(tmp_path):
-    told = summarised(fitted("linear"), tmp_path, evidence=EVIDENCE)
-    assert re.search(r"age \(0\.\d+: evidence\)", told)
-    assert re.search(r"site \(0\.\d+\)", told), "the test says nothing of it"
-    assert "verdict" not in summarised(fitted("linear"), tmp_path)
+def test_the_verdict_stands_first_and_once(tmp_path):
+    told = written(fitted("linear"), tmp_path, evidence=EVIDENCE)
+    first = told.index('<section id="verdict"')
+    assert first < told.index("No evidence") < told.index("need not") < told.index('<section id="summary"')
+    assert told.count("No evidence") == told.count("The graph need not") == 1
+    assert told.index("<canvas") < told.index('<section id="evidence"'), "the graph comes before the details"
+    untested = written(fitted("linear"), tmp_path)
+    assert "Not tested." in section(untested, "verdict")
+    assert re.search(r'<section id="evidence"[^>]* hidden>', untested)
+    assert '<a href="#evidence" hidden>' in untested
+
+
+def test_a_covariate_without_a_p_value_says_why():
+    line = {"name": "site", "verdict": "not known", "sentence": "site cannot be told apart."}
+    told = words.evidence({**EVIDENCE, "covariates": [{**line, "p_value": None, "adjusted_p_value": None}]})
+    assert "not known: site cannot be told apart." in told
+    assert "site cannot be told apart" not in words.evidence(
+        {**EVIDENCE, "covariates": [{**line, "p_value": 0.2}]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("p_value", "digits"), [(0.0009, "< .001"), (0.001, ".001"), (0.05, ".050"), (0.4, ".400"), (1, "1.000")]
+)
+def test_p_values_have_one_format(p_value, digits):
+    found = {
+        **EVIDENCE,
+        "p_value": p_value,
+        "covariates": [{**EVIDENCE["covariates"][0], "p_value": p_value}],
+    }
+    told = words.evidence(found)
+    shown = digits.replace("<", "&lt;")
+    assert f">{shown}<" in told
+    assert f"; p {shown} from" in told or f"; p = {shown} from" in told
+
+
+def test_of_edges_that_stand_still_the_strongest_are_drawn_first(tmp_path):
+    model = fitted("static")
+    text = write_report(model, tmp_path / "p.html", Z=table()[1]).read_text(encoding="utf-8")
+    sizes = np.abs(upper(model.partial_correlations(table()[1].iloc[:1]))[0])
+    chosen = page_data(text)["chosen"]
+    assert chosen
+    assert sorted(sizes[chosen]) == sorted(sizes)[-len(chosen) :]
 
 
 def test_an_edge_is_one_from_both_nodes(tmp_path):
     """As in Python: an edge whose weaker direction is below the threshold is none."""
-    model = fitted("linear")
-    told = summarised(model, tmp_path)
-    assert f"above {model.threshold_.value:.3f} from both nodes" in told
+    told = section(written(fitted("linear"), tmp_path), "explore")
+    assert "above this from both nodes" in told
     assert "either node" not in told
 
 
@@ -297,7 +334,7 @@ def test_a_model_without_an_edge_says_so(tmp_path):
     assert page_data(text)["chosen"] == []
     assert "try a lower one below" not in told
     model.threshold_ = replace(model.threshold_, value=1.0, is_gap=False)
-    assert "try a lower one below" in summarised(model, tmp_path)
+    assert "try a lower one below" in section(written(model, tmp_path), "summary")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +352,7 @@ def test_a_model_without_an_edge_says_so(tmp_path):
 def test_how_much_of_the_movement_held_out_rows_support(tmp_path, kept, words):
     model = copy.copy(fitted("patterns"))
     model.variation_ = kept
-    told = summarised(model, tmp_path)
+    told = section(written(model, tmp_path), "verdict")
     assert words in told if words else "eld-out rows support" not in told
 
 
@@ -342,7 +379,7 @@ def test_the_page_calls_the_average_over_pairs_no_strength(page):
 def test_shares_keep_digits_of_their_standard_error():
     found = {**EVIDENCE, "gain_over_static": {"value": -5.8e-5, "standard_error": 3.3e-5}}
     found["gain_over_linear"] = {"value": 0.012, "standard_error": 0.004}
-    told = words.evidence(found, "", fitted("linear"))
+    told = words.evidence(found)
     assert "are 0.0058\u00a0% (\u00b1 0.0033) worse than one graph for everybody" in told
     assert "and 1.20\u00a0% (\u00b1 0.40) better than a linear model" in told
 

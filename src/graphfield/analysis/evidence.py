@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from graphfield.analysis.held_out_gain import Gain
+from graphfield.analysis.p_values import p_words
 from graphfield.analysis.tests_of_covariates import Tested
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
@@ -194,7 +195,7 @@ def covariate_sentence(
         "weak evidence": f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
     }
     start = words.get(verdict(adjusted, gain), f"Edges move with {name}{given}")
-    also = "" if n_tested == 1 else f"; adjusted for the number of covariates, p = {_digits(adjusted)}"
+    also = "" if n_tested == 1 else f"; adjusted for the number of covariates, {p_words(adjusted)}"
     return f"{start}: {_both(gain, test, adjusted)}{also}."
 
 
@@ -235,7 +236,7 @@ def _held_out(gain: Gain) -> str:
 
 def _compared(test: Tested, p_value: float) -> str:
     """In the words of ``p_value``, which is that of the test or adjusted."""
-    p = f"p = {_digits(test.p_value)}"
+    p = p_words(test.p_value)
     of = f"{p} from {test.n_permutations:,} rearrangements"
     if not _significant(p_value):
         many = " when so many covariates are tested" if _significant(test.p_value) else ""
@@ -243,9 +244,3 @@ def _compared(test: Tested, p_value: float) -> str:
     if test.p_value <= 1.5 / (test.n_permutations + 1):
         return f"correlations follow more closely than in any of {test.n_permutations:,} rearrangements ({p})"
     return f"correlations follow more closely than chance allows ({of})"
-
-
-def _digits(p_value: float) -> str:
-    if p_value < 0.001:
-        return f"{p_value:.1g}"
-    return f"{p_value:.3f}" if p_value < 0.1 else f"{p_value:.2f}"

@@ -1,4 +1,4 @@
-"""Many graphs at once: how edges vary, how connected the graphs are, where nodes are drawn."""
+"""Many graphs at once: how edges vary, how connected the graphs are, in which order nodes stand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -18,8 +17,7 @@ from graphfield.graphs.connectivity import density, pair_means, transitivity, wi
 
 _BLOCK = 50
 DENSITY = "Density: share of all pairs that have an edge"
-_OFTEN, _BOND = 0.2, 0.1  # share of rows that makes an edge count, and the bond of a node to all others
-_PUSHES = 60  # rounds of moving nodes apart
+STILL = 1e-4  # a standard deviation below which nothing varies
 _STEPS = 9  # values along a covariate by which its effect is judged
 
 
@@ -111,45 +109,6 @@ def node_order(mean: NDArray, groups: Sequence[str] | None) -> list[int]:
     np.fill_diagonal(distance, 0)
     tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=p <= 150)
     return [int(node) for node in leaves_list(tree)]
-
-
-def node_layout(survey: Survey, p: int, groups: Sequence[str] | None, order: Sequence[int]) -> NDArray:
-    """Places in [0, 1] x [0, 1], (p, 2): a circle by groups, or springs on the average graph."""
-    if groups is not None or p < 3:
-        return _circle(order, groups)
-    # A weak bond between all keeps parts without an edge between them in one picture.
-    often = survey.present >= min(_OFTEN, survey.present.max(initial=0.0))
-    graph = nx.from_numpy_array(_square(np.abs(survey.mean) * often + _BOND / p))
-    start = {node: tuple(place) for node, place in enumerate(_circle(order, None) * 2 - 1)}
-    places = nx.spring_layout(graph, pos=start, k=2 / np.sqrt(p), iterations=150, weight="weight", seed=0)
-    return _apart(np.array([places[node] for node in range(p)]))
-
-
-def _apart(xy: NDArray) -> NDArray:
-    """Shared out over the unit square: a far node must not press the others together, none hides another."""
-    p = len(xy)
-    ranks = xy.argsort(axis=0).argsort(axis=0) / (p - 1)
-    spans = np.ptp(xy, axis=0)
-    xy = (ranks + (xy - xy.min(axis=0)) / np.where(spans > 0, spans, 1)) / 2
-    least = 0.75 / np.sqrt(p) if p <= 60 else 0.55 / np.sqrt(p)
-    for _ in range(_PUSHES):
-        gap = xy[:, None, :] - xy[None, :, :]
-        distance = np.sqrt((gap**2).sum(axis=2)) + np.eye(p)
-        push = np.clip(least - distance, 0, None) / np.maximum(distance, 1e-9) / 2
-        xy = np.clip(xy + (gap * push[:, :, None]).sum(axis=1), 0, 1)
-    return xy
-
-
-def _circle(order: Sequence[int], groups: Sequence[str] | None) -> NDArray:
-    """Nodes in this order around a circle, with a gap between groups."""
-    steps = np.ones(len(order))
-    if groups is not None:
-        for place, node in enumerate(order):
-            steps[place] += 1.0 if groups[node] != groups[order[place - 1]] else 0.0
-    angle = 2 * np.pi * np.cumsum(steps) / steps.sum()
-    places = np.empty((len(order), 2))
-    places[list(order)] = np.column_stack([0.5 + 0.5 * np.sin(angle), 0.5 - 0.5 * np.cos(angle)])
-    return places
 
 
 def _square(pairs: NDArray) -> NDArray[np.float64]:

@@ -23,15 +23,17 @@ from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
-from graphfield.report.figures import effects, node_layout, node_order, survey
+from graphfield.report.figures import STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import CHECK, EVIDENCE, FIT, RowsUsed, checked_record
 from graphfield.report.frames import frames_program
 from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
 from graphfield.report.store import Store
-from graphfield.report.summary import summary
+from graphfield.report.summary import movement, summary, warnings
 
-_SCRIPTS = ("draw.js", "model.js", "heatmap.js", "network.js", "table.js", "controls.js", "main.js")
+# In this order: a script may use those before it while it is read.
+_SCRIPTS = ["draw", "ticks", "chart", "model", "heatmap", "layout", "labels", "network"]
+_SCRIPTS += ["table", "controls", "main"]
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
 _MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
@@ -111,11 +113,14 @@ def write_report(
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
-    page = _assembled(model, rows, groups, max_bytes, used, {"evidence": evidence, "check": check})
+    page = _assembled(model, rows, groups, max_bytes, used)
     page |= {
         "title": escape(title or _title(model, fit)),
         "about": words.about(model, fit, used),
-        "evidence": words.evidence(evidence, evidence_command, model),
+        "verdict": words.verdict(evidence, evidence_command, model) + words.paragraphs([movement(model)]),
+        "warnings": warnings(check),
+        "evidence": words.evidence(evidence),
+        "if_tested": "" if evidence else "hidden",
         "model": words.model_card(model, fit),
         "data_card": words.data_card(check, fit, used),
         "training": words.training(model),
@@ -130,7 +135,6 @@ def _assembled(
     groups: list[str] | None,
     max_bytes: int,
     used: RowsUsed | None,
-    records: Mapping[str, Mapping[str, Any] | None],
 ) -> dict[str, str]:
     covariates, typical = rows.described(model), rows.typical(model)
     found = survey(model, rows.Z, groups)
@@ -142,8 +146,6 @@ def _assembled(
     store = Store(shown.kind)
     program = shown.program.stored(store)
     p = len(model.node_names_)
-    order = node_order(found.mean, groups)
-    places = node_layout(found, p, groups, order)
     data = {
         "nodes": model.node_names_,
         "groups": groups,
@@ -155,20 +157,18 @@ def _assembled(
             name: store.add(getattr(found, name)) for name in ("mean", "spread", "least", "most", "present")
         },
         "limit": found.limit,
-        "order": order,
-        "layout": {axis: np.round(places[:, i], 4).tolist() for i, axis in enumerate("xy")},
-        "chosen": _first_chosen(found.spread, found.present),
+        "order": node_order(found.mean, groups),
+        "chosen": _first_chosen(found),
         "connectivity": {
             "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
         },
-        "rows_note": _rows_note(rows, used),
         "training": words.training_lines(model),
     }
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs, **records),
+        "summary": summary(model, rows, found, moved, pairs),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows, used)),
@@ -234,10 +234,11 @@ def _rows_note(rows: Rows, used: RowsUsed | None) -> str:
     return f"Rows: {rows.n_given:,} of the table that have all covariates{taken}; {fitted}."
 
 
-def _first_chosen(spread: NDArray, present: NDArray) -> list[int]:
-    """The edges that vary most, among those that are there in some rows."""
-    order = np.argsort(-(spread * (present > 0)), kind="stable")[:_CHOSEN]
-    return [int(i) for i in order if present[i] > 0]
+def _first_chosen(survey: Survey) -> list[int]:
+    """Of the edges of some rows those that vary most; where they stand still, the strongest."""
+    varies = np.where(survey.spread > STILL, survey.spread, 0.0)
+    order = np.lexsort((-np.abs(survey.mean), -varies, survey.present == 0))[:_CHOSEN]
+    return [int(i) for i in order if survey.present[i] > 0]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
@@ -264,7 +265,7 @@ def _finite(value: Any) -> Any:
 def _filled(page: dict[str, str]) -> str:
     """The template with every {{name}} in its place; what was put in is not looked at again."""
     folder = files("graphfield.report") / "page"
-    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     texts = {
         **page,
         "style": (folder / "page.css").read_text(encoding="utf-8"),

@@ -1,4 +1,4 @@
-"""The summary at the top of the page: what is there, what varies, what to be careful with, as HTML."""
+"""What the page says at its top: how much movement is supported, what to be careful with, what is there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
-from graphfield.report.figures import DENSITY, Survey
+from graphfield.report.figures import DENSITY, STILL, Survey
 from graphfield.report.rows import Rows
 from graphfield.report.words import number, paragraphs
 
 Pairs = Sequence[tuple[str, str]]
-_STILL = 1e-4  # a standard deviation below which nothing varies
 _END = 0.995  # what is shown as 1.00
 _NAMED = 5  # warnings and pairs that are named one by one
 
@@ -31,22 +30,17 @@ def summary(
     survey: Survey,
     effects: Mapping[str, float],
     pairs: Pairs,
-    *,
-    evidence: Mapping[str, Any] | None = None,
-    check: Mapping[str, Any] | None = None,
 ) -> str:
-    """How many edges there are, which vary most, which covariate moves the graph most; warnings first."""
-    sentences = [
-        _edges(model, rows, survey),
-        _kept(model),
-        _varying(survey, pairs),
-        _end_of_scale(survey, pairs),
-        _moving(effects, evidence or {}),
-    ]
-    return _warnings(check or {}) + paragraphs(sentences)
+    """How many edges there are, which vary most, which covariate moves the graph most."""
+    return paragraphs(
+        [_edges(model, rows, survey), _varying(survey, pairs), _end_of_scale(survey, pairs), _moving(effects)]
+    )
 
 
-def _warnings(check: Mapping[str, Any]) -> str:
+def warnings(check: Mapping[str, Any] | None) -> str:
+    """What looks wrong in the data, by name; the data card says what to do about it."""
+    if not check:
+        return ""
     found = [str(one.get("message", "")).strip().rstrip(".") for one in check.get("warnings") or []]
     if not found:
         return ""
@@ -62,29 +56,25 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     n_pairs = len(survey.mean)
     low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())
-    cut = model.threshold_.value
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
     if not model.encoder_.columns:
         where = "The graph"
-    rule = (
-        f"A pair counts as an edge where its strength is above {cut:.3f} from both nodes, that is in the "
-        "regression of each of the two on the others; its partial correlation is the mean of both strengths."
-    )
     if not survey.present.any():
         most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
+        cut = model.threshold_.value
         none = f"{where} has <strong>no edge above the threshold of the model</strong> ({cut:.3f})"
         hint = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{hint} {rule}"
+        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{hint}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
-        f"({100 * average:.2g}\u00a0%{spread}). {rule}"
+        f"({100 * average:.2g}\u00a0%{spread})."
     )
 
 
-def _kept(model: Any) -> str:
+def movement(model: Any) -> str:
     """How much of the movement that was found is left, where held-out rows did not support all of it."""
     members = [one for one in getattr(model, "members_", [model]) if hasattr(one, "variation_")]
     kept = [float(one.variation_) for one in members]
@@ -108,10 +98,10 @@ def _kept(model: Any) -> str:
 
 
 def _varying(survey: Survey, pairs: Pairs) -> str:
-    if survey.spread.max(initial=0.0) <= _STILL:
+    if survey.spread.max(initial=0.0) <= STILL:
         return "No edge varies: there is one graph for everybody."
     spread = survey.spread * (survey.present > 0)
-    order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > _STILL]
+    order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > STILL]
     if not order:
         return "None of these edges varies." if survey.present.any() else ""
     named = [
@@ -154,18 +144,14 @@ def _end_of_scale(survey: Survey, pairs: Pairs) -> str:
     )
 
 
-def _moving(effects: Mapping[str, float], evidence: Mapping[str, Any]) -> str:
-    moved = {name: size for name, size in effects.items() if size > _STILL}
+def _moving(effects: Mapping[str, float]) -> str:
+    moved = {name: size for name, size in effects.items() if size > STILL}
     if not moved:
         return ""
-    verdicts = {str(one.get("name")): str(one.get("verdict")) for one in evidence.get("covariates") or []}
-    ranked = []
-    for name, size in list(moved.items())[:6]:
-        verdict = f": {escape(verdicts[name])}" if name in verdicts else ""
-        ranked.append(f"{escape(name)} ({size:.3f}{verdict})")
-    beside = ", with the verdict of the test above" if verdicts else ""
-    return (
-        "What moves the graph, by the model alone (standard deviation of an average edge while one covariate "
-        f"goes from its 1st to its 99th percentile or through its levels, the others typical{beside}): "
-        f"{', '.join(ranked)}."
+    ranked = [f"{escape(name)} ({size:.2g})" for name, size in list(moved.items())[:6]]
+    how = (
+        "Standard deviation of an average edge while one covariate goes from its 1st to its 99th percentile "
+        "or through its levels, the others typical."
     )
+    told = f"By the model alone, what moves the graph most: {', '.join(ranked)}."
+    return f'{told} <span class="small">{how}</span>'

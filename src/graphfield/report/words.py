@@ -11,6 +11,7 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
+from graphfield.analysis.p_values import p_digits, p_words
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.folder import RowsUsed
@@ -68,15 +69,21 @@ def about(model: GraphEstimator, fit: Mapping[str, Any] | None, used: RowsUsed |
     return paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
 
 
-def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
-    """The answer to the first question, or that nobody has asked it."""
+def verdict(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
+    """What stands first on the page: the answer to the first question, or that nobody has asked it."""
     if not found:
         return _not_tested(command, model)
-    verdict = str(found.get("verdict", "not known"))
-    mark = "yes" if verdict in _YES else "no"
+    word = str(found.get("verdict", "not known"))
+    mark = "yes" if word in _YES else "no"
+    badge = f'<p><span class="verdict {mark}">{escape(word[:1].upper() + word[1:])}</span></p>'
+    return f"{badge}\n<p>{escape(str(found.get('sentence', '')))}</p>"
+
+
+def evidence(found: Mapping[str, Any] | None) -> str:
+    """What the verdict rests on: gains, covariate by covariate, and notes; empty where nothing was tested."""
+    if not found:
+        return ""
     parts = [
-        f'<p><span class="verdict {mark}">{escape(verdict[:1].upper() + verdict[1:])}</span></p>',
-        f"<p>{escape(str(found.get('sentence', '')))}</p>",
         _gains(found),
         _covariate_gains(found.get("covariates") or []),
         _list(found["notes"]) if found.get("notes") else "",
@@ -102,7 +109,7 @@ def _gains(found: Mapping[str, Any]) -> str:
         phrases += [f"{who} {' and '.join(told)}"] if told else []
     text = f"By squared error on held-out rows, {'; '.join(phrases)}" if phrases else ""
     if found.get("p_value") is not None:
-        text += ("; " if text else "") + f"p = {found['p_value']:.3g}"
+        text += ("; " if text else "") + escape(p_words(found["p_value"]))
         if found.get("n_permutations"):
             text += f" from {count(int(found['n_permutations']), 'rearrangement')}"
     if found.get("scheme"):
@@ -139,12 +146,14 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
     body = []
     for row in rows:
         ps = [row.get(key) for key in ("p_value", "adjusted_p_value")]
-        told = [str(row.get(key, "")) for key in ("verdict", "sentence")]
-        shown = ["" if p is None else f"{p:.3g}" for p in ps]
+        told = str(row.get("verdict", ""))
+        if ps[0] is None:  # why there is none
+            told = f"{told}: {row.get('sentence', '')}"
+        shown = ["" if p is None else p_digits(p) for p in ps]
         body.append(
-            [str(row.get("name", "")), _gain_cell(row.get("gain"), row.get("standard_error")), *shown, *told]
+            [str(row.get("name", "")), _gain_cell(row.get("gain"), row.get("standard_error")), *shown, told]
         )
-    head = ["Covariate", "Gain from edges that vary with it", "p", "Adjusted p", "Verdict", "In words"]
+    head = ["Covariate", "Gain from edges that vary with it", "p", "Adjusted p", "Verdict"]
     rule = "Verdicts go by the adjusted p, which allows for the number of covariates, and by the gain."
     kind = "stack whole" if len(body) <= _WHOLE else "stack"
     return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'

@@ -34,7 +34,7 @@ class Controls {
       this.page.changed();
     });
     this.fields[c.name] = (value) => { range.value = value; write(value); };
-    const note = el("p", { class: "small" }, c.fixed ? "stays at this value: see the note above" : "");
+    const note = el("p", { class: "small" }, c.fixed ? "stays at this value: see the note at the heatmap" : "");
     const outside = () => { if (!c.fixed) note.textContent = this.outside(c); };
     range.addEventListener("input", outside);
     number.addEventListener("input", outside);
@@ -70,7 +70,7 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    byId("cut-note").textContent = `Edges are above it from both nodes. The fit chose ${found.value.toFixed(3)}: ${found.reason}.`;
+    byId("cut-note").replaceChildren(`Chosen in the fit: ${found.value.toFixed(3)} (`, el("a", { href: "#model" }, "why"), ").");
   }
 
   pin() {

@@ -17,7 +17,7 @@ class Heatmap {
 
   layout() {
     const { page } = this, box = this.canvas.parentElement.clientWidth || 400, p = page.p;
-    this.labelled = p <= 45 && box / p >= 9;
+    this.labelled = p <= MANY && box / p >= 9;
     const longest = Math.min(16, Math.max(...page.names.map((n) => n.length)));
     this.margin = this.labelled ? Math.min(box * 0.28, 10 + longest * 6.2) : page.groups ? 14 : 2;
     this.size = box;
@@ -123,7 +123,7 @@ class Heatmap {
     if (String(cell) === String(this.cell)) return;
     this.cell = cell;
     this.draw();
-    byId("heat-says").textContent = cell ? this.says() : "\u00a0";
+    byId("heat-says").textContent = cell ? this.says() : "";
   }
 
   says() {

@@ -1,6 +1,7 @@
 // The page: what z is, which graph that gives, and who has to draw it.
 
 const MOST_CHOSEN = 6;
+const MANY = 45; // nodes beyond which the heatmap has no names, and the network takes the width of two pictures
 const FLAT = 0.1; // curves are drawn at least from minus this to this
 const END = 0.9995; // what is shown as 1.000: estimates are cut off there
 const CUT_OFF = "\u00b11.000 is the end of the scale, where estimates are cut off: not to be taken literally.";
@@ -22,6 +23,7 @@ class Page {
     this.plainOrder = this.names.map((_, i) => i);
     this.controls = new Controls(this);
     for (const c of data.covariates) this.controls.put(c.name, c.start);
+    byId("explorer").classList.toggle("many", this.p > MANY);
     this.heatmap = new Heatmap(this);
     this.network = new Network(this);
     this.table = new EdgeTable(this);
@@ -76,9 +78,9 @@ class Page {
     this.network.draw();
     this.describe();
     clearTimeout(this.later);
-    const rest = () => { this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
+    const rest = () => { this.network.settle(); this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
     if (atOnce) rest();
-    else this.later = setTimeout(rest, 120);
+    else this.later = setTimeout(rest, 150);
   }
 
   words(z = this.z) {
@@ -92,21 +94,21 @@ class Page {
   }
 
   count(graph) {
-    let edges = 0, size = 0;
-    for (let i = 0; i < this.field.pairs; i++) { if (this.isEdge(graph, i)) edges++; size += Math.abs(graph.partial[i]); }
-    return { edges, density: edges / this.field.pairs, size: size / this.field.pairs };
+    let edges = 0;
+    for (let i = 0; i < this.field.pairs; i++) if (this.isEdge(graph, i)) edges++;
+    return { edges, density: edges / this.field.pairs };
   }
 
   describe() {
     const tell = (graph) => {
       const c = this.count(graph), n = this.field.pairs;
-      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)}), average |partial correlation| ${c.size.toFixed(3)}`;
+      return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)})`;
     };
     const { view } = this.shown, now = this.words();
-    let text = `${tell(this.now)}${now ? ", at " + now : ""}.`;
-    if (view === "pinned") text = `Pinned: ${tell(this.pinned.graph)}${now ? ", at " + this.pinned.words : ""}.`;
-    if (view === "difference") text += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
-    byId("state").textContent = text;
+    let what = tell(this.now), where = now ? `, at ${now}.` : ".";
+    if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, now ? `, at ${this.pinned.words}.` : "."];
+    if (view === "difference") where += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
+    byId("state").replaceChildren(el("strong", {}, what), where);
   }
 
   says(i) {
@@ -209,9 +211,9 @@ class Page {
     for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
     bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
     const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
-    const parts = [el("span", {}, what), bar, sample("#b2182b", "none", "positive: solid"), sample("#2166ac", "6 4", "negative: dashed"), el("span", {}, "wider: stronger")];
+    const parts = [sample("#b2182b", "none", "positive"), sample("#2166ac", "6 4", "negative"), el("span", {}, "wider: stronger")];
     const square = (colour, text) => el("span", { class: "group-key" }, el("i", { style: `background:${colour};border-radius:0` }), text);
-    parts.push(square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "grey: a node and itself"));
+    byId("heat-legend").replaceChildren(el("div", {}, el("div", {}, what), bar), square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "grey: a node and itself"));
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }

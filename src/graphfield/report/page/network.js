@@ -1,6 +1,8 @@
-// The network: nodes stay where they are, lines come and go.
+// The network: nodes stay where they are while covariates move, lines come and go.
 
 const MOST_LINES = 600;
+const CROWDED = 200; // nodes from which labels without a free place wait for the pointer
+const FEW_LETTERS = 110; // of a list that is shown whole
 
 class Network {
   constructor(page) {
@@ -19,66 +21,98 @@ class Network {
 
   node(name, i) {
     const { page } = this;
-    const group = svg("g", { class: "node", tabindex: i === this.active ? 0 : -1, role: "img" }, svg("circle", { class: "node" }), svg("text", {}, short(name, 18)));
+    const group = svg("g", { class: "node", tabindex: i === this.active ? 0 : -1, role: "img", "aria-label": name }, svg("title", {}, name), svg("circle", { class: "node" }), svg("text", {}));
     group.addEventListener("pointerenter", () => this.light(i));
     group.addEventListener("pointerleave", () => this.light(null));
     group.addEventListener("focus", () => this.light(i));
     group.addEventListener("blur", () => this.light(null));
     group.addEventListener("keydown", (e) => this.key(e, i));
     group.addEventListener("click", () => group.focus());
-    group.querySelector("circle").setAttribute("fill", page.groups ? page.colour(i) : "#39424e");
+    if (page.groups) group.querySelector("circle").style.fill = page.colour(i);
     this.dots.append(group);
-    return group;
+    return { group, circle: group.querySelector("circle"), text: group.querySelector("text") };
   }
 
+  // Nodes that have an edge in some row, or now, share the picture; the others stand in a row below it.
   layout() {
-    const { page } = this, p = page.p, width = this.root.parentElement.clientWidth || 400;
-    const few = p <= 60, circle = few && page.groups, wide = Math.min(18, Math.max(...page.names.map((n) => n.length))) * 6;
-    const mx = circle ? Math.min(wide + 14, width * 0.27) : few ? Math.min(70, width * 0.15) : 14, my = few ? 18 : 20;
-    this.size = width;
-    this.root.setAttribute("viewBox", `0 0 ${width} ${width}`);
-    this.x = page.data.layout.x.map((v) => mx + v * (width - 2 * mx));
-    this.y = page.data.layout.y.map((v) => my + v * (width - 2 * my));
-    const radius = (p <= 30 ? 6 : p <= 100 ? 4.5 : 3.2) * Math.min(1, width / 420 + 0.2);
-    this.nodes.forEach((group, i) => {
+    const { page } = this, f = page.field, width = this.root.parentElement.clientWidth || 400, shown = page.shown?.edges;
+    const linked = [];
+    for (let i = 0; i < f.pairs; i++) if (page.pairs.present[i] > 0 || shown?.[i]) linked.push(i);
+    this.placed = new Uint8Array(page.p);
+    for (const i of linked) this.placed[f.first[i]] = this.placed[f.second[i]] = 1;
+    const core = page.data.order.filter((i) => this.placed[i]), at = new Map(core.map((node, i) => [node, i]));
+    const edges = this.springs(linked).map(([i, weight]) => [at.get(f.first[i]), at.get(f.second[i]), weight]);
+    this.start = commonStart(page.names);
+    const plan = labelPlan(core.map((i) => page.names[i]), this.start, width);
+    this.shortened = plan.texts.some((text, i) => text !== page.names[core[i]]);
+    this.x = new Float64Array(page.p);
+    this.y = new Float64Array(page.p);
+    this.root.style.setProperty("--label", `${plan.font}px`);
+    if (!(page.groups && this.circle(core, plan, width))) this.spring(core, edges, plan, width);
+    this.aside(width, plan.height);
+    this.nodes.forEach(({ group, circle }, i) => {
       group.setAttribute("transform", `translate(${this.x[i].toFixed(1)} ${this.y[i].toFixed(1)})`);
-      group.querySelector("circle").setAttribute("r", radius);
-      const text = group.querySelector("text"), side = Math.sign(page.data.layout.x[i] - 0.5);
-      if (few && !circle) return;
-      const inward = !few && Math.abs(this.x[i] / width - 0.5) > 0.3;
-      text.setAttribute("text-anchor", circle ? (side < 0 ? "end" : "start") : inward ? (side < 0 ? "start" : "end") : "middle");
-      text.setAttribute("y", circle ? 4 : -radius - 4);
-      text.setAttribute("x", circle ? side * (radius + 4) : 0);
-      text.style.display = few ? "" : "none";
+      circle.setAttribute("r", this.placed[i] ? plan.radius : 3);
     });
-    if (few && !circle) this.beside(radius);
     for (const [pair, line] of this.used) this.place(line, pair);
   }
 
-  // Labels stand where they cross the fewest edges of the average graph, other labels and nodes.
-  beside(radius) {
-    const { page } = this, f = page.field, edges = [], taken = [];
-    for (let i = 0; i < f.pairs; i++) if (page.pairs.present[i] >= 0.2) edges.push(i);
-    this.nodes.forEach((group, i) => {
-      const text = group.querySelector("text"), wide = text.getComputedTextLength() || 6 * text.textContent.length, away = radius + 4;
-      const places = [["middle", 0, -away], ["middle", 0, away + 9], ["start", away, 4], ["end", -away, 4], ["start", away - 2, -away + 2], ["end", -away + 2, -away + 2], ["start", away - 2, away + 6], ["end", -away + 2, away + 6]];
-      const tried = places.map(([anchor, dx, dy], n) => {
-        const left = this.x[i] + dx - (anchor === "middle" ? wide / 2 : anchor === "end" ? wide : 0), top = this.y[i] + dy - 10;
-        const box = [left - 1, top, left + wide + 1, top + 13];
-        let cost = 0.01 * n;
-        for (const e of edges) if (crosses(box, this.x[f.first[e]], this.y[f.first[e]], this.x[f.second[e]], this.y[f.second[e]])) cost += 0.5 + Math.abs(page.pairs.mean[e]);
-        for (const other of taken) if (box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]) cost += 3;
-        this.x.forEach((x, k) => { if (k !== i && x > box[0] - radius && x < box[2] + radius && this.y[k] > box[1] - radius && this.y[k] < box[3] + radius) cost += 2; });
-        if (box[0] < 0 || box[1] < 0 || box[2] > this.size || box[3] > this.size) cost += 20;
-        return { cost, box, anchor, dx, dy };
-      });
-      const best = tried.reduce((a, b) => (b.cost < a.cost ? b : a));
-      taken.push(best.box);
-      text.setAttribute("text-anchor", best.anchor);
-      text.setAttribute("x", best.dx);
-      text.setAttribute("y", best.dy);
-      text.style.display = "";
+  // Pairs that pull, with weights up to 1: those of the average graph, and those of now that it does not have.
+  springs(linked) {
+    const { page } = this, { present, mean } = page.pairs, shown = page.shown;
+    const size = (i) => Math.max(Math.abs(mean[i]) * Math.min(1, 2 * present[i]), present[i] > 0 ? 0 : 0.5 * Math.abs(shown.values[i]));
+    const ranked = linked.map((i) => [i, size(i)]).sort((a, b) => b[1] - a[1]).slice(0, MOST_LINES), most = ranked[0]?.[1] || 1;
+    return ranked.map(([i, weight]) => [i, weight / most]);
+  }
+
+  spring(core, edges, plan, width) {
+    if (!core.length) return;
+    const { x, y } = springLayout([...core.keys()], edges);
+    const inset = 0.25 / Math.sqrt(core.length); // a few nodes do not stand in the corners
+    for (let i = 0; i < x.length; i++) { x[i] = width * (inset + (1 - 2 * inset) * x[i]); y[i] = plan.height * (inset + (1 - 2 * inset) * y[i]); }
+    separate(x, y, plan.boxes, width, plan.height);
+    const spots = placeLabels(plan, x, y, edges.slice(0, 300), width, plan.height);
+    core.forEach((node, i) => {
+      this.x[node] = x[i];
+      this.y[node] = y[i];
+      this.label(node, plan.texts[i], { "text-anchor": spots[i].anchor, x: spots[i].dx, y: spots[i].dy }, !spots[i].free);
     });
+  }
+
+  // Groups beside each other around a circle, with names along its radii; false where these do not fit.
+  circle(core, plan, width) {
+    const { page } = this, longest = Math.max(...plan.texts.map((text) => textWidth(text, plan.font)), 0);
+    const rim = longest + plan.radius + 8, most = Math.min(width, 900) / 2 - rim, wanted = (1.9 * core.length * plan.font) / (2 * Math.PI);
+    const radius = Math.min(most, Math.max(150, wanted)), size = 2 * (radius + rim);
+    if (2 * Math.PI * radius < core.length * plan.font) return false;
+    plan.height = size;
+    const { angle, x, y } = circleLayout(core.map((i) => page.groups[i]), radius, width / 2, size / 2);
+    core.forEach((node, i) => {
+      this.x[node] = x[i];
+      this.y[node] = y[i];
+      const left = angle[i] > Math.PI && angle[i] < 2 * Math.PI, turn = (angle[i] * 180) / Math.PI + (left ? 90 : -90), away = plan.radius + 4;
+      this.label(node, plan.texts[i], { "text-anchor": left ? "end" : "start", x: left ? -away : away, y: plan.font * 0.35, transform: `rotate(${turn.toFixed(1)})` });
+    });
+    return true;
+  }
+
+  label(node, text, attributes, crowded = false) {
+    const own = this.nodes[node];
+    own.text.replaceChildren(text);
+    own.text.removeAttribute("transform");
+    filled(own.text, attributes, []);
+    own.group.classList.toggle("crowded", crowded && this.page.p > CROWDED);
+  }
+
+  aside(width, height) {
+    const { page } = this, others = page.order().filter((i) => !this.placed[i]), step = 11, columns = Math.floor((width - step) / step);
+    others.forEach((node, i) => {
+      this.x[node] = step + step * (i % columns);
+      this.y[node] = height + 12 + step * Math.floor(i / columns);
+      this.label(node, short(page.names[node], LONGEST), { "text-anchor": this.x[node] < width / 2 ? "start" : "end", x: 0, y: -7 });
+    });
+    const rows = Math.ceil(others.length / columns);
+    this.root.setAttribute("viewBox", `0 0 ${width} ${height + (rows ? 8 + step * rows : 0)}`);
   }
 
   draw() {
@@ -86,10 +120,10 @@ class Network {
     for (let i = 0; i < values.length; i++) if (visible[i] && edges[i] && values[i] !== 0) kept.push(i);
     kept.sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
     const drawn = kept.slice(0, MOST_LINES), wanted = new Set(drawn);
-    byId("net-note").textContent = kept.length > MOST_LINES ? `the ${MOST_LINES} strongest of ${kept.length.toLocaleString("en")} edges` : drawn.length ? "point at a line or a node; click a line to draw its curve" : "no edge here: no pair is above the threshold";
+    this.note(kept.length);
     const free = [];
     for (const [pair, line] of this.used) if (!wanted.has(pair)) { free.push(line); this.used.delete(pair); }
-    const crowd = Math.min(1, 120 / Math.max(drawn.length, 1)) * 0.45, widest = page.p > 100 ? 3.4 : 5.4;
+    const crowd = Math.min(1, 120 / Math.max(drawn.length, 1)) * 0.45, widest = page.p > MANY ? 3.4 : 5.4;
     for (const pair of drawn) {
       let line = this.used.get(pair);
       if (!line) {
@@ -105,6 +139,7 @@ class Network {
       set(line, "stroke-dasharray", value < 0 ? `${(4 + 3 * size).toFixed(0)} ${(3 + 2 * size).toFixed(0)}` : "none");
     }
     for (const line of free) line.remove();
+    this.isolate();
     this.halos.replaceChildren(...page.chosen.filter((i) => wanted.has(i)).map((i) => {
       const halo = svg("line", { class: "halo", "stroke-width": 7 + widest * Math.min(1, Math.abs(values[i]) / page.shown.limit) });
       this.place(halo, i);
@@ -125,7 +160,7 @@ class Network {
   line() {
     const line = svg("line", { class: "edge" });
     line.addEventListener("pointerenter", () => { byId("net-says").textContent = this.page.says(line.pair); });
-    line.addEventListener("pointerleave", () => { byId("net-says").textContent = "\u00a0"; });
+    line.addEventListener("pointerleave", () => { byId("net-says").textContent = ""; });
     line.addEventListener("click", () => {
       this.page.toggle(line.pair);
       byId("net-says").textContent = this.page.says(line.pair);
@@ -143,16 +178,49 @@ class Network {
     return found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   }
 
+  note(edges) {
+    const words = [edges ? "Point at a line or a node; click a line to draw its curve." : "No edge here: no pair is above the threshold."];
+    if (edges > MOST_LINES) words.push(`Drawn: the ${MOST_LINES} strongest of ${edges.toLocaleString("en")} edges.`);
+    if (this.shortened) words.push(`Names are shortened${this.start ? ` (all begin with \u201c${this.start}\u201d)` : ""}: point at a node for the whole.`);
+    byId("net-note").textContent = words.join(" ");
+  }
+
+  // Nodes without an edge now are pale and without a name; they are counted and listed below the picture.
+  isolate() {
+    const { page } = this, { edges, view } = page.shown, f = page.field, linked = new Uint8Array(page.p);
+    for (let i = 0; i < f.pairs; i++) if (edges[i]) linked[f.first[i]] = linked[f.second[i]] = 1;
+    this.nodes.forEach(({ group }, i) => { if (group.classList.contains("lonely") === Boolean(linked[i])) group.classList.toggle("lonely", !linked[i]); });
+    this.strays = linked.some((on, i) => on && !this.placed[i]);
+    const names = page.order().filter((i) => !linked[i]).map((i) => page.names[i]), where = view === "difference" ? " in either graph" : page.data.covariates.length ? " at this z" : "";
+    byId("isolated").hidden = !names.length;
+    const told = `${names.length.toLocaleString("en")} ${names.length === 1 ? "node" : "nodes"} without an edge${where}: `, all = names.join(", ");
+    const few = told.length + all.length <= FEW_LETTERS;
+    byId("isolated-few").textContent = few ? `${told}${all}.` : "";
+    byId("isolated-many").hidden = few;
+    if (few) return;
+    let first = 0;
+    while (told.length + names.slice(0, first + 1).join(", ").length < FEW_LETTERS - 20) first++;
+    byId("isolated-short").textContent = `${told}${names.slice(0, first).join(", ")}${first ? ", " : ""}\u2026`;
+    byId("isolated-all").textContent = all;
+  }
+
+  // Make room for nodes that were set aside and have an edge now.
+  settle() {
+    if (!this.strays) return;
+    this.layout();
+    this.draw();
+  }
+
   light(node) {
-    const { page } = this;
+    const near = node === null ? [] : this.neighbours(node), close = new Set(near.map(([other]) => other));
     this.lit = node;
-    const near = node === null ? [] : this.neighbours(node), close = new Set(near.slice(0, 12).map(([other]) => other));
-    this.nodes.forEach((group, i) => {
+    this.root.classList.toggle("looking", node !== null);
+    this.nodes.forEach(({ group }, i) => {
       group.classList.toggle("lit", i === node);
-      if (page.p > 60) group.querySelector("text").style.display = i === node || close.has(i) ? "" : "none";
+      group.classList.toggle("near", close.has(i));
     });
     this.draw();
-    byId("net-says").textContent = node === null ? "\u00a0" : this.told(node, near);
+    byId("net-says").textContent = node === null ? "" : this.told(node, near);
   }
 
   told(node, near) {
@@ -166,10 +234,10 @@ class Network {
     const { page } = this, order = page.order(), at = order.indexOf(i);
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (by) {
-      this.nodes[i].setAttribute("tabindex", -1);
+      this.nodes[i].group.setAttribute("tabindex", -1);
       this.active = order[(at + by + page.p) % page.p];
-      this.nodes[this.active].setAttribute("tabindex", 0);
-      this.nodes[this.active].focus();
+      this.nodes[this.active].group.setAttribute("tabindex", 0);
+      this.nodes[this.active].group.focus();
       event.preventDefault();
     } else if (event.key === "Enter" || event.key === " ") {
       const [strongest] = this.neighbours(i);
@@ -177,18 +245,6 @@ class Network {
       event.preventDefault();
     }
   }
-}
-
-// Whether a line passes through a box [left, top, right, bottom].
-function crosses([left, top, right, bottom], x1, y1, x2, y2) {
-  let from = 0, to = 1;
-  for (const [start, move, low, high] of [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]]) {
-    if (move === 0) { if (start < low || start > high) return false; continue; }
-    const a = (low - start) / move, b = (high - start) / move;
-    from = Math.max(from, Math.min(a, b));
-    to = Math.min(to, Math.max(a, b));
-  }
-  return from <= to;
 }
 
 // Writing an attribute costs even where it has not changed.

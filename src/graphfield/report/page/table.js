@@ -1,6 +1,6 @@
 // The table of edges: sorted, searched, saved as CSV.
 
-const ROWS_AT_ONCE = 100;
+const ROWS_AT_ONCE = 50;
 
 class EdgeTable {
   constructor(page) {
@@ -61,7 +61,7 @@ class EdgeTable {
     byId("table").tHead.replaceChildren(head);
     byId("table").tBodies[0].replaceChildren(...shown.map((i) => this.row(i, columns)));
     byId("more").hidden = found.length <= shown.length;
-    byId("table-note").textContent = `${found.length.toLocaleString("en")} of ${page.field.pairs.toLocaleString("en")} pairs${found.length > shown.length ? `, the first ${shown.length} are shown` : ""}. ${page.data.rows_note}${found.some((i) => page.atEnd(i)) ? ` ${CUT_OFF}` : ""}${found.length || byId("find").value ? "" : " No pair is an edge here: lower the threshold, or look at all pairs."}`;
+    byId("table-note").textContent = `${found.length.toLocaleString("en")} of ${page.field.pairs.toLocaleString("en")} pairs${found.length > shown.length ? `, the first ${shown.length} are shown` : ""}.${found.length || byId("find").value ? "" : " No pair is an edge here: lower the threshold, or look at all pairs."}`;
   }
 
   row(i, columns) {

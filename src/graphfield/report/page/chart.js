@@ -1,0 +1,117 @@
+// One kind of chart: lines with intervals, points, bars, against a number, a date or levels.
+
+// o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
+// (points are [x, y] or [x, y, low, high], with an interval)
+// at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
+// a line with edges, true or false for each point, is bold where they are true
+function chart(box, o) {
+  const f = chartFrame(box, o);
+  if (o.title) f.root.append(svg("text", { class: "title", x: f.left, y: 16 }, short(o.title, Math.floor(f.width / 8))));
+  chartGround(f, o);
+  chartAxes(f, o);
+  chartMarks(f, o);
+  const ends = o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o.lines.length) : numberLine(f, line)));
+  chartEnds(f, o.lines, ends);
+  return f.root;
+}
+
+// Asking for the width of a box while the page changes makes the browser lay all of it out: it is asked once per window.
+const WIDTHS = new WeakMap();
+function widthOf(box) {
+  if (!WIDTHS.get(box)?.[window.innerWidth]) WIDTHS.set(box, { [window.innerWidth]: box.clientWidth });
+  return WIDTHS.get(box)[window.innerWidth];
+}
+
+function chartFrame(box, o) {
+  const width = Math.max(280, widthOf(box) || 380), left = 46, right = o.lines.length > 1 ? 22 : 12, top = o.title ? 26 : 10;
+  const w = width - left - right, levels = o.x.levels, names = levels && levelTicks(levels, w);
+  const bottom = levels ? names.height : o.xlabel ? 40 : 30, h = Math.round(Math.min(250, width * 0.62)) - top - 30, height = top + h + bottom;
+  const [low, high] = o.y, sy = (v) => top + h - (h * (v - low)) / (high - low || 1);
+  const sx = (v) => levels ? left + (w * (levels.indexOf(v) + 0.5)) / levels.length : left + (w * (v - o.x.low)) / (o.x.high - o.x.low || 1);
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": o.says || o.title || "" });
+  return { root, width, height, left, top, w, h, levels, names, low, high, sx, sy };
+}
+
+function chartGround({ root, left, top, w, h, levels, low, high, sy }, o) {
+  if (o.bars) {
+    const most = Math.max(...o.bars, 1), wide = w / o.bars.length, gap = levels ? Math.min(12, wide / 3) : 0.5;
+    o.bars.forEach((n, i) => root.append(svg("rect", { x: left + i * wide + (levels ? gap / 2 : 0), y: top + h - (22 * n) / most, width: Math.max(0.5, wide - gap), height: (22 * n) / most, fill: "#dfe4ea" })));
+  }
+  if (o.cut > 0)
+    root.append(svg("rect", { x: left, width: w, y: sy(Math.min(high, o.cut)), height: Math.max(0, sy(Math.max(low, -o.cut)) - sy(Math.min(high, o.cut))), fill: "#8c959f", "fill-opacity": 0.1 }));
+}
+
+function chartAxes(f, o) {
+  const { root, left, top, w, h, low, high, sx, sy } = f, base = top + h;
+  for (const t of ticks(low, high, 5)) {
+    root.append(svg("line", { class: t === 0 && low < 0 ? "axis" : "grid", x1: left, x2: left + w, y1: sy(t), y2: sy(t) }));
+    root.append(svg("text", { x: left - 5, y: sy(t) + 4, "text-anchor": "end" }, plain(t, 6)));
+  }
+  root.append(svg("line", { class: "axis", x1: left, x2: left + w, y1: base, y2: base }));
+  if (f.levels) levelNames(f, base);
+  else {
+    const at = ticks(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 110 : 70))));
+    for (const t of at) root.append(svg("line", { class: "axis", x1: sx(t), x2: sx(t), y1: base, y2: base + 4 }));
+    for (const { at: x, text } of apart(at.map((t) => ({ at: sx(t), text: o.x.date ? dateText(t) : plain(t, 8) }))))
+      root.append(svg("text", { class: "tick", x, y: base + 16, "text-anchor": "middle" }, text));
+  }
+  if (o.xlabel) root.append(svg("text", { x: left + w / 2, y: f.height - 4, "text-anchor": "middle" }, o.xlabel));
+}
+
+function levelNames({ root, levels, names, sx }, base) {
+  levels.forEach((level, i) => {
+    if (!names.texts[i]) return;
+    const x = sx(level), tilted = { x, y: base + 12, "text-anchor": "end", transform: `rotate(${-names.tilt} ${x} ${base + 12})` };
+    root.append(svg("text", { class: "tick", ...(names.tilt ? tilted : { x, y: base + 15, "text-anchor": "middle" }) }, names.texts[i], svg("title", {}, String(level))));
+  });
+}
+
+function chartMarks({ root, top, w, h, levels, sx, sy }, o) {
+  for (const [x, text] of o.marks || []) {
+    root.append(svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: top, y2: top + h, "stroke-dasharray": "2 3" }));
+    root.append(svg("text", { x: sx(x) + 3, y: top + 9 }, text));
+  }
+  (o.dots || []).forEach(([x, y, shift]) => root.append(svg("circle", { cx: sx(x) + (shift || 0) * (levels ? w / levels.length : 0), cy: sy(y), r: 2, fill: "#0b5cad", "fill-opacity": 0.28 })));
+  if (o.at !== undefined) root.append(svg("line", { x1: sx(o.at), x2: sx(o.at), y1: top, y2: top + h, stroke: "#1b1f24", "stroke-dasharray": "2 3" }));
+}
+
+const joined = (points) => points.map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" ");
+
+function stroked(root, line, points, wide, opacity) {
+  root.append(svg("polyline", { class: wide > 1 ? "curve" : "curve faint", points: joined(points), fill: "none", stroke: line.colour, "stroke-width": wide, "stroke-dasharray": line.dash || undefined, "stroke-opacity": opacity }));
+}
+
+// A line over levels: points, with bars of intervals beside each other. Gives the height of its end.
+function levelLine({ root, w, levels, sx, sy }, line, n, count) {
+  const aside = line.points[0]?.length > 2 ? Math.min(7, w / levels.length / 7) * (n - (count - 1) / 2) : 0;
+  const points = line.points.map(([x, y]) => [sx(x) + aside, sy(y)]);
+  for (const [x, , low, high] of line.points.filter((q) => q.length > 2))
+    root.append(svg("line", { class: "interval", x1: sx(x) + aside, x2: sx(x) + aside, y1: sy(low), y2: sy(high), stroke: line.colour, "stroke-width": 2 }));
+  points.forEach(([x, y], i) => {
+    const there = !line.edges || line.edges[i];
+    root.append(svg("circle", { cx: x, cy: y, r: there ? 4 : 3, fill: there ? line.colour : "#fff", stroke: line.colour }));
+  });
+  stroked(root, line, points, 1, 0.5);
+  return points.at(-1)?.[1];
+}
+
+// A line over numbers, with its band.
+function numberLine({ root, sx, sy }, line) {
+  const points = line.points.map(([x, y]) => [sx(x), sy(y)]), there = (i) => !line.edges || line.edges[i];
+  const band = line.points.filter((q) => q.length > 2).map(([x, , low, high]) => [sx(x), sy(low), sy(high)]);
+  if (band.length) root.append(svg("polygon", { class: "interval", points: joined([...band.map((q) => [q[0], q[1]]), ...band.map((q) => [q[0], q[2]]).reverse()]), fill: line.colour, "fill-opacity": 0.12 }));
+  for (let i = 0; i < points.length; ) {
+    let end = i + 1;
+    while (end < points.length && there(end) === there(i)) end++;
+    stroked(root, line, points.slice(i, end + 1), there(i) ? 2.2 : 1, there(i) ? 1 : 0.75);
+    i = end;
+  }
+  return points.at(-1)?.[1];
+}
+
+// Labels at the ends of lines, moved apart.
+function chartEnds({ root, left, w }, lines, heights) {
+  const ends = lines.map((line, n) => ({ line, y: heights[n] })).filter((e) => e.line.label && e.y !== undefined).sort((a, b) => a.y - b.y);
+  ends.forEach((e, i) => { if (i && e.y < ends[i - 1].y + 11) e.y = ends[i - 1].y + 11; });
+  for (const e of ends) root.append(svg("text", { x: left + w + 4, y: e.y + 4, style: `fill:${e.line.colour};font-weight:650` }, e.line.label));
+}

@@ -1,0 +1,36 @@
+// Marks of an axis: where they are, and names of levels that do not run into each other.
+
+function ticks(low, high, count) {
+  const rough = (high - low) / Math.max(1, count), unit = 10 ** Math.floor(Math.log10(rough));
+  const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * 0.7);
+  const out = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) out.push(Number((i * step).toPrecision(12)));
+  return out;
+}
+
+const TICK_FONT = 11, TICK_GAP = 6; // pixels
+const TILTS = [40, 60]; // degrees
+const ENOUGH = 12; // letters by which names can mostly be told apart
+
+// How the names of levels stand below an axis: level where they have room, if need be shortened; tilted where not; and
+// where even tilted ones would touch, only every so-manyth.
+function levelTicks(levels, width) {
+  const slot = width / levels.length, room = Math.floor((slot - TICK_GAP) / (0.58 * TICK_FONT));
+  const flat = levels.map((level) => short(String(level), Math.max(ENOUGH, room)));
+  if (new Set(flat).size === levels.length && flat.every((text) => textWidth(text, TICK_FONT) + TICK_GAP <= slot)) return { texts: flat, tilt: 0, height: 30 };
+  const apart = (tilt) => (1.2 * TICK_FONT) / Math.sin((tilt * Math.PI) / 180), tilt = TILTS.find((t) => apart(t) <= slot) || TILTS.at(-1);
+  const every = Math.ceil(apart(tilt) / slot), texts = levels.map((level, i) => (i % every ? "" : short(String(level), 18)));
+  const long = Math.max(...texts.map((text) => textWidth(text, TICK_FONT)));
+  return { texts, tilt, height: 22 + long * Math.sin((tilt * Math.PI) / 180) };
+}
+
+// Of labels at ascending places, those that do not touch the one before.
+function apart(labels, width = (text) => textWidth(text, TICK_FONT)) {
+  let end = -Infinity;
+  return labels.filter(({ at, text }) => {
+    const half = width(text) / 2;
+    if (at - half < end + TICK_GAP) return false;
+    end = at + half;
+    return true;
+  });
+}

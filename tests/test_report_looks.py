@@ -1,0 +1,152 @@
+"""What the report page looks like with many nodes and levels, on a wide and on a narrow screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from browser import Browser, chromium
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine"),
+]
+SCREENS = [(1280, 900), (390, 844)]
+LEVELS = [f"{'a rather long name of level' if i % 2 else 'level'} {i}" for i in range(14)]
+WAIT = "new Promise((done) => setTimeout(done, 300))"
+# Names beside nodes that can be seen, with their places.
+LABELS = """[...document.querySelectorAll('#net g.node')].flatMap((g) => {
+  const text = g.querySelector('text'), box = text.getBoundingClientRect();
+  return getComputedStyle(text).display === 'none' || !text.textContent ? []
+    : [[g.querySelector('title').textContent, box.left, box.top, box.right, box.bottom]];
+})"""
+# Names of levels below an axis: where their ends are, how they are turned.
+TICKS = """[...document.querySelectorAll('#curve-panels svg')].map((chart) =>
+  [...chart.querySelectorAll('text.tick')].map((text) => {
+    const turned = /rotate\\((-?[0-9.]+)/.exec(text.getAttribute('transform') || '');
+    return [Number(text.getAttribute('x')), turned ? Number(turned[1]) : 0, text.getComputedTextLength()];
+  }))"""
+SET = """(() => {{ const field = document.getElementById('{id}');
+  field.value = {value}; field.dispatchEvent(new Event('input', {{bubbles: true}})); }})()"""
+
+
+@cache
+def many(p: int) -> tuple[Any, pd.DataFrame]:
+    """Chains of eight nodes whose edges come and go with age, and ten nodes without an edge."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 600), "site": rng.choice(LEVELS, 600)})
+    X = rng.normal(size=(600, p))
+    turn = 0.9 * np.sin(Z["age"].to_numpy() / 15)
+    for j in range(1, p - 10):
+        if j % 8:
+            X[:, j] += (0.9 if j % 3 else turn) * X[:, j - 1]
+    names = [f"protein_{i}_{'phosphorylated' if i % 5 == 0 else 'total'}" for i in range(p)]
+    model = gf.RegGMM().fit(pd.DataFrame(X, columns=names), Z[["age"]])
+    model.threshold_ = replace(model.threshold_, value=0.25)
+    return model, Z
+
+
+def linked_nodes(browser: Browser, model: Any) -> set[str]:
+    """Nodes that have an edge in what the page computes at its covariates."""
+    present = browser.run("window.graphfield.evaluate(window.graphfield.state().z).present")
+    names = np.array(model.node_names_)
+    j, k = np.triu_indices(len(names), 1)
+    return {*names[j[present]], *names[k[present]]}
+
+
+def overlapping(boxes: np.ndarray) -> int:
+    """Pairs of boxes (left, top, right, bottom) that share more than a margin of the letters."""
+    low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    shared = ((high - low) > [1.0, 3.0]).all(axis=2)
+    return int(np.triu(shared, 1).sum())
+
+
+@pytest.mark.parametrize("p", [76, 150])
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_every_node_with_an_edge_has_its_name(opened, p, width, height):
+    model, Z = many(p)
+    browser = opened(model, Z[["age"]])
+    browser.resize(width, height)
+    browser.run(WAIT)
+    found = browser.run(LABELS)
+    wanted = linked_nodes(browser, model)
+    assert 0.5 * p < len(wanted) < p, "a test of nothing"
+    assert {label[0] for label in found} == wanted
+    boxes = np.array([label[1:] for label in found])
+    assert overlapping(boxes) == 0
+    box = "document.getElementById('net').getBoundingClientRect()"
+    assert boxes[:, 0].min() > browser.run(f"{box}.left") - 2
+    assert boxes[:, 2].max() < browser.run(f"{box}.right") + 2
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_nodes_without_an_edge_are_counted_and_listed(opened):
+    model, Z = many(76)
+    browser = opened(model, Z[["age"]])
+    counts = []
+    for age in (24, 47):
+        browser.run(SET.format(id="z0", value=age))
+        browser.run(WAIT)
+        lonely = set(model.node_names_) - linked_nodes(browser, model)
+        assert len(lonely) >= 10
+        told = browser.run("document.getElementById('isolated-short').textContent")
+        assert told.startswith(f"{len(lonely)} nodes without an edge at this z: ")
+        assert set(browser.run("document.getElementById('isolated-all').textContent").split(", ")) == lonely
+        assert browser.run("document.querySelectorAll('#net g.lonely').length") == len(lonely)
+        counts.append(len(lonely))
+    assert counts[0] != counts[1], "a test of nothing"
+
+
+def test_a_lower_threshold_brings_nodes_back_into_the_picture(opened):
+    model, Z = many(76)
+    browser = opened(model, Z[["age"]])
+    below = "document.querySelectorAll('#net g.node').length"
+    aside = browser.run(f"{below} - document.querySelectorAll('#net g.node:not(.lonely)').length")
+    assert aside >= 10
+    browser.run(SET.format(id="cut", value=0.03))
+    browser.run(WAIT)
+    assert browser.run("document.querySelectorAll('#net g.lonely').length") == 0
+    assert browser.run("document.getElementById('isolated').hidden")
+    boxes = np.array([label[1:] for label in browser.run(LABELS)])
+    assert len(boxes) == 76
+    assert overlapping(boxes) == 0
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+@pytest.mark.parametrize("count", [3, 14])
+def test_names_of_levels_do_not_run_into_each_other(opened, count, width, height):
+    X, Z = np.random.default_rng(1).normal(size=(600, 4)), many(76)[1]
+    X[:, 1] += X[:, 0]
+    Z = Z[["site"]].where(Z["site"].isin(LEVELS[:count]), LEVELS[0])
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    browser.resize(width, height)
+    browser.run(WAIT)
+    (ticks,) = browser.run(TICKS)
+    assert len(ticks) >= 3
+    for (x, turn, long), (after, _, long_after) in pairwise(ticks):
+        if turn:  # lines of text beside each other: 11 pixels high
+            assert (after - x) * np.sin(np.radians(abs(turn))) >= 11
+        else:
+            assert after - x >= (long + long_after) / 2 + 2
+
+
+def test_the_window_is_used(opened):
+    model, Z = many(76)
+    browser = opened(model, Z[["age"]])
+    for width in (1280, 1700):
+        browser.resize(width, 900)
+        browser.run(WAIT)
+        share = "document.getElementById('{id}').getBoundingClientRect().width / innerWidth"
+        assert browser.run(share.format(id="net")) > 0.6
+        for name in ("explore", "curves", "edges", "data"):
+            assert browser.run(share.format(id=name)) > 0.9, name
+    assert browser.run("document.getElementById('net').getBoundingClientRect().top") < 900, "below the fold"
