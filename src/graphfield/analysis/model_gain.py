@@ -1,54 +1,326 @@
-"""The held-out gain of an estimator of the user's choice."""
+"""Does a model beat one graph for all, on rows that took no part in its fit or in any choice?"""
 
 from __future__ import annotations
 
+import time as clock
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.analysis.held_out_gain import Gain
-from graphfield.data.splits import hold_out
+from graphfield.data.splits import folds, group_labels, hold_out, time_blocks
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import covariate_table, node_table
+from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.estimators.inputs import Inputs
-from graphfield.estimators.reggmm import RegGMM
-from graphfield.exceptions import ParameterError
+from graphfield.estimators.inputs import Inputs, training_inputs
+from graphfield.estimators.nodewise_lasso import NodewiseLasso
+from graphfield.exceptions import DataError, ParameterError
+from graphfield.numbers import Gain
 
-_HELD_OUT = 0.25
+# Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
+FOLD_ROWS, N_FOLDS, HELD_OUT = 5_000, 5, 0.2
+# With fewer rows, or groups, nothing is said.
+MIN_ROWS, MIN_UNITS = 50, 10
+# Stretches of a time series that count as one each, and blocks of units that are left out in turn for a
+# standard error.
+_TIME_BLOCKS, _JACKKNIFE = 50, 50
+# One graph by two methods; the better one is compared with.
+STATIC_MODELS = {"graphical lasso": GraphicalLasso, "nodewise lasso": NodewiseLasso}
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-def model_gains(
-    model: Any, inputs: Inputs, labels: NDArray[np.intp] | None, timed: bool
-) -> tuple[Gain, Gain]:
-    """Of a copy of ``model`` over its own average graph and over ``RegGMM``, in a quarter of the rows.
+@dataclass(frozen=True)
+class ModelGain:
+    """A model against one graph for all, on rows that took no part in its fit or in any choice.
 
-    Both are shares of the held-out squared error of that average, averaged over nodes. Another static graph
-    would do for neither: a model can beat it by having the better graph for everybody.
+    All gains are shares of the squared error of the model's own average graph, averaged over nodes.
+
+    Attributes
+    ----------
+    over_average : Gain
+        Over the model's own graph averaged over z, with the same means: what is gained because the graph
+        moves, and by nothing else. ``value`` and ``standard_error``.
+    over_static : Gain or None
+        Over the best graph that does not depend on z, of ``static``.
+    explained : Gain or None
+        Share of a node's variance that the others explain, averaged over nodes.
+    n_rows, n_units, n_folds : int
+        Rows that were predicted, and groups (or stretches of time) of them; 1 fold is one part held out.
+    unit : str
+        What the units are: "row", "group", ...
+    rows : str
+        What the rows are, for sentences.
+    average, static : str
+        What "one graph" is.
+    seconds : float
+        Time of the extra fits.
+    """
+
+    over_average: Gain
+    over_static: Gain | None
+    explained: Gain | None
+    n_rows: int
+    n_units: int
+    n_folds: int
+    unit: str = "row"
+    rows: str = "rows"
+    average: str = "its own average graph"
+    static: str = "graphical lasso"
+    seconds: float = 0.0
+
+    @property
+    def answer(self) -> str:
+        """ "better", "no clear difference" or "worse" than one graph.
+
+        Better is clearly better than the own average and not clearly worse than the best static graph.
+        """
+        over_static = self.over_static or Gain(0.0, 0.0)
+        if self.over_average.is_clear_loss or over_static.is_clear_loss:
+            return "worse"
+        return "better" if self.over_average.is_clear else "no clear difference"
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept beside a model."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {k: v.to_json() if isinstance(v, Gain) else v for k, v in values.items()}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> ModelGain:
+        """From what :meth:`to_json` gave; entries that are not known are left out."""
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        gains = {n: Gain.from_json(known.get(n)) for n in ("over_average", "over_static", "explained")}
+        return cls(**{**known, **gains})
+
+
+def gain_over_one_graph(
+    model: GraphEstimator,
+    X: Any,
+    Z: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    n_folds: int | None = None,
+    missing: str | None = None,
+) -> ModelGain:
+    """Compare a model with one graph for all, on rows that took no part in its fit or in any choice.
+
+    Copies of the model are fitted without some of the rows, choices and all, and predict these: each node
+    from all others. Up to 5,000 rows, every row is predicted once, in five folds; of more, a fifth is held
+    out. Folds of a :class:`~graphfield.DNNCGM` train together, which costs about as much as two fits; other
+    models cost a fit for each fold.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted or not; it is not changed.
+    X, Z : tables
+        As for ``fit``.
+    groups : sequence of length n, optional
+        Rows with equal labels stay together, and standard errors are those of groups.
+    time : sequence of numbers of length n, optional
+        When rows were taken: folds are stretches of time.
+    n_folds : int, optional
+        1 holds one fifth out.
+    missing : {"error", "drop", "impute"}, optional
+        By default as the model has it.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> rng = np.random.default_rng(0)
+    >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
+    >>> X[:, 1] += 2 * Z[:, 0] * X[:, 0]  # an edge that changes its sign
+    >>> gf.gain_over_one_graph(gf.RegGMM(), X, Z).answer
+    'better'
     """
     if not isinstance(model, GraphEstimator):
         raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
-    n = len(inputs.X)
-    if timed and labels is None:
-        first = n - int(np.ceil(_HELD_OUT * n))
-        train, held_out = np.arange(first), np.arange(first, n)
-    else:
-        train, held_out = hold_out(n, _HELD_OUT, labels, seed=0)
-    units = np.arange(len(held_out)) if labels is None else labels[held_out]
-    if timed and labels is None:
-        units = units * 20 // len(units)
-    rows = HeldOut(inputs.X[held_out], inputs.Z.take(held_out), units)
-    known = inputs.Z.take(train)
-    X, Z = inputs.X[train], known.values
-    groups = None if labels is None else labels[train]
+    inputs = training_inputs(X, Z, missing or model._missing_policy())
+    labels, unit = group_labels(groups, X), "group"
+    labels = None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+    if labels is None and time is not None:
+        moments = np.asarray(time, dtype=np.float64)[inputs.rows]
+        labels, unit = np.unique(time_blocks(moments, _TIME_BLOCKS), return_inverse=True)[1], "time block"
+    start = clock.perf_counter()
+    held_out = predict_held_out(model, inputs, labels, ordered=unit == "time block", n_folds=n_folds)
+    return held_out.gain("row" if labels is None else unit, clock.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What is left of held-out nodes, (m, p) each, by a model and by others beside it."""
+
+    values: NDArray[np.float64]
+    model: NDArray[np.float64]
+    average: NDArray[np.float64]
+    static: dict[str, NDArray[np.float64]]
+    units: NDArray[np.intp]
+    n_folds: int
+    others: list[NDArray[np.float64]] = field(default_factory=list)
+
+    @property
+    def yardstick(self) -> Yardstick:
+        return Yardstick.of(self.average, self.units)
+
+    def over(self, other: NDArray[np.float64]) -> Gain:
+        """Of the model over something else."""
+        stick = self.yardstick
+        return Gain(*stick.gain(stick.errors(other), stick.errors(self.model)))
+
+    def gain(self, unit: str, seconds: float) -> ModelGain:
+        # Of the two static graphs the better one on these rows, which flatters that one, if anyone.
+        errors = {name: float(self.yardstick.errors(left).mean()) for name, left in self.static.items()}
+        best = min(errors, key=lambda name: errors[name])
+        return ModelGain(
+            over_average=self.over(self.average),
+            over_static=self.over(self.static[best]),
+            explained=explained_share(self.values, self.model, self.units),
+            n_rows=len(self.values),
+            n_units=len(np.unique(self.units)),
+            n_folds=self.n_folds,
+            unit=unit,
+            static=best,
+            seconds=round(seconds, 2),
+        )
+
+
+def predict_held_out(
+    model: GraphEstimator,
+    inputs: Inputs,
+    labels: NDArray[np.intp] | None,
+    *,
+    ordered: bool = False,
+    n_folds: int | None = None,
+    others: tuple[GraphEstimator, ...] = (),
+) -> Predicted:
+    """Copies of ``model`` (and of ``others``) and static graphs, each on rows that it has not seen.
+
+    ``labels`` are numbered from 0; ``ordered`` ones follow each other in time and make folds that do.
+    """
+    splits = _splits(len(inputs.X), labels, ordered, n_folds)
+    parts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
+        for (train, rows), fitted in zip(splits, _fitted_copies(model, inputs, labels, splits), strict=True):
+            units = rows if labels is None else labels[rows]
+            held_out = HeldOut(inputs.X[rows], inputs.Z.take(rows), units)
+            known = inputs.Z.take(train)
+            parts.append(
+                (
+                    held_out.values,
+                    held_out.residuals(fitted),
+                    held_out.residuals_of_average(fitted, known),
+                    *(
+                        held_out.residuals_with(fitted, coef)
+                        for coef in static_coefs(fitted, inputs, train, labels)
+                    ),
+                    *(held_out.residuals(_refitted(other, inputs, labels, train)) for other in others),
+                    units,
+                )
+            )
+    values, own, average, *rest, units = (np.concatenate(column) for column in zip(*parts, strict=True))
+    static = dict(zip(STATIC_MODELS, rest, strict=False))
+    units = np.unique(units, return_inverse=True)[1]
+    return Predicted(values, own, average, static, units, len(splits), rest[len(static) :])
+
+
+def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int | None) -> list[Split]:
+    n_units = n if labels is None else len(np.unique(labels))
+    if n < MIN_ROWS or n_units < MIN_UNITS:
+        what = f"{n} rows" if labels is None else f"{n} rows in {n_units} groups"
+        raise DataError(
+            f"{what} are too few to compare a model with one graph on rows that it has not seen: at least "
+            f"{MIN_ROWS} rows and {MIN_UNITS} groups are needed."
+        )
+    if n_folds is None:
+        n_folds = N_FOLDS if n <= FOLD_ROWS else 1
+    if ordered and labels is not None:
+        parts = [np.flatnonzero(labels * N_FOLDS // n_units == part) for part in range(N_FOLDS)]
+        parts = parts[-1:] if n_folds == 1 else parts
+        return [(np.setdiff1d(np.arange(n), rows), rows) for rows in parts]
+    if n_folds == 1:
+        return [hold_out(n, HELD_OUT, labels, seed=0)]
+    return folds(n, labels, n_folds, shuffle=True)
+
+
+def _fitted_copies(
+    model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, splits: list[Split]
+) -> Iterator[GraphEstimator]:
+    """One copy for each split, fitted to its training rows; folds of a neural network train together."""
+    if len(splits) > 1 and type(model).__name__ == "DNNCGM":
+        from graphfield.estimators.together import fit_together
+
+        copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]
+        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
+        yield from fit_together(copies, X, Z, rows=[train for train, _ in splits], groups=labels)
+        return
+    for train, _ in splits:
+        yield _refitted(_copy(model), inputs, labels, train)
+
+
+def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
+    """An unfitted copy; a level that its rows do not have is no mistake."""
+    copied = clone(model)
+    copied.set_params(**{k: "average" for k in copied.get_params() if k.split("__")[-1] == "unknown"})
+    return copied if seed is None else copied.set_params(random_state=seed)
+
+
+def _refitted(
+    model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> GraphEstimator:
     fitted: Any = clone(model)
-    fitted.fit(X, Z, groups=groups)
-    own, static = rows.residuals(fitted), rows.residuals_of_average(fitted, known)
-    linear = rows.residuals(RegGMM().fit(X, Z, groups=groups))
-    yardstick = Yardstick.of(static, units)
-    errors = yardstick.errors(own)
-    over_static, over_linear = (
-        Gain(*yardstick.gain(yardstick.errors(other), errors)) for other in (static, linear)
-    )
-    return over_static, over_linear
+    groups = None if labels is None else labels[rows]
+    fitted.fit(node_table(inputs, rows), covariate_table(inputs.Z.values, rows), groups=groups)
+    return fitted
+
+
+def static_coefs(
+    model: GraphEstimator, inputs: Inputs, rows: NDArray[np.intp], labels: NDArray[np.intp] | None = None
+) -> list[NDArray]:
+    """Coefficients of one graph for all, by each of the static models, in the user's units.
+
+    They are fitted to what the means (and normal scores) of ``model`` leave, so that what differs from the
+    model is the graph alone.
+    """
+    values = inputs.X[rows].astype(np.float64)
+    scores = values if model._scores is None else model._scores.transform(values)
+    left = scores - model._mean_at(model._encode_frame(inputs.Z.take(rows)))
+    nothing = covariate_table(inputs.Z.values[[]], rows)
+    groups = None if labels is None else labels[rows]
+    n_folds = 5 if groups is None else min(5, len(np.unique(groups)))
+    fitted = [kind(n_folds=n_folds).fit(left, nothing, groups=groups) for kind in STATIC_MODELS.values()]
+    return [one.predict_coef(nothing.iloc[:1])[0] for one in fitted]
+
+
+def explained_share(
+    values: NDArray[np.float64], left: NDArray[np.float64], units: NDArray[np.intp]
+) -> Gain | None:
+    """Share of the nodes' variance that is explained, averaged over nodes, with a jackknife over units.
+
+    A node of which nothing is explained counts as 0 and no less: one value far out in training would outweigh
+    all other nodes.
+    """
+    block = np.random.default_rng(0).permutation(int(units.max()) + 1)[units] % _JACKKNIFE
+    n_blocks = int(block.max()) + 1
+    squares, sums, totals = (np.zeros((n_blocks, values.shape[1])) for _ in range(3))
+    centred = values - values.mean(axis=0)  # so that sums of squares keep their digits
+    for total, part in ((squares, left**2), (sums, centred), (totals, centred**2)):
+        np.add.at(total, block, part)
+    counts = np.bincount(block, minlength=n_blocks).astype(np.float64)
+
+    def share(keep: NDArray[np.bool_]) -> float:
+        n = counts[keep].sum()
+        variance = totals[keep].sum(axis=0) / n - (sums[keep].sum(axis=0) / n) ** 2
+        error = squares[keep].sum(axis=0) / n
+        part = 1 - np.divide(error, variance, out=np.ones_like(error), where=variance > 0)
+        return float(np.maximum(part, 0.0).mean())
+
+    without = np.array([share(np.arange(n_blocks) != one) for one in range(n_blocks)])
+    error = np.sqrt((n_blocks - 1) / n_blocks * np.sum((without - without.mean()) ** 2))
+    return Gain(share(np.ones(n_blocks, dtype=bool)), float(error))
