@@ -61,7 +61,8 @@ def test_words(found):
         "Strong evidence. The graph depends on the covariates (age, site, noise): in ridge regressions, "
         "letting edges vary lowers"
     )
-    assert "No evidence that edges move with noise" in text
+    assert text.lower().count("evidence") == 1, "the answer is given once"
+    assert "It cannot be told from 400 rows whether edges move with, given the others: noise" in text
     assert "covariates exchanged between rows" in text
 
 

@@ -109,22 +109,32 @@ class Evidence:
         return table.astype(dict.fromkeys(numbers, float)).set_index("name")
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict.capitalize()}. {self.sentence}", *self.by_covariate()]
-        return "\n".join([*lines, f"Test: {self.scheme}.", *self.notes])
+        return "\n".join([f"{self.verdict.capitalize()}. {self.sentence}", *self.details()])
 
-    def by_covariate(self) -> list[str]:
-        """A line for each covariate that matters given the others, and one for all of the rest."""
+    def details(self) -> list[str]:
+        """Lines about the covariates one by one, how the test was made, and what else there is to know."""
+        return [*self._by_covariate(), f"Test: {self.scheme}.", *self.notes]
+
+    def _by_covariate(self) -> list[str]:
+        """Numbers of each covariate that matters given the others, and one line for all of the rest."""
         if len(self.per_covariate) < 2:
             return []
         told = reach_verdict(evidence=self)
-        found = [f"  {line.name}: {line.sentence}" for line in self.per_covariate if line.name in told.matter]
-        rest = [line for line in self.per_covariate if line.name in told.undecided]
-        if not rest:
-            return found
-        values = ["" if line.p_value is None else f" ({p_text(line.p_value)})" for line in rest]
-        named = ", ".join(f"{line.name}{p}" for line, p in zip(rest, values, strict=True))
-        start = "Given the others, it cannot be told" if not found else "Of the others, it cannot be told"
-        return [*found, f"  {start} from {self.n_rows:,} rows whether edges move with: {named}."]
+        lines, rest = [], []
+        for line in self.per_covariate:
+            p = "no test" if line.p_value is None else p_text(line.p_value)
+            if line.name not in told.matter:
+                rest.append(f"{line.name} ({p})")
+                continue
+            gain = Gain(line.gain, line.standard_error)
+            lines.append(
+                f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
+                f"{line.adjusted_p_value:.3g}; held-out squared error of ridge regressions {gain.side} without."
+            )
+        if rest:
+            found = f"  It cannot be told from {self.n_rows:,} rows whether edges move with"
+            lines.append(f"{found}, given the others: {', '.join(rest)}.")
+        return lines
 
     def to_json(self) -> str:
         """The contents of ``evidence.json``; :meth:`from_json` reads it back."""

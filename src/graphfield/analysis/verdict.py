@@ -14,14 +14,14 @@ import numpy as np
 
 from graphfield.analysis.model_gain import ModelGain
 from graphfield.analysis.rows import covariate_rows
-from graphfield.exceptions import count, listing
+from graphfield.exceptions import count
 from graphfield.numbers import is_significant, p_text
 
 if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
     from graphfield.estimators.base import GraphEstimator
 
-# What a permutation test says: correlations follow the covariates, or not; nothing, where none was possible or
+# What a permutation test says: correlations follow the covariates, or not. Nothing, where none was possible, or
 # none was made.
 YES, NO, NOT_KNOWN, NOT_RUN = "yes", "no", "not known", "not run"
 # What held-out rows say of the fitted model; ONE_GRAPH does not move, so there is nothing to say.
@@ -35,7 +35,7 @@ BETTER, UNCLEAR, WORSE, ONE_GRAPH, NOT_COMPARED = (
 HEADLINES = {
     "moves": "The graph moves with the covariates",
     "hint": "A hint that the graph moves with the covariates",
-    "not established": "The graph depends on the covariates; how, is not established",
+    "not established": "The covariates matter, but this model does not show how",
     "one graph": "One graph for all",
     "not known": "Not known whether the graph moves with the covariates",
 }
@@ -193,7 +193,7 @@ def reach_verdict(
         _test_sentence(test, model, covariates),
         _which_sentence(test, covariates),
         _use_sentence(model, fitted),
-        _explained_sentence(gain),
+        _explained_sentence(model, gain),
         _advice(model),
     ]
     return Verdict(
@@ -270,31 +270,34 @@ def _test_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> str
             NOT_COMPARED: f"A permutation test finds no sign that the graph depends on {_named(covariates)} "
             f"({p}).",
         }.get(model, f"A permutation test sees no movement either ({p}).")
-    matters = f"{_together(covariates)} (permutation test, {p})"
-    return {
-        BETTER: f"A permutation test agrees: {matters}.",
-        ONE_GRAPH: f"Yet {matters}: the graph probably depends on them in a way that this model does not draw.",
-        NOT_COMPARED: f"{matters[0].upper()}{matters[1:]}.",
-    }.get(
-        model,
-        f"Yet {matters}: the graph probably depends on them, but how is more than this model can tell from "
-        "these rows.",
+    if model == BETTER:
+        return f"A permutation test agrees ({p})."
+    alone = len(covariates) == 1
+    matters = f"{covariates[0]} matters" if alone else "together the covariates matter"
+    matters, them = f"{matters} (permutation test, {p})", "it" if alone else "them"
+    if model == NOT_COMPARED:
+        return f"{matters if alone else matters.capitalize()}."
+    how = {ONE_GRAPH: "in a way that this model does not draw"}.get(
+        model, "but how is more than this model can tell from these rows"
     )
+    return f"Yet {matters}: the graph probably depends on {them}, {how}."
 
 
 def _which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     """Which of several covariates it is."""
     if len(covariates) < 2 or not test.adjusted or test.answer not in (YES, NO):
         return ""
-    matter, undecided = (listing(list(n), most=_NAMED) for n in (test.matter, test.undecided))
+    matter, undecided = (_listed(names) for names in (test.matter, test.undecided))
     given = "Given the others and allowing for their number,"
     if test.answer == NO:
         if not test.matter:
             return ""
         return f"{given} {matter} would matter, which the test of all together does not confirm."
     rows = f"from {test.n_rows:,} rows" if test.n_rows else "from these rows"
-    if not test.matter:
+    if not test.matter and set(test.undecided) >= set(covariates):
         return f"Which of them cannot be told {rows}."
+    if not test.matter:
+        return f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told {rows}."
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
     return f"{given} {matter} {_verb(test.matter)}{rest}."
 
@@ -302,13 +305,14 @@ def _which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
 def _use_sentence(model: str, fitted: Fitted | None) -> str:
     if fitted is None or model == ONE_GRAPH or not fitted.unused:
         return ""
-    return f"The fitted model does not use {listing(list(fitted.unused), most=_NAMED)}."
+    return f"The fitted model does not use {_listed(fitted.unused)}."
 
 
-def _explained_sentence(gain: ModelGain | None) -> str:
+def _explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
-    return f"In these {gain.rows}, the other nodes explain {gain.explained} of a node's variance on average."
+    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In these {gain.rows}"
+    return f"{where}, the other nodes explain {gain.explained} of a node's variance on average."
 
 
 def _advice(model: str) -> str:
@@ -319,15 +323,15 @@ def _advice(model: str) -> str:
 
 
 def _named(covariates: tuple[str, ...]) -> str:
-    if len(covariates) > _NAMED:
-        return f"the {len(covariates)} covariates"
-    if len(covariates) < 2:
-        return covariates[0] if covariates else "the covariates"
-    return f"{', '.join(covariates[:-1])} and {covariates[-1]}"
+    if not covariates or len(covariates) > _NAMED:
+        return f"the {len(covariates)} covariates" if covariates else "the covariates"
+    return _listed(covariates)
 
 
-def _together(covariates: tuple[str, ...]) -> str:
-    return f"{covariates[0]} matters" if len(covariates) == 1 else "together the covariates matter"
+def _listed(names: tuple[str, ...]) -> str:
+    """ "a", "a and b", "a, b, c, d and 3 more"."""
+    shown = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else list(names)
+    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _verb(names: tuple[str, ...]) -> str:

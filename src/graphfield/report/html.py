@@ -18,13 +18,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
+from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import effects, node_layout, node_order, survey
-from graphfield.report.folder import CHECK, EVIDENCE, FIT, RowsUsed, checked_record
+from graphfield.report.folder import (
+    CHECK,
+    EVIDENCE,
+    FIT,
+    GAIN,
+    RowsUsed,
+    checked_record,
+    gain_record,
+    recorded_gain,
+)
 from graphfield.report.frames import frames_program
 from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
@@ -59,6 +70,7 @@ def write_report(
     evidence: Mapping[str, Any] | None = None,
     check: Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
+    gain: ModelGain | Mapping[str, Any] | None = None,
     title: str | None = None,
     node_groups: Groups | None = None,
     evidence_command: str = "graphfield evidence DIR",
@@ -75,8 +87,9 @@ def write_report(
     Z : table, optional
         Rows of covariates to speak about, mostly those of training: ranges of the sliders, averages over
         rows, which edges vary. Without it, rows are drawn from what the model remembers.
-    evidence, check, fit : mapping, optional
-        Contents of ``evidence.json``, ``data_check.json`` and ``fit.json`` of a model folder.
+    evidence, check, fit, gain : mapping, optional
+        Contents of ``evidence.json``, ``data_check.json``, ``fit.json`` and ``gain.json`` of a model folder.
+        For ``gain``, also what :func:`graphfield.gain_over_one_graph` returned.
     title : str, optional
     node_groups : mapping from node to group, or one group per node, optional
         Blocks of the heatmap and colours of the network.
@@ -102,8 +115,10 @@ def write_report(
     check_is_fitted(model)
     path = Path(path)
     check_file(path, overwrite=overwrite)
-    evidence, check, fit = (
-        checked_record(record, name) for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT))
+    gain = gain_record(gain) if isinstance(gain, ModelGain) else gain
+    evidence, check, fit, gain = (
+        checked_record(record, name)
+        for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT), (gain, GAIN))
     )
     groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
@@ -111,11 +126,14 @@ def write_report(
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
-    page = _assembled(model, rows, groups, max_bytes, used, {"evidence": evidence, "check": check})
+    known, why_not = recorded_gain(gain)
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, why_not=why_not)
+    page = _assembled(model, rows, groups, max_bytes, used, check, verdict)
     page |= {
         "title": escape(title or _title(model, fit)),
         "about": words.about(model, fit, used),
-        "evidence": words.evidence(evidence, evidence_command, model),
+        "evidence": words.evidence(verdict, evidence, evidence_command),
+        "movement": words.movement_note(verdict),
         "model": words.model_card(model, fit),
         "data_card": words.data_card(check, fit, used),
         "training": words.training(model),
@@ -130,7 +148,8 @@ def _assembled(
     groups: list[str] | None,
     max_bytes: int,
     used: RowsUsed | None,
-    records: Mapping[str, Mapping[str, Any] | None],
+    check: Mapping[str, Any] | None,
+    verdict: Verdict,
 ) -> dict[str, str]:
     covariates, typical = rows.described(model), rows.typical(model)
     found = survey(model, rows.Z, groups)
@@ -148,6 +167,7 @@ def _assembled(
         "nodes": model.node_names_,
         "groups": groups,
         "covariates": covariates,
+        "verdict": verdict.to_json(),
         "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
         "program": program,
         "reach": reach,
@@ -168,7 +188,7 @@ def _assembled(
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs, **records),
+        "summary": summary(model, rows, found, moved, pairs, check=check, moves=verdict.supported is not False),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows, used)),

@@ -32,16 +32,18 @@ def summary(
     effects: Mapping[str, float],
     pairs: Pairs,
     *,
-    evidence: Mapping[str, Any] | None = None,
     check: Mapping[str, Any] | None = None,
+    moves: bool = True,
 ) -> str:
-    """How many edges there are, which vary most, which covariate moves the graph most; warnings first."""
+    """How many edges there are, which vary most, which covariate moves the graph most; warnings first.
+
+    Where it is not supported that the graph ``moves``, nothing is said about how it does.
+    """
     sentences = [
-        _edges(model, rows, survey),
-        _kept(model),
-        _varying(survey, pairs),
+        _edges(model, rows, survey) if moves else _average_edges(model, survey),
+        _varying(survey, pairs) if moves else "",
         _end_of_scale(survey, pairs),
-        _moving(effects, evidence or {}),
+        _moving(effects) if moves else "",
     ]
     return _warnings(check or {}) + paragraphs(sentences)
 
@@ -84,32 +86,18 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     )
 
 
-def _kept(model: Any) -> str:
-    """How much of the movement that was found is left, where held-out rows did not support all of it."""
-    members = [one for one in getattr(model, "members_", [model]) if hasattr(one, "variation_")]
-    kept = [float(one.variation_) for one in members]
-    if not kept or min(kept) == 1:
-        return ""
-    if max(kept) == 0:
-        return (
-            "The graph does not move with the covariates: held-out rows support none of the movement that "
-            "was found, so the graphs were drawn all the way to their average."
-        )
-    shares = [
-        0 if share == 0 else min(99, max(1, round(100 * share))) if share < 1 else 100 for share in kept
-    ]
-    low, high = min(shares), max(shares)
-    share = f"{low}" if low == high else f"{low} to {high}"
-    among = f" of its {len(kept)} fits" if len(kept) > 1 else ""
+def _average_edges(model: GraphEstimator, survey: Survey) -> str:
+    cut, n_pairs = model.threshold_.value, len(survey.mean)
+    n_edges = int((np.abs(survey.mean) > cut).sum())
     return (
-        f"Held-out rows support {share}\u00a0% of the movement that was found{among}; the graphs were drawn "
-        "towards their average by as much, so curves are rather too flat than too steep."
+        f"The average graph has {n_edges:,} of {n_pairs:,} possible edges: pairs whose partial correlation, "
+        f"averaged over the rows, is above {cut:.3f} in size."
     )
 
 
 def _varying(survey: Survey, pairs: Pairs) -> str:
     if survey.spread.max(initial=0.0) <= _STILL:
-        return "No edge varies: there is one graph for everybody."
+        return ""
     spread = survey.spread * (survey.present > 0)
     order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > _STILL]
     if not order:
@@ -154,18 +142,13 @@ def _end_of_scale(survey: Survey, pairs: Pairs) -> str:
     )
 
 
-def _moving(effects: Mapping[str, float], evidence: Mapping[str, Any]) -> str:
+def _moving(effects: Mapping[str, float]) -> str:
     moved = {name: size for name, size in effects.items() if size > _STILL}
     if not moved:
         return ""
-    verdicts = {str(one.get("name")): str(one.get("verdict")) for one in evidence.get("covariates") or []}
-    ranked = []
-    for name, size in list(moved.items())[:6]:
-        verdict = f": {escape(verdicts[name])}" if name in verdicts else ""
-        ranked.append(f"{escape(name)} ({size:.3f}{verdict})")
-    beside = ", with the verdict of the test above" if verdicts else ""
+    ranked = [f"{escape(name)} ({size:.3f})" for name, size in list(moved.items())[:6]]
     return (
-        "What moves the graph, by the model alone (standard deviation of an average edge while one covariate "
-        f"goes from its 1st to its 99th percentile or through its levels, the others typical{beside}): "
+        "What moves the graph in this model (standard deviation of an average edge while one covariate "
+        "goes from its 1st to its 99th percentile or through its levels, the others typical): "
         f"{', '.join(ranked)}."
     )

@@ -11,8 +11,10 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
+from graphfield.analysis.verdict import ONE_GRAPH, Verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.numbers import p_text
 from graphfield.report.folder import RowsUsed
 
 _KINDS = {
@@ -26,17 +28,6 @@ _KINDS = {
     "AutoCGM": "the kind of model was chosen on held-out rows",
     "Ensemble": "the average of several fits",
 }
-_GAINS = {
-    "edges as smooth functions of the covariates are": {
-        "gain_over_static": "one graph for everybody",
-        "gain_over_linear": "a linear model",
-    },
-    "this kind of model is": {
-        "model_gain_over_static": "its own average graph",
-        "model_gain_over_linear": "a linear one",
-    },
-}
-_YES = ("strong evidence", "evidence")
 _WHOLE = 15  # rows of a table of evidence that are shown without a box to scroll
 
 
@@ -68,58 +59,47 @@ def about(model: GraphEstimator, fit: Mapping[str, Any] | None, used: RowsUsed |
     return paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
 
 
-def evidence(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
-    """The answer to the first question, or that nobody has asked it."""
-    if not found:
-        return _not_tested(command, model)
-    verdict = str(found.get("verdict", "not known"))
-    mark = "yes" if verdict in _YES else "no"
+def evidence(verdict: Verdict, found: Mapping[str, Any] | None, command: str) -> str:
+    """The verdict first; then the test it rests on, or how to make one."""
+    mark = "yes" if verdict.answer in ("moves", "hint") else "no"
     parts = [
-        f'<p><span class="verdict {mark}">{escape(verdict[:1].upper() + verdict[1:])}</span></p>',
-        f"<p>{escape(str(found.get('sentence', '')))}</p>",
-        _gains(found),
-        _covariate_gains(found.get("covariates") or []),
-        _list(found["notes"]) if found.get("notes") else "",
+        f'<p><span class="verdict {mark}">{escape(verdict.headline)}</span></p>',
+        f"<p>{escape(verdict.paragraph)}</p>",
+        _tested(found) if found else _not_tested(command),
+        _covariate_gains((found or {}).get("covariates") or []),
+        _list(found["notes"]) if found and found.get("notes") else "",
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _not_tested(command: str, model: GraphEstimator) -> str:
-    run = f"To test it on held-out rows, run <code>{escape(command)}</code> and write this page again."
-    why = "A model that may vary always varies a little, so the pictures below are no evidence by themselves."
-    if not model._uses_covariates:
-        why = "This model has one graph whatever the covariates are."
-        run = run if model.encoder_.columns else ""
-    told = getattr(model, "summary_", None)
-    own = f"<p>When the model was chosen: {escape(str(told))}</p>" if told else ""
-    return f'<p class="note"><strong>Not tested.</strong> {why} {run}</p>{own}'
+def movement_note(verdict: Verdict) -> str:
+    """Why the average graph is shown first, where it is."""
+    if verdict.supported is not False or verdict.model == ONE_GRAPH:
+        return ""
+    return (
+        '<p class="note"><strong>Shown is the average graph over the rows.</strong> Held-out rows do not '
+        "support that the graph of this model moves with the covariates; to see it move all the same, tick "
+        "the box above the covariates.</p>"
+    )
 
 
-def _gains(found: Mapping[str, Any]) -> str:
-    phrases = []
-    for who, against in _GAINS.items():
-        told = [_compared(found[key], other) for key, other in against.items() if found.get(key)]
-        phrases += [f"{who} {' and '.join(told)}"] if told else []
-    text = f"By squared error on held-out rows, {'; '.join(phrases)}" if phrases else ""
-    if found.get("p_value") is not None:
-        text += ("; " if text else "") + f"p = {found['p_value']:.3g}"
-        if found.get("n_permutations"):
-            text += f" from {count(int(found['n_permutations']), 'rearrangement')}"
-    if found.get("scheme"):
-        text += f" ({escape(str(found['scheme']))})"
+def _not_tested(command: str) -> str:
+    run = f"run <code>{escape(command)}</code> and write this page again."
+    return f'<p class="small">No permutation test was made. For one, {run}</p>' if command else ""
+
+
+def _tested(found: Mapping[str, Any]) -> str:
+    """How the test was made."""
     of = []
+    if found.get("p_value") is not None:
+        of.append(p_text(found["p_value"]))
+        if found.get("n_permutations"):
+            of[-1] += f" from {count(int(found['n_permutations']), 'rearrangement')}"
+    if found.get("scheme"):
+        of.append(escape(str(found["scheme"])))
     if found.get("n_rows"):
         of.append(count(int(found["n_rows"]), "row"))
-    if found.get("n_folds"):
-        of.append(count(int(found["n_folds"]), "fold"))
-    return f'<p class="small">{text}{", " if text and of else ""}{", ".join(of)}.</p>' if text or of else ""
-
-
-def _compared(gain: Mapping[str, float], other: str) -> str:
-    if gain["value"] == 0:
-        return f"no better and no worse than {other}"
-    size, error = percent(abs(gain["value"]), gain["standard_error"])
-    return f"{size}\u00a0% (\u00b1 {error}) {'better' if gain['value'] > 0 else 'worse'} than {other}"
+    return f'<p class="small">Permutation test: {"; ".join(of)}.</p>' if of else ""
 
 
 def percent(value: float, error: float) -> tuple[str, str]:
@@ -139,13 +119,11 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
     body = []
     for row in rows:
         ps = [row.get(key) for key in ("p_value", "adjusted_p_value")]
-        told = [str(row.get(key, "")) for key in ("verdict", "sentence")]
         shown = ["" if p is None else f"{p:.3g}" for p in ps]
-        body.append(
-            [str(row.get("name", "")), _gain_cell(row.get("gain"), row.get("standard_error")), *shown, *told]
-        )
-    head = ["Covariate", "Gain from edges that vary with it", "p", "Adjusted p", "Verdict", "In words"]
-    rule = "Verdicts go by the adjusted p, which allows for the number of covariates, and by the gain."
+        gain = _gain_cell(row.get("gain"), row.get("standard_error"))
+        body.append([str(row.get("name", "")), *shown, gain])
+    head = ["Covariate, given the others", "p", "Adjusted p", "Gain of ridge regressions from it"]
+    rule = "The adjusted p allows for the number of covariates."
     kind = "stack whole" if len(body) <= _WHOLE else "stack"
     return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'
 
