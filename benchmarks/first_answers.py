@@ -8,7 +8,9 @@ repository. One row per table, number of rows and seed (a random subsample): p o
 over the model's own average graph, over the best single graph, and the share of variance that the other
 nodes explain, each as claimed by ``gain_over_one_graph`` (with its standard error), then by five outside
 folds with other rows and other seeds, and, where rows are left, as the model that was fitted to the subsample
-gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick.
+gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick. At the end, how
+often a claim is within two standard errors of each of the two, and how often one that is called clear is of
+the right sign on the rows that are left.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +151,17 @@ def outside_folds(model: Any, X: pd.DataFrame, Z: pd.DataFrame, groups: Any) -> 
     return outside(parts)
 
 
-def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> str:
-    """One line."""
+@dataclass(frozen=True)
+class Answer:
+    """The line of a table, what was claimed, and what five folds and rows that are left say."""
+
+    line: str
+    gain: gf.ModelGain
+    folds: tuple[float, float]
+    rest: tuple[float, float]
+
+
+def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> Answer:
     warnings.simplefilter("ignore")
     table = TABLES[name](folder)
     rows, other = subsample(table, n, seed)
@@ -175,13 +187,30 @@ def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> str:
             [predicted(fitted, both, covariates, np.arange(len(X), len(both)), np.arange(len(X)))]
         )
     p = "  -  " if evidence.p_value is None else f"{evidence.p_value:.3f}"
-    return (
+    line = (
         f"{name:10s} {len(X):5d} x {X.shape[1]:3d} seed {seed}  warnings {len(found.warnings)}  p {p}  "
         f"gain {percent(gain.over_average)} folds {100 * folds[0]:+6.2f} rest {100 * rest[0]:+6.2f}  "
         f"static {percent(gain.over_static)}  R2 {percent(gain.explained)} folds {100 * folds[1]:5.1f} "
         f"rest {100 * rest[1]:5.1f}  fit {fit_seconds:.0f} s, gain {gain_seconds:.0f} s  {said.answer}\n"
         f"    {said}"
     )
+    return Answer(line, gain, folds, rest)
+
+
+def summed_up(answers: list[Answer]) -> str:
+    lines = []
+    for what, number in (("gain", 0), ("share explained", 1)):
+        for beside in ("folds", "rest"):
+            pairs = [
+                (one.gain.over_average if number == 0 else one.gain.explained, getattr(one, beside)[number])
+                for one in answers
+            ]
+            known = [(claim, value) for claim, value in pairs if np.isfinite(value)]
+            near = sum(abs(claim.value - value) <= 2 * claim.standard_error + 1e-6 for claim, value in known)
+            lines.append(f"{what}: within two standard errors of the {beside} in {near} of {len(known)}")
+    clear = [one for one in answers if one.gain.over_average.is_clear and np.isfinite(one.rest[0])]
+    right = sum(one.rest[0] > 0 for one in clear)
+    return "\n".join([*lines, f"called clear: {len(clear)}, of which {right} gain on the rows that are left"])
 
 
 def percent(gain: Any) -> str:
@@ -209,8 +238,11 @@ def main() -> None:
         for seed in range(options.seeds)
         for name in options.only.split(",")
     ]
-    for line in joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")(cases):
-        print(line, flush=True)
+    answers = []
+    for one in joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")(cases):
+        answers.append(one)
+        print(one.line, flush=True)
+    print(summed_up(answers))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from conftest import REAL_DATA
 from graphfield.cli import main
 from graphfield.pipelines.finance import (
     compare_with_static,
-    comparison,
     daily_returns,
     dated_table,
     finance_study,
@@ -363,13 +362,6 @@ def test_a_model_without_edges_says_so_everywhere():
     for axes in (found.plot_days(), found.plot_averages()):
         assert no_edge in axes[0].figure.get_suptitle()
     plt.close("all")
-
-
-def test_small_differences_have_digits():
-    text = comparison._size(7.3e-6, 9.5e-6)
-    assert text == "0.00073 % below (standard error 0.00095 %)"
-    assert comparison._size(-0.0022, 0.0028) == "0.22 % above (standard error 0.28 %)"
-    assert comparison._size(1e-12, 0.0) == "equal to"
 
 
 # -- the command ----------------------------------------------------------------------------

@@ -32,6 +32,8 @@ MIN_ROWS, MIN_UNITS = 50, 10
 # Stretches of a time series that count as one each, and blocks of units that are left out in turn for a
 # standard error.
 _TIME_BLOCKS, _JACKKNIFE = 50, 50
+# So many folds have a standard error of their own.
+_LEAST_FOLDS = 3
 # One graph by two methods; the better one is compared with.
 STATIC_MODELS = {"graphical lasso": GraphicalLasso, "nodewise lasso": NodewiseLasso}
 
@@ -177,9 +179,18 @@ class Predicted:
         return Yardstick.of(self.average, self.units)
 
     def over(self, other: NDArray[np.float64]) -> Gain:
-        """Of the model over something else."""
+        """Of the model over something else.
+
+        The standard error is that of rows, or of the means of folds where they differ more than their rows
+        make them: fits to few rows differ, too.
+        """
         stick = self.yardstick
-        return Gain(*stick.gain(stick.errors(other), stick.errors(self.model)))
+        before, after = stick.errors(other), stick.errors(self.model)
+        value, error = stick.gain(before, after)
+        if self.n_folds >= _LEAST_FOLDS:
+            means = [float((before - after)[self.fold == k].mean()) for k in range(self.n_folds)]
+            error = max(error, float(np.std(means, ddof=1)) / np.sqrt(self.n_folds))
+        return Gain(value, float(error))
 
     def gain(self, unit: str = "row", rows: str = "rows", seconds: float = 0.0) -> ModelGain:
         """The three gains; of rows that differ by ``unit``, in words."""

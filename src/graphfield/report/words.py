@@ -122,8 +122,11 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
         shown = ["" if p is None else f"{p:.3g}" for p in ps]
         gain = _gain_cell(row.get("gain"), row.get("standard_error"))
         body.append([str(row.get("name", "")), *shown, gain])
-    head = ["Covariate, given the others", "p", "Adjusted p", "Gain of ridge regressions from it"]
-    rule = "The adjusted p allows for the number of covariates."
+    head = ["Covariate", "p", "Adjusted p", "Gain"]
+    rule = (
+        "Each covariate given the others. The adjusted p allows for their number; the gain is by how much edges "
+        "that move with it lower the held-out squared error of ridge regressions."
+    )
     kind = "stack whole" if len(body) <= _WHOLE else "stack"
     return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'
 
