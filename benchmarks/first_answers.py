@@ -8,9 +8,9 @@ repository. One row per table, number of rows and seed (a random subsample): p o
 over the model's own average graph, over the best single graph, and the share of variance that the other
 nodes explain, each as claimed by ``gain_over_one_graph`` (with its standard error), then by five outside
 folds with other rows and other seeds, and, where rows are left, as the model that was fitted to the subsample
-gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick. At the end, how
-often a claim is within two standard errors of each of the two, and how often one that is called clear is of
-the right sign on the rows that are left.
+gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick. At the end,
+how often a claim is within two standard errors of each of the two, and how often one that is called clear is
+of the right sign on the rows that are left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
 from graphfield.analysis.model_gain import explained_share
-from graphfield.analysis.verdict import Fitted
+from graphfield.analysis.verdict import Fitted, reach_verdict
 from graphfield.data.frames import Frame
 from graphfield.estimators.held_out import HeldOut, Yardstick
 
@@ -175,7 +175,7 @@ def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> Answer:
     start = time.process_time()
     gain = gf.gain_over_one_graph(model, X, Z, groups=groups)
     gain_seconds = time.process_time() - start
-    said = gf.reach_verdict(Fitted.of(fitted, Z), gain, evidence)
+    said = reach_verdict(Fitted.of(fitted, Z), gain, evidence)
     folds = outside_folds(model, X, Z, groups)
     rest = (np.nan, np.nan)
     if len(other) >= 200:
@@ -183,9 +183,7 @@ def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> Answer:
         both = pd.concat([X, table[0].iloc[other]], ignore_index=True)
         covariates = pd.concat([known, table[1].iloc[other]], ignore_index=True)
         fitted.encoder_.unknown = "average"
-        rest = outside(
-            [predicted(fitted, both, covariates, np.arange(len(X), len(both)), np.arange(len(X)))]
-        )
+        rest = outside([predicted(fitted, both, covariates, np.arange(len(X), len(both)), np.arange(len(X)))])
     p = "  -  " if evidence.p_value is None else f"{evidence.p_value:.3f}"
     line = (
         f"{name:10s} {len(X):5d} x {X.shape[1]:3d} seed {seed}  warnings {len(found.warnings)}  p {p}  "

@@ -19,7 +19,17 @@ from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
 
-FAST = ["--set", "rank=2", "--set", "max_steps=20", "--set", "hidden_size=8", "--set", "device=cpu", "--no-verdict"]
+FAST = [
+    "--set",
+    "rank=2",
+    "--set",
+    "max_steps=20",
+    "--set",
+    "hidden_size=8",
+    "--set",
+    "device=cpu",
+    "--no-verdict",
+]
 N = 160
 
 

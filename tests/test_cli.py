@@ -18,7 +18,17 @@ from conftest import small_data
 from graphfield.cli import commands, main
 from graphfield.graphs.export import edge_frame
 
-FAST = ["--set", "rank=2", "--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu", "--no-verdict"]
+FAST = [
+    "--set",
+    "rank=2",
+    "--set",
+    "max_steps=40",
+    "--set",
+    "hidden_size=16",
+    "--set",
+    "device=cpu",
+    "--no-verdict",
+]
 
 
 @pytest.fixture

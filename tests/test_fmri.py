@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import REAL_DATA
-from graphfield.analysis.held_out_gain import Gain
 from graphfield.cli import main
 from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
 from graphfield.pipelines.fmri.figures import study_figures

@@ -19,7 +19,7 @@ from graphfield.cli import main
 from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
 from graphfield.numbers import Gain
-from graphfield.report import words, write_report
+from graphfield.report import write_report
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program

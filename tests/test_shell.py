@@ -14,9 +14,18 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
 from graphfield.cli.words import for_the_shell
-from graphfield.data.splits import hold_out
 
-FAST = ["--set", "rank=2", "--set", "max_steps=20", "--set", "hidden_size=8", "--set", "device=cpu", "--no-verdict"]
+FAST = [
+    "--set",
+    "rank=2",
+    "--set",
+    "max_steps=20",
+    "--set",
+    "hidden_size=8",
+    "--set",
+    "device=cpu",
+    "--no-verdict",
+]
 N = 120
 
 

@@ -15,7 +15,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.analysis import model_gain
 from graphfield.analysis.model_gain import explained_share
-from graphfield.analysis.verdict import HEADLINES, Fitted
+from graphfield.analysis.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.cli import main
 from graphfield.numbers import Gain
 from graphfield.report.folder import gain_record, recorded_gain
@@ -32,12 +32,14 @@ def _quick(request, monkeypatch):
         monkeypatch.setattr(model_gain, "STATIC_MODELS", QUICK)
 
 
-def chain(n: int, strength, seed: int = 0, p: int = 4) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nodes in a chain whose edges are ``strength`` of z."""
+def chain(
+    n: int, strength: float, slope: float = 0.0, seed: int = 0, p: int = 4
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes in a chain whose edges are ``strength + slope * z``; w has no part in it."""
     rng = np.random.default_rng(seed)
     z, X = rng.uniform(-1, 1, n), rng.normal(size=(n, p))
     for j in range(1, p):
-        X[:, j] += strength(z) * X[:, j - 1]
+        X[:, j] += (strength + slope * z) * X[:, j - 1]
     return pd.DataFrame(X, columns=list("abcdefgh"[:p])), pd.DataFrame({"z": z, "w": rng.normal(size=n)})
 
 
@@ -78,7 +80,7 @@ MODELS = {
 def test_one_voice(test, gain, model):
     """For every combination: the fields follow from the facts, and no sentence denies another."""
     fitted = MODELS[model]
-    found = gf.reach_verdict(fitted, GAINS[gain], TESTS[test])
+    found = reach_verdict(fitted, GAINS[gain], TESTS[test])
     text = found.paragraph.lower()
     better = fitted.moves and gain.startswith("better")
     assert found.supported is (None if fitted.moves and gain == "not compared" else better)
@@ -104,7 +106,7 @@ def test_one_voice(test, gain, model):
 
 
 def test_the_paragraph_of_the_issue():
-    found = gf.reach_verdict(
+    found = reach_verdict(
         Fitted(("age", "gender"), moves=True, unused=("gender",)),
         gain_of(UNCLEAR),
         {
@@ -123,10 +125,10 @@ def test_the_paragraph_of_the_issue():
 
 
 def test_a_test_alone_has_a_verdict():
-    found = gf.reach_verdict(evidence=TESTS["yes"])
+    found = reach_verdict(evidence=TESTS["yes"])
     assert (found.answer, found.supported, found.matter) == ("not established", None, ("age",))
-    assert gf.reach_verdict(evidence=TESTS["no"]).answer == "one graph"
-    assert gf.reach_verdict().answer == "not known"
+    assert reach_verdict(evidence=TESTS["no"]).answer == "one graph"
+    assert reach_verdict().answer == "not known"
 
 
 def test_clear_is_one_rule():
@@ -140,23 +142,23 @@ def test_clear_is_one_rule():
 
 
 def test_clear_movement_is_seen_and_none_is_not():
-    X, Z = chain(300, lambda z: z)
+    X, Z = chain(300, 0.0, 1.0)
     found = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z)
     assert found.answer == "better"
     assert found.over_static.is_clear
     fitted = Fitted.of(gf.RegGMM(ridge=0.1).fit(X, Z), Z)
-    assert gf.reach_verdict(fitted, found).answer == "moves"
+    assert reach_verdict(fitted, found).answer == "moves"
     answers = []
     for seed in range(3):
-        X, Z = chain(200, lambda z: 0.6, seed)
+        X, Z = chain(200, 0.6, seed=seed)
         answers.append(gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z))
     assert not any(one.over_average.is_clear for one in answers)
-    assert gf.reach_verdict(fitted, answers[0]).answer == "one graph"
+    assert reach_verdict(fitted, answers[0]).answer == "one graph"
 
 
 def test_gains_are_those_of_folds_by_hand(monkeypatch):
     """Fit to the other rows, predict these; the average graph has the same means."""
-    X, Z = chain(120, lambda z: 0.8 * z)
+    X, Z = chain(120, 0.0, 0.8)
     splits = list(KFold(3).split(X))
     monkeypatch.setattr(model_gain, "folds", lambda *_, **__: splits)
     found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, n_folds=3)
@@ -178,7 +180,7 @@ def test_gains_are_those_of_folds_by_hand(monkeypatch):
 
 
 def test_rows_of_one_group_are_held_out_together_and_count_as_one():
-    X, Z = chain(60, lambda z: 0.5)
+    X, Z = chain(60, 0.5)
     X, Z = (pd.concat([part] * 4, ignore_index=True) for part in (X, Z))
     alone = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z)
     whole = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z, groups=np.tile(np.arange(60), 4))
@@ -188,7 +190,7 @@ def test_rows_of_one_group_are_held_out_together_and_count_as_one():
 
 
 def test_time_is_held_out_in_stretches(monkeypatch):
-    X, Z = chain(200, lambda z: 0.5)
+    X, Z = chain(200, 0.5)
     seen = []
     original = model_gain._refitted
     monkeypatch.setattr(
@@ -202,10 +204,10 @@ def test_time_is_held_out_in_stretches(monkeypatch):
 
 
 def test_few_rows_have_no_number():
-    X, Z = chain(40, lambda z: z)
+    X, Z = chain(40, 0.0, 1.0)
     with pytest.raises(gf.DataError, match="40 rows are too few"):
         gf.gain_over_one_graph(gf.RegGMM(), X, Z)
-    X, Z = chain(80, lambda z: z)
+    X, Z = chain(80, 0.0, 1.0)
     with pytest.raises(gf.DataError, match="4 groups are too few"):
         gf.gain_over_one_graph(gf.RegGMM(), X, Z, groups=np.arange(80) % 4)
     with pytest.raises(gf.ParameterError, match="graphfield estimator"):
@@ -226,7 +228,7 @@ def test_the_explained_share_knows_its_error():
 
 
 def test_covariates_that_are_not_used_are_named():
-    X, Z = chain(300, lambda z: z)
+    X, Z = chain(300, 0.0, 1.0)
     tree = gf.TreeCGM(max_leaves=2, random_state=0).fit(X, Z)
     found = Fitted.of(tree, Z)
     assert (found.moves, found.unused) == (True, ("w",))
@@ -235,12 +237,12 @@ def test_covariates_that_are_not_used_are_named():
 
 
 def test_what_auto_kept_is_judged_without_the_others():
-    X, Z = chain(200, lambda z: 0.6)
+    X, Z = chain(200, 0.6)
     model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
     assert list(model.chosen_) == ["static"]
     found = gf.gain_over_one_graph(model, X, Z, n_folds=2)
     assert abs(found.over_average.value) < 1e-6
-    said = gf.reach_verdict(Fitted.of(model, Z), found)
+    said = reach_verdict(Fitted.of(model, Z), found)
     assert (said.model, said.answer) == ("one graph", "one graph")
     assert "kept out of" in said.sentence
 
@@ -262,14 +264,14 @@ def test_fit_says_it_first_and_keeps_it(tmp_path, capsys):
     said = capsys.readouterr().out
     gain, _ = recorded_gain(json.loads((out / "gain.json").read_text()))
     fitted = Fitted.of(gf.load(out), Z[["age"]])
-    assert gf.reach_verdict(fitted, gain).paragraph in said
-    assert said.index(gf.reach_verdict(fitted, gain).sentence) < said.index("Fitted in")
+    assert reach_verdict(fitted, gain).paragraph in said
+    assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted in")
 
 
 @pytest.mark.slow
 def test_a_network_on_few_rows_claims_what_other_folds_find():
     """The number that is said agrees with five folds from outside, other rows and seeds, within its error."""
-    X, Z = chain(200, lambda z: 0.6 + 0.5 * z, p=8)
+    X, Z = chain(200, 0.6, 0.5, p=8)
     model = gf.DNNCGM(rank=4, max_steps=150, device="cpu", random_state=0)
     found = gf.gain_over_one_graph(model, X, Z)
     left = np.empty(X.shape)
@@ -286,7 +288,7 @@ def test_null_data_give_one_graph():
     """Of ten tables whose graph does not move, at most one is said to."""
     said = []
     for seed in range(10):
-        X, Z = chain(300, lambda z: 0.5, seed, p=6)
+        X, Z = chain(300, 0.5, seed=seed, p=6)
         model = gf.DNNCGM(rank=4, max_steps=100, device="cpu", random_state=0)
         said.append(gf.gain_over_one_graph(model, X, Z).answer)
     assert said.count("better") <= 1

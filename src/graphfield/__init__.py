@@ -31,7 +31,7 @@ _PUBLIC = {
     "ModelGain": "graphfield.analysis.model_gain",
     "gain_over_one_graph": "graphfield.analysis.model_gain",
     "Verdict": "graphfield.analysis.verdict",
-    "reach_verdict": "graphfield.analysis.verdict",
+    "judge": "graphfield.analysis.verdict",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "check_data": "graphfield.data.check",
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from graphfield.analysis.model_gain import ModelGain as ModelGain
     from graphfield.analysis.model_gain import gain_over_one_graph as gain_over_one_graph
     from graphfield.analysis.verdict import Verdict as Verdict
-    from graphfield.analysis.verdict import reach_verdict as reach_verdict
+    from graphfield.analysis.verdict import judge as judge
     from graphfield.data.check import check_data as check_data
     from graphfield.data.findings import DataCheck as DataCheck
     from graphfield.data.roles import TableData as TableData

@@ -129,7 +129,8 @@ class Evidence:
             gain = Gain(line.gain, line.standard_error)
             lines.append(
                 f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
-                f"{line.adjusted_p_value:.3g}; held-out squared error of ridge regressions {gain.side} without."
+                f"{line.adjusted_p_value:.3g}; ridge regressions have a held-out squared error {gain.side} that "
+                "without it."
             )
         if rest:
             found = f"  It cannot be told from {self.n_rows:,} rows whether edges move with"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.model_gain import ModelGain, gain_over_one_graph
 from graphfield.analysis.rows import covariate_rows
 from graphfield.exceptions import count
 from graphfield.numbers import is_significant, p_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
     from graphfield.estimators.base import GraphEstimator
 
-# What a permutation test says: correlations follow the covariates, or not. Nothing, where none was possible, or
+# What a permutation test says: correlations follow the covariates, or not; nothing where none was possible, or
 # none was made.
 YES, NO, NOT_KNOWN, NOT_RUN = "yes", "no", "not known", "not run"
 # What held-out rows say of the fitted model; ONE_GRAPH does not move, so there is nothing to say.
@@ -162,6 +162,46 @@ class Verdict:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         values |= {"gain": None if self.gain is None else self.gain.to_json(), "headline": self.headline}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def judge(
+    model: GraphEstimator,
+    X: Any,
+    Z: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    evidence: Evidence | None = None,
+    n_folds: int | None = None,
+) -> Verdict:
+    """Does the graph of a fitted model move with the covariates? One answer, with what it rests on.
+
+    The model is compared with one graph for all on rows that took no part in its fit or in any choice
+    (:func:`graphfield.gain_over_one_graph`, which fits copies of it), and that is put together with what a
+    permutation test says.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X, Z : tables
+        The rows it was fitted to.
+    groups, time, n_folds
+        As in :func:`graphfield.gain_over_one_graph`.
+    evidence : Evidence, optional
+        From :func:`graphfield.dependence_test`.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> rng = np.random.default_rng(0)
+    >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
+    >>> X[:, 1] += 2 * Z[:, 0] * X[:, 0]  # an edge that changes its sign
+    >>> found = gf.judge(gf.RegGMM().fit(X, Z), X, Z)
+    >>> found.answer, found.supported
+    ('moves', True)
+    """
+    gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
+    return reach_verdict(Fitted.of(model, Z), gain, evidence)
 
 
 def reach_verdict(

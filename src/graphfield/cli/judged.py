@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from graphfield.data.roles import TableData
 
 
-def judge_model(
-    arguments: argparse.Namespace, data: TableData, model: Any
-) -> tuple[ModelGain | None, str]:
+def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> tuple[ModelGain | None, str]:
     """The model against one graph on rows that it has not seen, or None and why not."""
     from graphfield.analysis.model_gain import gain_over_one_graph
     from graphfield.data.roles import time_values

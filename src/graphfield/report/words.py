@@ -124,8 +124,8 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
         body.append([str(row.get("name", "")), *shown, gain])
     head = ["Covariate", "p", "Adjusted p", "Gain"]
     rule = (
-        "Each covariate given the others. The adjusted p allows for their number; the gain is by how much edges "
-        "that move with it lower the held-out squared error of ridge regressions."
+        "Each covariate given the others. The adjusted p allows for their number; the gain is by how much "
+        "edges that move with it lower the held-out squared error of ridge regressions."
     )
     kind = "stack whole" if len(body) <= _WHOLE else "stack"
     return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'
