@@ -20,7 +20,7 @@ from graphfield.analysis.evidence import (
     verdict,
 )
 from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.analysis.model_gain import predict_held_out
+from graphfield.analysis.model_gain import can_compare, predict_held_out
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
 from graphfield.data.covariates import CovariateEncoder
@@ -130,6 +130,8 @@ def dependence_test(
     if not isinstance(model, GraphEstimator):
         raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
     units, in_time = (question.units(), True) if labels is None and question.timed else (labels, False)
+    if not can_compare(len(inputs.X), units):
+        return evidence
     left = predict_held_out(model, inputs, units, ordered=in_time, others=(RegGMM(),))
     return replace(
         evidence,

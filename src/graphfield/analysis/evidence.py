@@ -129,7 +129,7 @@ class Evidence:
             gain = Gain(line.gain, line.standard_error)
             lines.append(
                 f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
-                f"{line.adjusted_p_value:.3g}; ridge regressions have a held-out squared error {gain.side} that "
+                f"{line.adjusted_p_value:.3g}; held-out squared error of ridge regressions {gain.side} that "
                 "without it."
             )
         if rest:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.data.frames import Frame, node_values
+from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, group_labels, hold_out, time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
@@ -128,7 +129,7 @@ def gain_over_one_graph(
         As for ``fit``.
     groups : sequence of length n, optional
         Rows with equal labels stay together, and standard errors are those of groups.
-    time : sequence of numbers of length n, optional
+    time : sequence of numbers or dates of length n, optional
         When rows were taken: folds are stretches of time.
     n_folds : int, optional
         1 holds one fifth out.
@@ -150,12 +151,19 @@ def gain_over_one_graph(
     labels, unit = group_labels(groups, X), "group"
     labels = None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
     if labels is None and time is not None:
-        moments = np.asarray(time, dtype=np.float64)[inputs.rows]
-        labels, unit = np.unique(time_blocks(moments, _TIME_BLOCKS), return_inverse=True)[1], "time block"
+        labels, unit = _time_labels(time, X)[inputs.rows], "time block"
+        labels = np.unique(labels, return_inverse=True)[1]
     start = clock.perf_counter()
     held_out = predict_held_out(model, inputs, labels, ordered=unit == "time block", n_folds=n_folds)
     seconds = clock.perf_counter() - start
     return held_out.gain("row" if labels is None else unit, seconds=seconds)
+
+
+def _time_labels(time: Any, X: Any) -> NDArray[np.intp]:
+    moments = time_values(pd.Series(np.asarray(time), name="time"))
+    if len(moments) != len(X):
+        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(moments)}.")
+    return time_blocks(moments, _TIME_BLOCKS)
 
 
 @dataclass(frozen=True)
@@ -289,9 +297,14 @@ def _joined(parts: list[Predicted]) -> Predicted:
     )
 
 
+def can_compare(n: int, labels: NDArray[np.intp] | None) -> bool:
+    """Whether so many rows, and groups of them, say something about a model."""
+    return n >= MIN_ROWS and (labels is None or len(np.unique(labels)) >= MIN_UNITS)
+
+
 def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int | None) -> list[Split]:
     n_units = n if labels is None else len(np.unique(labels))
-    if n < MIN_ROWS or n_units < MIN_UNITS:
+    if not can_compare(n, labels):
         what = f"{n} rows" if labels is None else f"{n} rows in {n_units} groups"
         raise DataError(
             f"{what} are too few to compare a model with one graph on rows that it has not seen: at least "
@@ -312,7 +325,8 @@ def _fitted_copies(
     model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, splits: list[Split]
 ) -> Iterator[GraphEstimator]:
     """One copy for each split, fitted to its training rows; folds of a neural network train together."""
-    if len(splits) > 1 and type(model).__name__ == "DNNCGM":
+    # By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
+    if len(splits) > 1 and type(model).__module__ == "graphfield.estimators.dnncgm":
         from graphfield.estimators.together import fit_together
 
         copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]

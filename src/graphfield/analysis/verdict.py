@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from graphfield.analysis.model_gain import ModelGain, gain_over_one_graph
 from graphfield.analysis.rows import covariate_rows
+from graphfield.estimators.auto_choice import AVERAGE
 from graphfield.exceptions import count
 from graphfield.numbers import is_significant, p_text
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
     from graphfield.estimators.base import GraphEstimator
 
-# What a permutation test says: correlations follow the covariates, or not; nothing where none was possible, or
+# What a permutation test says: correlations follow the covariates, or not; nothing where none was possible or
 # none was made.
 YES, NO, NOT_KNOWN, NOT_RUN = "yes", "no", "not known", "not run"
 # What held-out rows say of the fitted model; ONE_GRAPH does not move, so there is nothing to say.
@@ -40,7 +44,7 @@ HEADLINES = {
     "not known": "Not known whether the graph moves with the covariates",
 }
 _STILL = 1e-4  # a partial correlation that changes by less does not change
-_ROWS = 60  # at which a model is asked whether it moves
+_ROWS, _VALUES = 30, 7  # rows, and values of a covariate, at which a model is asked whether it moves
 _NAMED = 4  # covariates that a sentence names one by one
 
 
@@ -59,21 +63,33 @@ class Fitted:
 
     @classmethod
     def of(cls, model: GraphEstimator, Z: Any) -> Fitted:
-        """Asked at some rows of Z: a covariate whose values may be exchanged between rows is not used."""
+        """Asked at some rows of Z: a covariate that may have any of its values in all of them is not used."""
         names = tuple(column.name for column in model.encoder_.columns)
-        rows = covariate_rows(model, Z, _ROWS)
+        everything, rows = covariate_rows(model, Z), covariate_rows(model, Z, _ROWS)
         before = model.partial_correlations(rows)
 
-        def moved(after: Any) -> bool:
+        def moved(after: NDArray) -> bool:
             return bool(np.abs(after - before).max(initial=0.0) > _STILL)
 
-        unused = []
-        for name in names:
-            other = rows.assign(**{name: np.roll(rows[name].to_numpy(), len(rows) // 2)})
-            if not moved(model.partial_correlations(other)):
-                unused.append(name)
-        kept, compared = getattr(model, "chosen_", {}), getattr(model, "held_out_", ())
-        return cls(names, moved(before[:1]), tuple(unused), tuple(kept), len(compared))
+        def used(name: str) -> bool:
+            distinct = everything[name].drop_duplicates()
+            by = None if is_numeric_dtype(distinct) else _as_text  # levels may be of several types
+            values = distinct.sort_values(key=by).to_list()
+            some = np.unique(np.linspace(0, len(values) - 1, _VALUES).round().astype(int))
+            others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
+            return any(moved(model.partial_correlations(other)) for other in others)
+
+        unused = tuple(name for name in names if not used(name))
+        moves = len(unused) < len(names) or moved(before[:1])
+        kept, compared = (), 0
+        if hasattr(model, "chosen_"):
+            kept = tuple(model.chosen_)
+            compared = int((model.held_out_["model"] != AVERAGE).sum())
+        return cls(names, moves, unused, kept, compared)
+
+
+def _as_text(values: pd.Series) -> pd.Series:
+    return values.astype(str)
 
 
 @dataclass(frozen=True)
@@ -233,8 +249,8 @@ def reach_verdict(
         _test_sentence(test, model, covariates),
         _which_sentence(test, covariates),
         _use_sentence(model, fitted),
-        _explained_sentence(model, gain),
         _advice(model),
+        _explained_sentence(model, gain),
     ]
     return Verdict(
         answer=_answer(test.answer, model),
@@ -343,15 +359,17 @@ def _which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
 
 
 def _use_sentence(model: str, fitted: Fitted | None) -> str:
-    if fitted is None or model == ONE_GRAPH or not fitted.unused:
+    if fitted is None or model == ONE_GRAPH:
         return ""
-    return f"The fitted model does not use {_listed(fitted.unused)}."
+    kept = f"Of {fitted.compared} kinds of models, {_listed(fitted.kept)} was kept." if fitted.kept else ""
+    unused = f"The fitted model does not use {_listed(fitted.unused)}." if fitted.unused else ""
+    return f"{kept} {unused}".strip()
 
 
 def _explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
-    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In these {gain.rows}"
+    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
     return f"{where}, the other nodes explain {gain.explained} of a node's variance on average."
 
 
