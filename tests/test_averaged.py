@@ -377,7 +377,7 @@ def test_covariates_that_do_not_matter_give_one_graph_that_says_so():
     assert len(static) >= 2
     for model in static:
         assert model.depends_on_covariates_ is False
-        assert "40 held-out rows can tell, the covariates do not help" in model.summary_
+        assert model.summary_.startswith("The model is one graph for everybody. Nothing else predicts 40 ")
         np.testing.assert_array_equal(model.predict_coef(Z[:1]), model.predict_coef(Z[1:2]))
     named = gf.AutoCGM(candidates=("tree",), random_state=0).fit(X, Z)
     assert set(named.chosen_) <= {"static", "tree"}, "one graph is always among the choices"

@@ -19,7 +19,17 @@ from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
 
-FAST = ["--set", "rank=2", "--set", "max_steps=20", "--set", "hidden_size=8", "--set", "device=cpu"]
+FAST = [
+    "--set",
+    "rank=2",
+    "--set",
+    "max_steps=20",
+    "--set",
+    "hidden_size=8",
+    "--set",
+    "device=cpu",
+    "--no-verdict",
+]
 N = 160
 
 
@@ -184,7 +194,6 @@ def test_the_last_rows_are_held_out(table, tmp_path, capsys, monkeypatch):
     assert "Held out: the last 16 rows, from day 2020-05-24 on." in said
     assert list(given["X_val"].index) == list(given["Z_val"].index) == list(range(144, 160))
     assert list(given["X"].index) == list(range(144))
-    assert "On held-out rows the others explain" in said
     given.clear()
     run("fit", table, "--covariates", "age,day", *nodes(), "--time", "day", "--out", tmp_path / "n", *FAST)
     assert "whole stretches of time" in capsys.readouterr().out
@@ -228,6 +237,7 @@ def test_archetypes_from_the_command_line(table, tmp_path, capsys):
         "max_steps=10",
         "--set",
         "device=cpu",
+        "--no-verdict",
     ]
     run("fit", table, "--covariates", "age", *nodes(), "--time", "day", "--out", out, *options)
     said = capsys.readouterr()

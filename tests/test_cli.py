@@ -18,7 +18,17 @@ from conftest import small_data
 from graphfield.cli import commands, main
 from graphfield.graphs.export import edge_frame
 
-FAST = ["--set", "rank=2", "--set", "max_steps=40", "--set", "hidden_size=16", "--set", "device=cpu"]
+FAST = [
+    "--set",
+    "rank=2",
+    "--set",
+    "max_steps=40",
+    "--set",
+    "hidden_size=16",
+    "--set",
+    "device=cpu",
+    "--no-verdict",
+]
 
 
 @pytest.fixture
@@ -59,7 +69,7 @@ def written_weights(text: str) -> list[float]:
 
 
 def test_fit_then_graph(model, tmp_path, capsys):
-    names = ["arrays.safetensors", "covariates.csv", "data_check.json", "fit.json", "model.json"]
+    names = ["arrays.safetensors", "covariates.csv", "data_check.json", "fit.json", "gain.json", "model.json"]
     assert sorted(f.name for f in model.iterdir()) == names
     assert json.loads((model / "fit.json").read_text())["covariates"] == ["age", "site"]
     at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.02"]

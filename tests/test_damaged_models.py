@@ -179,6 +179,8 @@ def test_a_numpy_number_that_an_earlier_version_wrote_as_null(tmp_path):
         ("evidence", {"covariates": [1]}),
         ("evidence", {"p_value": "small"}),
         ("evidence", {("a", "b"): 1}),
+        ("gain", {"gain": {"over_average": 0.1}}),
+        ("gain", {"gain": [1]}),
     ],
 )
 def test_malformed_records_of_a_page(record, content, tmp_path):

@@ -13,14 +13,12 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import REAL_DATA
-from graphfield.analysis.held_out_gain import Gain
 from graphfield.cli import main
 from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
 from graphfield.pipelines.fmri.figures import study_figures
 from graphfield.pipelines.fmri.phenotypes import match_subjects
 from graphfield.pipelines.fmri.scan_files import read_folder
 from graphfield.pipelines.fmri.subjects import read_networks
-from graphfield.pipelines.two_answers import disagreement
 
 P = 9
 NETWORKS = ["growing"] * 4 + ["steady"] * 3 + ["alone"] * 2
@@ -304,7 +302,8 @@ def test_a_sub_network_that_grows_with_the_score_is_found(study):
 
 def test_held_out_subjects_gain_from_a_graph_that_varies(study):
     assert study.gain.verdict == "better"
-    assert "predicts better than one graph for all" in study.gain.sentence
+    assert study.verdict.supported
+    assert study.sentences()[0] == study.verdict.paragraph
     assert not any("not established" in line for line in study.sentences())
 
 
@@ -435,25 +434,6 @@ def test_lines_of_equal_density_do_not_hide_each_other(study):
     plt.close("all")
 
 
-@pytest.mark.parametrize(
-    ("verdict", "gain", "found", "ridge", "said"),
-    [
-        ("better", 0.01, "no evidence", 0.0, "The two disagree"),
-        ("no clear difference", 0.001, "weak evidence", 0.0, "The two differ"),
-        ("no clear difference", 0.001, "no evidence", -0.001, "means nothing"),
-        ("better", 0.01, "weak evidence", -0.01, "opposite directions"),
-        ("better", 0.01, "strong evidence", 0.01, None),
-        ("no clear difference", -0.001, "no evidence", -0.001, None),
-        ("not known", 0.01, "no evidence", -0.01, None),
-    ],
-)
-def test_two_answers_that_differ_are_explained(verdict, gain, found, ridge, said):
-    evidence = SimpleNamespace(verdict=found, gain_over_static=Gain(ridge, 0.001))
-    text = disagreement(verdict, Gain(gain, 0.001), evidence, "later days")
-    assert text is None if said is None else said in text
-    assert disagreement(verdict, Gain(gain, 0.001), None, "later days") is None
-
-
 def test_clusters_where_no_sub_networks_are_given():
     scans, people = simulated(20, 40)
     found = loaded(scans, people)
@@ -466,26 +446,21 @@ def test_clusters_where_no_sub_networks_are_given():
 
 
 def test_the_permutation_test_is_asked_by_subject(monkeypatch):
-    """Where there is one; what it says comes before everything else."""
+    """Where there is one; what it says of all covariates and of the score is in the verdict."""
     asked = {}
-    lines = [SimpleNamespace(name="score", verdict="evidence", sentence="About score.")]
+    lines = [SimpleNamespace(name="score", adjusted_p_value=0.01)]
 
     def dependence_test(X, Z, *, groups, covariates, random_state):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)
-        return SimpleNamespace(verdict="no evidence", sentence="None.", per_covariate=lines)
+        return SimpleNamespace(p_value=0.02, n_rows=144, per_covariate=lines)
 
     monkeypatch.setattr("graphfield.pipelines.fmri.study.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
     options = {"estimator": gf.RegGMM(), "threshold": 0.1, "n_folds": 0}
     found = fmri_study(loaded(scans, people, covariates=["motion"]), **options)
     assert asked == {"rows": 144, "groups": set(scans), "covariates": ["score"]}
-    assert found.sentences()[1:3] == [
-        "Permutation test of score: evidence. About score.",
-        "Permutation test of all covariates together: no evidence. None.",
-    ]
-    alone = fmri_study(loaded(scans, people), **options)
-    assert alone.sentences()[1] == "Permutation test of score: no evidence. None."
-    assert "Permutation" not in alone.sentences()[2]
+    assert (found.verdict.test, found.verdict.matter) == ("yes", ("score",))
+    assert found.sentences()[0] == found.verdict.paragraph
 
 
 # -- one command -------------------------------------------------------------------------------

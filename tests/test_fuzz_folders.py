@@ -186,6 +186,24 @@ RECORDS = {
         "model_gain_over_static": {"value": 0.1, "standard_error": 0.01},
         "model_gain_over_linear": None,
     },
+    "gain.json": {
+        "format": "graphfield-gain",
+        "format_version": 1,
+        "gain": {
+            "over_average": {"value": 0.1, "standard_error": 0.01},
+            "over_static": {"value": 0.1, "standard_error": 0.01},
+            "explained": None,
+            "n_rows": 260,
+            "n_units": 260,
+            "n_folds": 5,
+            "unit": "row",
+            "rows": "rows",
+            "average": "its own average graph",
+            "static": "graphical lasso",
+            "seconds": 1.5,
+        },
+        "why_not": "",
+    },
 }
 
 

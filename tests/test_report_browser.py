@@ -16,6 +16,7 @@ import pytest
 import graphfield as gf
 from browser import Browser, chromium
 from graphfield.analysis import edge_curves
+from graphfield.numbers import Gain
 from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
 pytestmark = [
@@ -140,8 +141,7 @@ def test_a_flat_curve_has_an_axis(opened):
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
 def test_the_table_of_evidence_is_all_there(opened, width, height):
     line = {"gain": 0.01, "standard_error": 0.002, "p_value": 0.01, "adjusted_p_value": 0.02}
-    line |= {"verdict": "strong evidence", "sentence": "Edges move with it, given the others."}
-    found = {"verdict": "evidence", "covariates": [{**line, "name": name} for name in ("age", "site")] * 4}
+    found = {"p_value": 0.01, "covariates": [{**line, "name": name} for name in ("age", "site")] * 4}
     browser = opened(fitted("linear"), table()[1], evidence=found)
     browser.resize(width, height)
     hidden = "['scroll', 'client'].map((w) => {box}[w + 'Height'] + ',' + {box}[w + 'Width'])"
@@ -152,6 +152,27 @@ def test_the_table_of_evidence_is_all_there(opened, width, height):
         "c.textContent.length < 30).map((c) => c.closest('.stack') && innerWidth < 700 ? c.offsetHeight : 0))"
     )
     assert tall < 60, "an empty space"
+
+
+def test_movement_that_is_not_supported_is_shown_on_request(opened):
+    model, Z = fitted("linear"), table()[1]
+    nothing = Gain(0.001, 0.01)
+    gain = gf.ModelGain(nothing, nothing, None, n_rows=500, n_units=500, n_folds=5)
+    browser = opened(model, Z, gain=gain)
+    page = browser.run("graphfield.state()")
+    assert page["moves"] is False
+    average = upper(model.partial_correlations(Z)).mean(axis=0)
+    np.testing.assert_allclose(browser.run("graphfield.shown()"), average, atol=1e-4)
+    assert browser.run("document.querySelector('#covariates input').matches(':disabled')")
+    assert "average" in browser.run("document.getElementById('state').textContent")
+    assert not browser.run("document.querySelectorAll('#curve-panels svg').length")
+    browser.run("document.getElementById('movement').click()")
+    at = pd.DataFrame([browser.run("graphfield.state()")["z"]])
+    np.testing.assert_allclose(
+        browser.run("graphfield.shown()"), upper(model.partial_correlations(at))[0], atol=1e-4
+    )
+    assert not browser.run("document.querySelector('#covariates input').matches(':disabled')")
+    assert browser.run("document.querySelectorAll('#curve-panels svg').length") == 2
 
 
 @pytest.mark.slow

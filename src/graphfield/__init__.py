@@ -28,6 +28,10 @@ _PUBLIC = {
     "TreeCGM": "graphfield.estimators.tree",
     "Evidence": "graphfield.analysis.evidence",
     "dependence_test": "graphfield.analysis.dependence",
+    "ModelGain": "graphfield.analysis.model_gain",
+    "gain_over_one_graph": "graphfield.analysis.model_gain",
+    "Verdict": "graphfield.analysis.verdict",
+    "judge": "graphfield.analysis.verdict",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "check_data": "graphfield.data.check",
@@ -56,6 +60,10 @@ __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 if TYPE_CHECKING:
     from graphfield.analysis.dependence import dependence_test as dependence_test
     from graphfield.analysis.evidence import Evidence as Evidence
+    from graphfield.analysis.model_gain import ModelGain as ModelGain
+    from graphfield.analysis.model_gain import gain_over_one_graph as gain_over_one_graph
+    from graphfield.analysis.verdict import Verdict as Verdict
+    from graphfield.analysis.verdict import judge as judge
     from graphfield.data.check import check_data as check_data
     from graphfield.data.findings import DataCheck as DataCheck
     from graphfield.data.roles import TableData as TableData

@@ -20,14 +20,16 @@ from graphfield.analysis.evidence import (
     verdict,
 )
 from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.analysis.model_gain import model_gains
+from graphfield.analysis.model_gain import can_compare, predict_held_out
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.dates import is_date, to_days
 from graphfield.data.splits import folds, group_labels
+from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
-from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.estimators.reggmm import RegGMM
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
@@ -92,8 +94,8 @@ def dependence_test(
     n_folds : int, default 5
         Of the cross-validation: by group, by stretch of time, or by row.
     model : estimator, optional
-        One more line of evidence: a copy of it is fitted without a quarter of the rows (the last ones, with
-        ``time``) and predicts these; see ``Evidence.model_gain_over_static``.
+        One more line of evidence: copies of it are fitted without some of the rows and predict these, as in
+        :func:`graphfield.gain_over_one_graph`; see ``Evidence.model_gain_over_static``.
     missing : {"error", "drop", "impute"}
         As for ``fit``.
     random_state : int, Generator or None
@@ -125,8 +127,17 @@ def dependence_test(
     evidence = _answer(question, wanted, root_seed(random_state))
     if model is None:
         return evidence
-    static, linear = model_gains(model, inputs, labels, question.timed)
-    return replace(evidence, model_gain_over_static=static, model_gain_over_linear=linear)
+    if not isinstance(model, GraphEstimator):
+        raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
+    units, in_time = (question.units(), True) if labels is None and question.timed else (labels, False)
+    if not can_compare(len(inputs.X), units):
+        return evidence
+    left = predict_held_out(model, inputs, units, ordered=in_time, others=(RegGMM(),))
+    return replace(
+        evidence,
+        model_gain_over_static=left.over(left.average),
+        model_gain_over_linear=left.over(left.others[0]),
+    )
 
 
 @dataclass(frozen=True)

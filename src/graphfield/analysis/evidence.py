@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from graphfield.analysis.held_out_gain import Gain
-from graphfield.analysis.p_values import p_words
 from graphfield.analysis.tests_of_covariates import Tested
+from graphfield.analysis.verdict import reach_verdict
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
+from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
-STRONG, PLAIN = (0.01, 3.0), (0.05, 2.0)
+STRONG, PLAIN = (0.01, 3.0), (SIGNIFICANT, CLEAR)
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
@@ -29,7 +29,7 @@ def verdict(p_value: float | None, gain: Gain | None) -> str:
     """
     if p_value is None or gain is None or math.isnan(p_value):
         return "not known"
-    if not _significant(p_value):
+    if not is_significant(p_value):
         return "no evidence"
     if p_value - _ROUNDING <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
         return "strong evidence"
@@ -82,8 +82,8 @@ class Evidence:
     notes : tuple of str
         What else there is to know: rows or functions left out, limits of the p-value.
     model_gain_over_static, model_gain_over_linear : Gain or None
-        The same for the estimator that was given, if any, on one part of the rows held out: over its own
-        graph averaged over the other rows, and over :class:`~graphfield.RegGMM`.
+        The same for the estimator that was given, if any, on rows that it has not seen: over its own graph
+        averaged over z, and over :class:`~graphfield.RegGMM`.
     """
 
     verdict: str
@@ -109,9 +109,33 @@ class Evidence:
         return table.astype(dict.fromkeys(numbers, float)).set_index("name")
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict.capitalize()}. {self.sentence}"]
-        lines += [f"  {line.name}: {line.verdict}. {line.sentence}" for line in self.per_covariate]
-        return "\n".join([*lines, f"Test: {self.scheme}.", *self.notes])
+        return "\n".join([f"{self.verdict.capitalize()}. {self.sentence}", *self.details()])
+
+    def details(self) -> list[str]:
+        """Lines about the covariates one by one, how the test was made, and what else there is to know."""
+        return [*self._by_covariate(), f"Test: {self.scheme}.", *self.notes]
+
+    def _by_covariate(self) -> list[str]:
+        """Numbers of each covariate that matters given the others, and one line for all of the rest."""
+        if len(self.per_covariate) < 2:
+            return []
+        told = reach_verdict(evidence=self)
+        lines, rest = [], []
+        for line in self.per_covariate:
+            p = "no test" if line.p_value is None else p_text(line.p_value)
+            if line.name not in told.matter:
+                rest.append(f"{line.name} ({p})")
+                continue
+            gain = Gain(line.gain, line.standard_error)
+            lines.append(
+                f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
+                f"{line.adjusted_p_value:.3g}; held-out squared error of ridge regressions {gain.side} that "
+                "without it."
+            )
+        if rest:
+            found = f"  It cannot be told from {self.n_rows:,} rows whether edges move with"
+            lines.append(f"{found}, given the others: {', '.join(rest)}.")
+        return lines
 
     def to_json(self) -> str:
         """The contents of ``evidence.json``; :meth:`from_json` reads it back."""
@@ -195,7 +219,7 @@ def covariate_sentence(
         "weak evidence": f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
     }
     start = words.get(verdict(adjusted, gain), f"Edges move with {name}{given}")
-    also = "" if n_tested == 1 else f"; adjusted for the number of covariates, {p_words(adjusted)}"
+    also = "" if n_tested == 1 else f"; adjusted for the number of covariates, {p_text(adjusted)}"
     return f"{start}: {_both(gain, test, adjusted)}{also}."
 
 
@@ -211,14 +235,10 @@ def percent(share: float) -> str:
     return "less than 0.0001 %" if size < 1e-6 else f"{100 * share:.2g} %"
 
 
-def _significant(p_value: float) -> bool:
-    return p_value - _ROUNDING <= PLAIN[0]
-
-
 def _both(gain: Gain, test: Tested, p_value: float) -> str:
     """What the cross-validation says and what the test says, joined by "but" where they differ."""
     lowers = gain.value > PLAIN[1] * gain.standard_error
-    join = "and" if lowers == _significant(p_value) else "but"
+    join = "and" if lowers == is_significant(p_value) else "but"
     return f"{_held_out(gain)}, {join} {_compared(test, p_value)}"
 
 
@@ -236,10 +256,10 @@ def _held_out(gain: Gain) -> str:
 
 def _compared(test: Tested, p_value: float) -> str:
     """In the words of ``p_value``, which is that of the test or adjusted."""
-    p = p_words(test.p_value)
+    p = p_text(test.p_value)
     of = f"{p} from {test.n_permutations:,} rearrangements"
-    if not _significant(p_value):
-        many = " when so many covariates are tested" if _significant(test.p_value) else ""
+    if not is_significant(p_value):
+        many = " when so many covariates are tested" if is_significant(test.p_value) else ""
         return f"correlations follow no more closely than chance allows{many} ({of})"
     if test.p_value <= 1.5 / (test.n_permutations + 1):
         return f"correlations follow more closely than in any of {test.n_permutations:,} rearrangements ({p})"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis.covariate_basis import Smooth
 from graphfield.estimators.held_out import Yardstick
+from graphfield.numbers import Gain
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_fit, interaction_gram
 
 # Penalties that held-out rows choose from: on edges common to all z, and to begin with on how edges move.
@@ -23,21 +23,6 @@ _OPERATIONS, _LEAST_TRIALS = 1e11, 4
 MAX_WIDTH = 2_000
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A share of the static graph's held-out squared error, averaged over nodes, and its standard error."""
-
-    value: float
-    standard_error: float
-
-    def to_json(self) -> dict[str, float]:
-        return {"value": self.value, "standard_error": self.standard_error}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any] | None) -> Gain | None:
-        return None if values is None else cls(float(values["value"]), float(values["standard_error"]))
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,10 @@ from graphfield.cli.check import (
     run_check,
     said_already,
 )
-from graphfield.cli.described import (
-    archetypes_found,
-    archetypes_told,
-    explained,
-    variation_kept,
-)
+from graphfield.cli.described import archetypes_found, archetypes_told
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_time import rows_to_fit
+from graphfield.cli.judged import judge_model, verdict_lines
 from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, estimator_class, settings, threshold
 from graphfield.cli.words import say
@@ -68,7 +64,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def fit(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import check_writable, save_model
-    from graphfield.report.folder import EVIDENCE, FIT
+    from graphfield.report.folder import EVIDENCE, FIT, GAIN, gain_record
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
@@ -78,9 +74,11 @@ def fit(arguments: argparse.Namespace) -> None:
     data = read_roles(arguments)
     found = run_check(arguments, data, planned=False)
     extra: dict[str, bytes] = {}
+    evidence = None
     if arguments.evidence:
         with said_already():
-            extra[EVIDENCE] = run_test(arguments, data).to_json().encode()
+            evidence = run_test(arguments, data)
+        extra[EVIDENCE] = evidence.to_json().encode()
     auto = arguments.model == "auto"
     kind = estimator_class(arguments.model)
     model = kind(
@@ -99,15 +97,16 @@ def fit(arguments: argparse.Namespace) -> None:
     with said_already():
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
+    gain, why_not = judge_model(arguments, data, model)
+    extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    say(_compared(model, seconds) if auto else _fitted(model, seconds, rows))
+    say("\n".join(verdict_lines(model, data, gain, why_not, evidence)))
+    say(_compared(model, seconds) if auto else _fitted(model, seconds))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
-    if not arguments.evidence:
-        say("Whether the graph depends on the covariates at all was not tested: add --evidence.")
 
 
 def graph(arguments: argparse.Namespace) -> None:
@@ -200,14 +199,13 @@ def _held_out_loss(model: Any) -> float | None:
     return float(losses.min()) if len(losses) else None
 
 
-def _fitted(model: Any, seconds: float, rows: dict[str, Any]) -> str:
+def _fitted(model: Any, seconds: float) -> str:
     if hasattr(model, "archetypes_"):
         return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
-        lines += variation_kept(model)
-    return "\n".join([*lines, _marginals(model), *explained(model, rows), _shown(model)])
+    return "\n".join([*lines, _marginals(model), _shown(model)])
 
 
 def _compared(model: Any, seconds: float) -> str:

@@ -32,16 +32,17 @@ def evidence(arguments: argparse.Namespace) -> None:
     run_check(arguments, data, planned=False)
     with said_already():
         found = run_test(arguments, data, arguments.permutations)
+    say(str(found))
     if out is not None:
         found.save(out, overwrite=arguments.force)
         say(f"Wrote {out}.")
 
 
 def run_test(arguments: argparse.Namespace, data: TableData, n_permutations: int = _PERMUTATIONS) -> Evidence:
-    """The test, and what it says on the screen."""
+    """The test; what it says is for the caller to say."""
     from graphfield.analysis.dependence import dependence_test
 
-    found = dependence_test(
+    return dependence_test(
         data.X,
         data.Z,
         groups=data.groups,
@@ -50,5 +51,3 @@ def run_test(arguments: argparse.Namespace, data: TableData, n_permutations: int
         n_permutations=n_permutations,
         random_state=arguments.seed,
     )
-    say(str(found))
-    return found

@@ -53,7 +53,8 @@ def fmri(arguments: argparse.Namespace) -> None:
         tell=say,
     )
     study.write(arguments.out, overwrite=arguments.force)
-    for line in study.sentences()[1:]:
+    verdict, _, *rest = study.sentences()  # what the subjects are was said before the work
+    for line in (verdict, *rest):
         say(line)
     seconds = time.perf_counter() - start
     say(f"Wrote figures, tables, graphs and the model to {arguments.out} in {seconds:.0f} s.")

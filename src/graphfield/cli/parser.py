@@ -92,6 +92,11 @@ def _fit_parser(group: Any) -> None:
         action="store_true",
         help="also test whether the graph depends on the covariates, for the report (takes longer)",
     )
+    p.add_argument(
+        "--no-verdict",
+        action="store_true",
+        help="do not compare the model with one graph on rows that it has not seen (up to five more fits)",
+    )
     p.add_argument("--no-rows", action="store_true", help="keep no covariates of training rows in DIR")
     folder_options(p, help="folder for the model", force="replace an existing folder")
     model_options(p)

@@ -44,7 +44,7 @@ def write_page(
     from graphfield.data.tables import read_pairs
     from graphfield.estimators.persistence import load
     from graphfield.report import write_report
-    from graphfield.report.folder import CHECK, EVIDENCE, FIT, read_record
+    from graphfield.report.folder import CHECK, EVIDENCE, FIT, GAIN, read_record
 
     check_new(out, force)
     node_groups = None if groups is None else read_pairs(groups, "node", "group")
@@ -57,6 +57,7 @@ def write_page(
         evidence=read_record(folder, EVIDENCE),
         check=read_record(folder, CHECK),
         fit=fit,
+        gain=read_record(folder, GAIN),
         title=title,
         node_groups=node_groups,
         evidence_command=evidence_command(folder, fit),

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import Yardstick
+from graphfield.numbers import CLEAR
 
 STATIC, AVERAGE = "static", "average"
 TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds", "gain_over_own_average"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
 # By how many standard errors a model must beat one graph for everybody (and its own average graph, to be said
 # to vary), and an average the best model.
-_OVER_STATIC, _OVER_BEST = 2.0, 1.0
+_OVER_STATIC, _OVER_BEST = CLEAR, 1.0
 # So many rows (or groups) can be compared on if the share that is held out is the default.
 _ENOUGH_UNITS = 25
 
@@ -159,8 +160,8 @@ def _summary(
         else:
             gain, standard_error = gains.over(nearest, STATIC)
             text = (
-                f"As far as {rows} can tell, the covariates do not help: the model is one graph for "
-                "everybody. Nothing else predicts them better by more than two standard errors; the nearest "
+                f"The model is one graph for everybody. Nothing else predicts {rows} better by more than two "
+                "standard errors; the nearest "
                 f"is {nearest}, better by {_percent(gain)} (standard error {_percent(standard_error)})."
             )
     else:
@@ -182,8 +183,7 @@ def _summary(
         text += "."
         gain, standard_error = gains.over_own_average(best)
         where = f"{_percent(abs(gain))} {'below' if gain > 0 else 'above'}"
-        text += f" It is {where} that of its own average graph (standard error {_percent(standard_error)})"
-        text += "." if gains.varies(best) else ", no clear sign that the graph depends on the covariates."
+        text += f" It is {where} that of its own average graph (standard error {_percent(standard_error)})."
     if left_out:
         text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."
     return text

@@ -16,16 +16,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield import __version__
+from graphfield.analysis.model_gain import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.by_cluster import ByCluster
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.persistence import save_model
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
 from graphfield.folders import open_file, write_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import f1, ranking_scores
+from graphfield.report.folder import GAIN, gain_record
 from graphfield.report.plots import plot_graphs, pyplot
 from graphfield.simulate import Simulation, make_setting
 
@@ -84,7 +87,10 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
             "mean of 5, diagonal left in",
         ),
     ]
-    model.save(out / "model", overwrite=True)
+    units = np.arange(len(truth))
+    new = predict_new_rows(model, sim.X[train], sim.Z[train], sim.X[test], sim.Z[test], units)
+    record = json.dumps(gain_record(new.gain()), indent=1).encode()
+    save_model(model, out / "model", overwrite=True, extra={GAIN: record})
     graphs = model.predict_graph(sim.Z[test])
     report = {
         "setting": SETTING,

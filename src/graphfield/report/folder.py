@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from graphfield.analysis import evidence
+from graphfield.analysis import evidence, model_gain
+from graphfield.analysis.model_gain import ModelGain
 from graphfield.data import findings
 from graphfield.data.saved_files import read_json
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError
 
-CHECK, EVIDENCE, FIT = "data_check.json", "evidence.json", "fit.json"
+CHECK, EVIDENCE, FIT, GAIN = "data_check.json", "evidence.json", "fit.json", "gain.json"
 # The sentence of a data check about rows that were left out.
 _DROPPED = re.compile(r"Dropped (\d[\d,]{0,18}) of (\d[\d,]{0,18}) rows ")
 # Of a gain, which is a share.
 _LARGE = 1e9
-FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT}
+FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT, GAIN: model_gain.FORMAT}
 
 
 def fit_record(
@@ -45,6 +46,18 @@ def fit_record(
         "unused": list(unused),
         "seconds": round(seconds, 2),
     }
+
+
+def gain_record(gain: ModelGain | None, why_not: str = "") -> dict[str, Any]:
+    """What ``gain.json`` says: how the model does against one graph, or why nobody knows."""
+    values = None if gain is None else gain.to_json()
+    return {"format": model_gain.FORMAT, "format_version": 1, "gain": values, "why_not": why_not}
+
+
+def recorded_gain(record: Mapping[str, Any] | None) -> tuple[ModelGain | None, str]:
+    """The comparison of a ``gain.json``, or None and why there is none."""
+    found = (record or {}).get("gain")
+    return (ModelGain.from_json(found) if found else None), str((record or {}).get("why_not") or "")
 
 
 @dataclass(frozen=True)
@@ -132,6 +145,18 @@ def _gain(value: Saved) -> None:
     value["standard_error"].number(0, _LARGE)
 
 
+def _model_gain(value: Saved) -> None:
+    _gain(value["over_average"])
+    for name in ("over_static", "explained"):
+        known = value.known(name)
+        if known is not None:
+            _gain(known)
+    for name in ("n_rows", "n_units", "n_folds"):
+        value[name].whole()
+    for name in ("unit", "rows", "average", "static"):
+        value[name].text()
+
+
 def _tested_covariates(value: Saved) -> None:
     for line in value.listed():
         for name, low in (("gain", -_LARGE), ("standard_error", 0), ("p_value", 0), ("adjusted_p_value", 0)):
@@ -162,6 +187,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
         "pooled": _pooled,
     },
     CHECK: {"warnings": _objects, "changes": _texts, "columns": _objects},
+    GAIN: {"gain": _model_gain},
     EVIDENCE: {
         **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), _whole),
         **dict.fromkeys(("gain_over_static", "gain_over_linear"), _gain),

@@ -18,18 +18,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
+from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import STILL, Survey, effects, node_order, survey
-from graphfield.report.folder import CHECK, EVIDENCE, FIT, RowsUsed, checked_record
+from graphfield.report.folder import (
+    CHECK,
+    EVIDENCE,
+    FIT,
+    GAIN,
+    RowsUsed,
+    checked_record,
+    gain_record,
+    recorded_gain,
+)
 from graphfield.report.frames import frames_program
 from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
 from graphfield.report.store import Store
-from graphfield.report.summary import movement, summary, warnings
+from graphfield.report.summary import summary, warnings
 
 # In this order: a script may use those before it while it is read.
 _SCRIPTS = ["draw", "ticks", "chart", "model", "heatmap", "layout", "labels", "network"]
@@ -61,6 +72,7 @@ def write_report(
     evidence: Mapping[str, Any] | None = None,
     check: Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
+    gain: ModelGain | Mapping[str, Any] | None = None,
     title: str | None = None,
     node_groups: Groups | None = None,
     evidence_command: str = "graphfield evidence DIR",
@@ -77,8 +89,9 @@ def write_report(
     Z : table, optional
         Rows of covariates to speak about, mostly those of training: ranges of the sliders, averages over
         rows, which edges vary. Without it, rows are drawn from what the model remembers.
-    evidence, check, fit : mapping, optional
-        Contents of ``evidence.json``, ``data_check.json`` and ``fit.json`` of a model folder.
+    evidence, check, fit, gain : mapping, optional
+        Contents of ``evidence.json``, ``data_check.json``, ``fit.json`` and ``gain.json`` of a model folder.
+        For ``gain``, also what :func:`graphfield.gain_over_one_graph` returned.
     title : str, optional
     node_groups : mapping from node to group, or one group per node, optional
         Blocks of the heatmap and colours of the network.
@@ -104,8 +117,10 @@ def write_report(
     check_is_fitted(model)
     path = Path(path)
     check_file(path, overwrite=overwrite)
-    evidence, check, fit = (
-        checked_record(record, name) for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT))
+    gain = gain_record(gain) if isinstance(gain, ModelGain) else gain
+    evidence, check, fit, gain = (
+        checked_record(record, name)
+        for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT), (gain, GAIN))
     )
     groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
@@ -113,11 +128,14 @@ def write_report(
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
-    page = _assembled(model, rows, groups, max_bytes, used)
+    known, why_not = recorded_gain(gain)
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, why_not=why_not)
+    page = _assembled(model, rows, groups, max_bytes, used, verdict)
     page |= {
         "title": escape(title or _title(model, fit)),
         "about": words.about(model, fit, used),
-        "verdict": words.verdict(evidence, evidence_command, model) + words.paragraphs([movement(model)]),
+        "verdict": words.verdict(verdict, "" if evidence else evidence_command),
+        "movement": words.movement_note(verdict),
         "warnings": warnings(check),
         "evidence": words.evidence(evidence),
         "if_tested": "" if evidence else "hidden",
@@ -135,6 +153,7 @@ def _assembled(
     groups: list[str] | None,
     max_bytes: int,
     used: RowsUsed | None,
+    verdict: Verdict,
 ) -> dict[str, str]:
     covariates, typical = rows.described(model), rows.typical(model)
     found = survey(model, rows.Z, groups)
@@ -150,6 +169,7 @@ def _assembled(
         "nodes": model.node_names_,
         "groups": groups,
         "covariates": covariates,
+        "verdict": verdict.to_json(),
         "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
         "program": program,
         "reach": reach,
@@ -168,7 +188,7 @@ def _assembled(
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs),
+        "summary": summary(model, rows, found, moved, pairs, moves=verdict.supported is not False),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows, used)),

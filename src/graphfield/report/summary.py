@@ -30,11 +30,20 @@ def summary(
     survey: Survey,
     effects: Mapping[str, float],
     pairs: Pairs,
+    *,
+    moves: bool = True,
 ) -> str:
-    """How many edges there are, which vary most, which covariate moves the graph most."""
-    return paragraphs(
-        [_edges(model, rows, survey), _varying(survey, pairs), _end_of_scale(survey, pairs), _moving(effects)]
-    )
+    """How many edges there are, which vary most, which covariate moves the graph most.
+
+    Where it is not supported that the graph ``moves``, nothing is said about how it does.
+    """
+    sentences = [
+        _edges(model, rows, survey) if moves else _average_edges(model, survey),
+        _varying(survey, pairs) if moves else "",
+        _end_of_scale(survey, pairs),
+        _moving(effects) if moves else "",
+    ]
+    return paragraphs(sentences)
 
 
 def warnings(check: Mapping[str, Any] | None) -> str:
@@ -74,32 +83,18 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     )
 
 
-def movement(model: Any) -> str:
-    """How much of the movement that was found is left, where held-out rows did not support all of it."""
-    members = [one for one in getattr(model, "members_", [model]) if hasattr(one, "variation_")]
-    kept = [float(one.variation_) for one in members]
-    if not kept or min(kept) == 1:
-        return ""
-    if max(kept) == 0:
-        return (
-            "The graph does not move with the covariates: held-out rows support none of the movement that "
-            "was found, so the graphs were drawn all the way to their average."
-        )
-    shares = [
-        0 if share == 0 else min(99, max(1, round(100 * share))) if share < 1 else 100 for share in kept
-    ]
-    low, high = min(shares), max(shares)
-    share = f"{low}" if low == high else f"{low} to {high}"
-    among = f" of its {len(kept)} fits" if len(kept) > 1 else ""
+def _average_edges(model: GraphEstimator, survey: Survey) -> str:
+    cut, n_pairs = model.threshold_.value, len(survey.mean)
+    n_edges = int((np.abs(survey.mean) > cut).sum())
     return (
-        f"Held-out rows support {share}\u00a0% of the movement that was found{among}; the graphs were drawn "
-        "towards their average by as much, so curves are rather too flat than too steep."
+        f"The average graph has {n_edges:,} of {n_pairs:,} possible edges: pairs whose partial correlation, "
+        f"averaged over the rows, is above {cut:.3f} in size."
     )
 
 
 def _varying(survey: Survey, pairs: Pairs) -> str:
     if survey.spread.max(initial=0.0) <= STILL:
-        return "No edge varies: there is one graph for everybody."
+        return ""
     spread = survey.spread * (survey.present > 0)
     order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > STILL]
     if not order:

@@ -11,9 +11,10 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
-from graphfield.analysis.p_values import p_digits, p_words
+from graphfield.analysis.verdict import ONE_GRAPH, Verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.numbers import p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
 _KINDS = {
@@ -27,17 +28,6 @@ _KINDS = {
     "AutoCGM": "the kind of model was chosen on held-out rows",
     "Ensemble": "the average of several fits",
 }
-_GAINS = {
-    "edges as smooth functions of the covariates are": {
-        "gain_over_static": "one graph for everybody",
-        "gain_over_linear": "a linear model",
-    },
-    "this kind of model is": {
-        "model_gain_over_static": "its own average graph",
-        "model_gain_over_linear": "a linear one",
-    },
-}
-_YES = ("strong evidence", "evidence")
 _WHOLE = 15  # rows of a table of evidence that are shown without a box to scroll
 
 
@@ -69,64 +59,53 @@ def about(model: GraphEstimator, fit: Mapping[str, Any] | None, used: RowsUsed |
     return paragraphs([f"{what}. <strong>{escape(kind)}</strong>: {_KINDS.get(kind, 'a fitted model')}."])
 
 
-def verdict(found: Mapping[str, Any] | None, command: str, model: GraphEstimator) -> str:
-    """What stands first on the page: the answer to the first question, or that nobody has asked it."""
-    if not found:
-        return _not_tested(command, model)
-    word = str(found.get("verdict", "not known"))
-    mark = "yes" if word in _YES else "no"
-    badge = f'<p><span class="verdict {mark}">{escape(word[:1].upper() + word[1:])}</span></p>'
-    return f"{badge}\n<p>{escape(str(found.get('sentence', '')))}</p>"
+def verdict(reached: Verdict, command: str) -> str:
+    """What stands first on the page: the answer to the first question, and how to test it if nobody has."""
+    mark = "yes" if reached.answer in ("moves", "hint") else "no"
+    badge = f'<p><span class="verdict {mark}">{escape(reached.headline)}</span></p>'
+    return f"{badge}\n<p>{escape(reached.paragraph)}</p>\n{_not_tested(command)}"
 
 
 def evidence(found: Mapping[str, Any] | None) -> str:
-    """What the verdict rests on: gains, covariate by covariate, and notes; empty where nothing was tested."""
+    """The test that the verdict rests on, covariate by covariate, and notes; empty where there was none."""
     if not found:
         return ""
     parts = [
-        _gains(found),
+        _tested(found),
         _covariate_gains(found.get("covariates") or []),
         _list(found["notes"]) if found.get("notes") else "",
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _not_tested(command: str, model: GraphEstimator) -> str:
-    run = f"To test it on held-out rows, run <code>{escape(command)}</code> and write this page again."
-    why = "A model that may vary always varies a little, so the pictures below are no evidence by themselves."
-    if not model._uses_covariates:
-        why = "This model has one graph whatever the covariates are."
-        run = run if model.encoder_.columns else ""
-    told = getattr(model, "summary_", None)
-    own = f"<p>When the model was chosen: {escape(str(told))}</p>" if told else ""
-    return f'<p class="note"><strong>Not tested.</strong> {why} {run}</p>{own}'
+def movement_note(verdict: Verdict) -> str:
+    """Why the average graph is shown first, where it is."""
+    if verdict.supported is not False or verdict.model == ONE_GRAPH:
+        return ""
+    return (
+        '<p class="note"><strong>Shown is the average graph over the rows.</strong> Held-out rows do not '
+        "support that the graph of this model moves with the covariates; to see it move all the same, tick "
+        "the box above the covariates.</p>"
+    )
 
 
-def _gains(found: Mapping[str, Any]) -> str:
-    phrases = []
-    for who, against in _GAINS.items():
-        told = [_compared(found[key], other) for key, other in against.items() if found.get(key)]
-        phrases += [f"{who} {' and '.join(told)}"] if told else []
-    text = f"By squared error on held-out rows, {'; '.join(phrases)}" if phrases else ""
-    if found.get("p_value") is not None:
-        text += ("; " if text else "") + escape(p_words(found["p_value"]))
-        if found.get("n_permutations"):
-            text += f" from {count(int(found['n_permutations']), 'rearrangement')}"
-    if found.get("scheme"):
-        text += f" ({escape(str(found['scheme']))})"
+def _not_tested(command: str) -> str:
+    run = f"run <code>{escape(command)}</code> and write this page again."
+    return f'<p class="small">No permutation test was made. For one, {run}</p>' if command else ""
+
+
+def _tested(found: Mapping[str, Any]) -> str:
+    """How the test was made."""
     of = []
+    if found.get("p_value") is not None:
+        of.append(escape(p_text(found["p_value"])))
+        if found.get("n_permutations"):
+            of[-1] += f" from {count(int(found['n_permutations']), 'rearrangement')}"
+    if found.get("scheme"):
+        of.append(escape(str(found["scheme"])))
     if found.get("n_rows"):
         of.append(count(int(found["n_rows"]), "row"))
-    if found.get("n_folds"):
-        of.append(count(int(found["n_folds"]), "fold"))
-    return f'<p class="small">{text}{", " if text and of else ""}{", ".join(of)}.</p>' if text or of else ""
-
-
-def _compared(gain: Mapping[str, float], other: str) -> str:
-    if gain["value"] == 0:
-        return f"no better and no worse than {other}"
-    size, error = percent(abs(gain["value"]), gain["standard_error"])
-    return f"{size}\u00a0% (\u00b1 {error}) {'better' if gain['value'] > 0 else 'worse'} than {other}"
+    return f'<p class="small">Permutation test: {"; ".join(of)}.</p>' if of else ""
 
 
 def percent(value: float, error: float) -> tuple[str, str]:
@@ -146,15 +125,16 @@ def _covariate_gains(rows: Sequence[Mapping[str, Any]]) -> str:
     body = []
     for row in rows:
         ps = [row.get(key) for key in ("p_value", "adjusted_p_value")]
-        told = str(row.get("verdict", ""))
-        if ps[0] is None:  # why there is none
-            told = f"{told}: {row.get('sentence', '')}"
         shown = ["" if p is None else p_digits(p) for p in ps]
-        body.append(
-            [str(row.get("name", "")), _gain_cell(row.get("gain"), row.get("standard_error")), *shown, told]
-        )
-    head = ["Covariate", "Gain from edges that vary with it", "p", "Adjusted p", "Verdict"]
-    rule = "Verdicts go by the adjusted p, which allows for the number of covariates, and by the gain."
+        gain = _gain_cell(row.get("gain"), row.get("standard_error"))
+        if ps[0] is None:  # why there is none
+            gain = str(row.get("sentence", ""))
+        body.append([str(row.get("name", "")), *shown, gain])
+    head = ["Covariate", "p", "Adjusted p", "Gain"]
+    rule = (
+        "Each covariate given the others. The adjusted p allows for their number; the gain is by how much "
+        "edges that move with it lower the held-out squared error of ridge regressions."
+    )
     kind = "stack whole" if len(body) <= _WHOLE else "stack"
     return table(head, body, (1, 2, 3), kind) + f'<p class="small">{rule}</p>'
 

@@ -10,19 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from graphfield.analysis.evidence import percent
-from graphfield.data.frames import node_values
+from graphfield.analysis.model_gain import ModelGain, predict_new_rows
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.exceptions import ExtrapolationWarning
 
 # Fewer months than this have no standard error worth the name.
 MIN_MONTHS = 6
-_CLEAR = 2.0  # standard errors
-_NOTHING = 1e-6  # a difference of rounding
 
 
 @dataclass(frozen=True)
@@ -43,10 +37,10 @@ class HeldOutComparison:
         days, with the model's normal scores and means. A gain over this one alone shows that the model is
         the better estimator, not that the graph varies.
     verdict : {"better", "no clear difference", "worse", "not known"}
-        Better than both by more than two standard errors, worse than its own average by as much, neither, or
-        too few months to say.
-    sentence : str
-        The same in words.
+        As :class:`~graphfield.ModelGain` has it; not known with too few months.
+    model_gain : ModelGain or None
+        The same comparison as for any other table, with the better of two static graphs; None with too few
+        months.
     months : DataFrame
         ``month``, ``days`` and the squared errors ``varying``, ``own_average`` and ``graphical_lasso``, in
         units of the own average's error over all days.
@@ -56,9 +50,12 @@ class HeldOutComparison:
     standard_error: float
     gain_over_lasso: float
     standard_error_over_lasso: float
-    verdict: str
-    sentence: str
+    model_gain: ModelGain | None
     months: pd.DataFrame
+
+    @property
+    def verdict(self) -> str:
+        return "not known" if self.model_gain is None else self.model_gain.answer
 
 
 @contextmanager
@@ -74,79 +71,28 @@ def compare_with_static(
 ) -> HeldOutComparison:
     """Compare a fitted model with static graphs on the days of ``X_test``, a table with dates as index.
 
-    Both static graphs have the model's normal scores, means and scales, which may move with the covariates,
-    so that what differs is the graph: the model's own, averaged over the rows of Z (the days that it was
-    fitted to), and a graphical lasso of X.
+    All static graphs have the model's normal scores, means and scales, which may move with the covariates, so
+    that what differs is the graph: the model's own, averaged over the rows of Z (the days that it was fitted
+    to), and those of X by other methods.
     """
-    dates = pd.DatetimeIndex(X_test.index)
-    months = dates.to_period("M")
+    months = pd.DatetimeIndex(X_test.index).to_period("M")
     units = np.unique(months.to_numpy(), return_inverse=True)[1]
-    with no_news():
-        values = node_values(model._match_nodes(X_test))
-        rows = HeldOut(values, model._match_covariates(Z_test), units)
-        left = _deviations(model, X, Z)
-        nothing = pd.DataFrame(index=range(len(left)))
-        lasso = GraphicalLasso().fit(left, nothing).predict_coef(nothing.iloc[:1])[0]
-        varying, other = rows.residuals(model), rows.residuals_with(model, lasso)
-        own = rows.residuals_of_average(model, model._match_covariates(Z))
-    yardstick = Yardstick.of(own, units)
+    left = predict_new_rows(model, X, Z, X_test, Z_test, units)
+    stick, lasso = left.yardstick, left.static["graphical lasso"]
     errors = {
-        "varying": yardstick.errors(varying),
-        "own_average": yardstick.errors(own),
-        "graphical_lasso": yardstick.errors(other),
+        "varying": stick.errors(left.model),
+        "own_average": stick.errors(left.average),
+        "graphical_lasso": stick.errors(lasso),
     }
-    n_months = int(units.max()) + 1
-
-    def gain(over: str) -> tuple[float, float]:
-        value, error = yardstick.gain(errors[over], errors["varying"])
-        return value, error if n_months >= MIN_MONTHS else math.nan
-
-    gains = [gain("own_average"), gain("graphical_lasso")]
+    enough = int(units.max()) + 1 >= MIN_MONTHS
+    over_average, over_lasso = left.over(left.average), left.over(lasso)
     table = pd.DataFrame({"month": months.astype(str), **errors}).groupby("month")
     by_month = table.mean().assign(days=table.size()).reset_index()[["month", "days", *errors]]
-    when = f"On {len(dates):,} later days ({dates[0].date()} to {dates[-1].date()}, {n_months} months)"
-    verdict = _verdict(gains)
-    return HeldOutComparison(*gains[0], *gains[1], verdict, _sentence(verdict, gains, when), by_month)
-
-
-def _deviations(model: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame) -> NDArray[np.float64]:
-    """Node values (normal scores, where the model is one of these) less the model's means, in its units."""
-    values = node_values(model._match_nodes(X)).astype(np.float64)
-    scores = values if model._scores is None else model._scores.transform(values)
-    encoded = model._encode_frame(model._match_covariates(Z))
-    return (scores - model._mean_at(encoded)) / model._unit_at(encoded)
-
-
-def _verdict(gains: list[tuple[float, float]]) -> str:
-    if any(math.isnan(error) for _, error in gains):
-        return "not known"
-    if all(gain > _CLEAR * error for gain, error in gains):
-        return "better"
-    own, error = gains[0]
-    return "worse" if own < -_CLEAR * error else "no clear difference"
-
-
-def _sentence(verdict: str, gains: list[tuple[float, float]], when: str) -> str:
-    if verdict == "not known":
-        return (
-            f"{when}, too few to say whether a graph that varies with the covariates predicts better than "
-            f"one graph for all days (at least {MIN_MONTHS} months)."
-        )
-    words = {
-        "better": "predicts better than one graph for all days",
-        "worse": "predicts worse than one graph for all days",
-        "no clear difference": "predicts no better than one graph for all days, as far as they can tell",
-    }
-    own, lasso = (_size(gain, error) for gain, error in gains)
-    return (
-        f"{when}, a graph of the fitted model that varies with the covariates {words[verdict]}: its squared "
-        f"error is {own} that of its own average over the days it was fitted to, and {lasso} that of a "
-        "graphical lasso."
+    return HeldOutComparison(
+        gain=over_average.value,
+        standard_error=over_average.standard_error if enough else math.nan,
+        gain_over_lasso=over_lasso.value,
+        standard_error_over_lasso=over_lasso.standard_error if enough else math.nan,
+        model_gain=left.gain("month", "later days") if enough else None,
+        months=by_month,
     )
-
-
-def _size(gain: float, error: float) -> str:
-    if abs(gain) < _NOTHING:
-        return "equal to"
-    side = "below" if gain > 0 else "above"
-    return f"{percent(abs(gain))} {side} (standard error {percent(error)})"

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.held_out_gain import Gain
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
 from graphfield.folders import open_file, write_file
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
-from graphfield.pipelines.two_answers import disagreement
-from graphfield.report.folder import EVIDENCE, FIT, fit_record
+from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -43,15 +41,10 @@ def described(study: FinanceStudy) -> str:
     parts = [f"{count:,} {name}" for name, count in _counts(study).items() if count]
     bands, name = _bands(study), study.volatility
     lines = [
+        study.verdict.paragraph,
         f"{p} stocks on {n:,} days from {study.X.index[0].date()} to {study.X.index[-1].date()} "
         f"({', '.join(parts)}).",
-        study.held_out.sentence,
     ]
-    if study.evidence is not None:
-        lines.append(f"Permutation test: {study.evidence.verdict}. {study.evidence.sentence}")
-    gain = Gain(study.held_out.gain, study.held_out.standard_error)
-    differ = disagreement(study.held_out.verdict, gain, study.evidence, "later days")
-    lines += [] if differ is None else [differ]
     if not study.has_edges:
         lines.append(
             f"{study.doubt[0].upper()}{study.doubt[1:]} on any day. Pictures of the graph are empty."
@@ -65,15 +58,6 @@ def described(study: FinanceStudy) -> str:
         )
         + "."
     )
-    if study.has_edges and study.held_out.verdict != "better":
-        unknown = study.held_out.verdict == "not known"
-        confirmed = (
-            "whether later days confirm it is not known" if unknown else "later days do not confirm it"
-        )
-        lines.append(
-            f"So pictures of how the graph moves with {', '.join(study.Z.columns)} show what the model has "
-            f"learned from the training days; {confirmed}."
-        )
     return "\n".join([*lines, *(f"Note: {note}" for note in study.notes)])
 
 
@@ -90,6 +74,7 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "summary": described(study),
+        "verdict": study.verdict.to_json(),
         "stocks": list(study.X.columns),
         "covariates": list(study.Z.columns),
         "volatility": study.volatility,
@@ -104,7 +89,7 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
         },
         "held_out": {
             "verdict": study.held_out.verdict,
-            "sentence": study.held_out.sentence,
+            "sentence": study.verdict.sentence,
             "gain_over_static": {
                 "value": study.held_out.gain,
                 "standard_error": _finite(study.held_out.standard_error),
@@ -205,6 +190,7 @@ def _beside_the_model(study: FinanceStudy) -> dict[str, bytes]:
     )
     files = {
         FIT: json.dumps(fit, indent=1).encode(),
+        GAIN: json.dumps(gain_record(study.held_out.model_gain), indent=1).encode(),
         FILE_NAME: covariate_rows(study.Z.iloc[rows]).encode(),
     }
     if study.evidence is not None:

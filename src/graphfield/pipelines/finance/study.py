@@ -16,11 +16,17 @@ from sklearn.base import clone
 
 from graphfield.analysis import Bands, average_graphs, connectivity
 from graphfield.analysis.dependence import dependence_test
+from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import ParameterError
 from graphfield.graphs.groups import Groups
-from graphfield.pipelines.finance.comparison import HeldOutComparison, compare_with_static, no_news
+from graphfield.pipelines.finance.comparison import (
+    MIN_MONTHS,
+    HeldOutComparison,
+    compare_with_static,
+    no_news,
+)
 from graphfield.pipelines.finance.days import (
     HIGH,
     NORMAL,
@@ -106,6 +112,14 @@ class FinanceStudy:
             return f"the model found no edge: no |partial correlation| above {self.averages.threshold:.3g}"
         words = {"better": "", "not known": "too few later days to confirm that the graph varies"}
         return words.get(self.held_out.verdict, "later days do not confirm that the graph varies")
+
+    @property
+    def verdict(self) -> Verdict:
+        """What later days and the permutation test say together."""
+        with no_news():
+            fitted = Fitted.of(self.model, self.Z)
+        why = "" if self.held_out.model_gain else f"later days of {MIN_MONTHS} months are needed"
+        return reach_verdict(fitted, self.held_out.model_gain, self.evidence, why_not=why)
 
     @property
     def edges(self) -> pd.DataFrame:

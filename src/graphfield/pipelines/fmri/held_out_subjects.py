@@ -10,17 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.analysis.evidence import percent
-from graphfield.analysis.held_out_gain import Gain
+from graphfield.analysis.model_gain import ModelGain
 from graphfield.data.frames import Frame
 from graphfield.data.splits import folds
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import check_number
+from graphfield.numbers import Gain
 from graphfield.pipelines.fmri.subjects import Subjects
-
-# Standard errors that a difference must exceed to be called one.
-_CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,27 +34,23 @@ class SubjectGain:
     n_folds: int
 
     @property
-    def verdict(self) -> str:
-        """ "better", "worse" or "no clear difference"."""
-        if abs(self.value) <= _CLEAR * self.standard_error:
-            return "no clear difference"
-        return "better" if self.value > 0 else "worse"
-
-    @property
-    def sentence(self) -> str:
-        """The answer in words."""
-        how = {"better": "better than", "worse": "worse than", "no clear difference": "no better than"}
-        side = "lower" if self.value >= 0 else "higher"
-        return (
-            f"Model fitted here, on subjects that were left out of training ({self.n_subjects} in "
-            f"{self.n_folds} folds): the varying graph predicts {how[self.verdict]} one graph for all, which "
-            f"is a single pattern (squared error {percent(abs(self.value))} {side}, standard error "
-            f"{percent(self.standard_error)})."
+    def model_gain(self) -> ModelGain:
+        """The same comparison as for any other table."""
+        return ModelGain(
+            over_average=Gain(self.value, self.standard_error),
+            over_static=None,
+            explained=None,
+            n_rows=self.n_subjects,
+            n_units=self.n_subjects,
+            n_folds=self.n_folds,
+            rows="subjects",
+            average="one graph for all that is fitted in the same way",
         )
 
     @property
-    def share(self) -> Gain:
-        return Gain(self.value, self.standard_error)
+    def verdict(self) -> str:
+        """ "better", "worse" or "no clear difference"."""
+        return self.model_gain.answer
 
 
 def subject_gain(

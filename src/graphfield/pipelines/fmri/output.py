@@ -12,7 +12,7 @@ import pandas as pd
 
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import save_model
-from graphfield.report.folder import EVIDENCE, FIT, fit_record
+from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def write_study(study: FmriStudy, out: str | Path, *, overwrite: bool = False) -
         seconds=study.seconds["fit"],
     )
     files[FIT] = json.dumps(fit, indent=1).encode()
+    gain = None if study.gain is None else study.gain.model_gain
+    files[GAIN] = json.dumps(gain_record(gain), indent=1).encode()
     if study.evidence is not None:
         files[EVIDENCE] = study.evidence.to_json().encode()
     return save_model(study.model, Path(out), overwrite=overwrite, extra=files)

@@ -22,13 +22,13 @@ from graphfield.analysis import (
 )
 from graphfield.analysis.dependence import dependence_test
 from graphfield.analysis.rows import covariate_rows, grid, pair_positions, places
+from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed
 from graphfield.exceptions import DataError, listing, suggestion
 from graphfield.graphs.groups import block_means
 from graphfield.pipelines.fmri.held_out_subjects import SubjectGain, subject_gain
 from graphfield.pipelines.fmri.subjects import Subjects
-from graphfield.pipelines.two_answers import disagreement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,15 +88,21 @@ class FmriStudy:
         return next((line for line in lines if line.name == self.score), None)
 
     @property
+    def verdict(self) -> Verdict:
+        """What subjects left out and the permutation test say together."""
+        fitted = Fitted.of(self.model, self.subjects.table.reset_index(drop=True))
+        gain = None if self.gain is None else self.gain.model_gain
+        return reach_verdict(fitted, gain, self.evidence)
+
+    @property
     def doubt(self) -> str:
         """Why differences along the score are not established, in a few words; empty where they are."""
         if self.gain is None:
             return "not compared with a static graph"
         if self.gain.verdict != "better":
             return "not supported by subjects left out of training"
-        line = self.score_evidence
-        if line is not None and line.verdict == "no evidence":
-            return f"no evidence for {self.score} in the permutation test"
+        if self.score_evidence is not None and self.score not in self.verdict.matter:
+            return f"by the permutation test {self.score} cannot be told from chance"
         return ""
 
     def graph(self, subject: str, *, threshold: float | str | None = None) -> pd.DataFrame:
@@ -174,18 +180,7 @@ class FmriStudy:
 
     def sentences(self) -> list[str]:
         """The answer in words: how far to trust it first, then what was found."""
-        lines = [self.subjects.summary]
-        own, alone = self.score_evidence, self.subjects.table.shape[1] == 1
-        if own is not None and not alone:
-            lines.append(f"Permutation test of {self.score}: {own.verdict}. {own.sentence}")
-        if self.evidence is not None:
-            what = self.score if alone else "all covariates together"
-            lines.append(f"Permutation test of {what}: {self.evidence.verdict}. {self.evidence.sentence}")
-        if self.gain is not None:
-            lines.append(self.gain.sentence)
-            new = "subjects left out of training"
-            differ = disagreement(self.gain.verdict, self.gain.share, self.evidence, new)
-            lines += [] if differ is None else [differ]
+        lines = [self.verdict.paragraph, self.subjects.summary]
         if self.doubt:
             lines.append(
                 f"Differences between bands below are what the model drew, and not established: {self.doubt}."
@@ -208,6 +203,7 @@ class FmriStudy:
         gain = self.gain
         return {
             "sentences": self.sentences(),
+            "verdict": self.verdict.to_json(),
             "score": self.score,
             "covariates": list(self.subjects.table.columns),
             "n_subjects": len(self.subjects.ids),

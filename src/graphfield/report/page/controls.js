@@ -7,7 +7,7 @@ class Controls {
     const box = byId("covariates");
     page.data.covariates.forEach((c, i) => box.append(c.kind === "number" ? this.slider(c, i) : this.menu(c, i)));
     if (!page.data.covariates.length) box.append(el("p", { class: "small" }, "This model has no covariates: there is one graph."));
-    byId("reset").hidden = !page.data.covariates.length;
+    this.movement();
     byId("reset").addEventListener("click", () => { for (const c of page.data.covariates) this.put(c.name, c.start); page.changed(); });
     byId("controls").addEventListener("submit", (e) => e.preventDefault());
     this.threshold();
@@ -18,6 +18,16 @@ class Controls {
     byId("unpin").addEventListener("click", () => this.unpin());
     byId("views").addEventListener("change", () => page.show());
     if (window.matchMedia("(max-width: 700px)").matches) byId("drawer").open = page.data.covariates.length <= 3;
+  }
+
+  // Movement that held-out rows do not support is shown to those who ask for it.
+  movement() {
+    const { page } = this, box = byId("movement"), verdict = page.data.verdict;
+    const doubtful = verdict.supported === false && verdict.model !== "one graph" && page.data.covariates.length > 0;
+    const put = () => { page.moves = !doubtful || box.checked; byId("covariates").disabled = !page.moves; byId("reset").hidden = !page.data.covariates.length || !page.moves; };
+    byId("movement-label").hidden = !doubtful;
+    box.addEventListener("change", () => { put(); page.evaluate(); page.show(true); page.connectivity(); });
+    put();
   }
 
   slider(c, i) {

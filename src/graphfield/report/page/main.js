@@ -54,7 +54,9 @@ class Page {
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
-  evaluate() { this.now = this.field.graphAt(this.z); }
+  // The graph at z or, where movement is not to be shown, the average over the rows.
+  evaluate() { this.now = this.moves ? this.field.graphAt(this.z) : this.average(); }
+  average() { return { partial: this.pairs.mean, weaker: this.pairs.mean.map(Math.abs) }; }
 
   // z has changed: at most one evaluation per frame of the screen.
   changed() {
@@ -84,6 +86,7 @@ class Page {
   }
 
   words(z = this.z) {
+    if (!this.moves) return "the average over the rows";
     return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
 
@@ -137,6 +140,7 @@ class Page {
     });
     byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, "No edge is chosen: click a cell of the heatmap.")]));
     const covariates = this.data.covariates.filter((c) => !c.fixed), panels = byId("curve-panels");
+    if (!this.moves) { panels.replaceChildren(this.hidden()); return; }
     if (!this.chosen.length || !covariates.length) {
       panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
       return;
@@ -150,6 +154,8 @@ class Page {
       says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`).join("; "),
     })));
   }
+
+  hidden() { return el("div", {}, "Not shown: held-out rows do not support that the graph moves. Tick the box above the covariates to see it."); }
 
   panels(box, count) {
     while (box.children.length > count) box.lastChild.remove();
@@ -184,6 +190,7 @@ class Page {
       menu.addEventListener("change", () => this.connectivity());
     }
     const { name, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
+    if (!this.moves) { box.replaceChildren(this.hidden()); return; }
     const boxes = this.panels(box, this.data.covariates.length);
     this.data.covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
@@ -254,7 +261,7 @@ window.graphfield = {
     const graph = page.field.graphAt(z), cut = page.data.threshold.value;
     return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v) => v > cut) };
   },
-  state: () => ({ z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
+  state: () => ({ moves: page.moves, z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
   shown: () => Array.from(page.now.partial),
   csv: () => page.table.csv(),
   along: (name, values) => page.alongValues(page.data.covariates.find((c) => c.name === name), values),

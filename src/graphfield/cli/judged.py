@@ -1,0 +1,50 @@
+"""What ``graphfield fit`` says first: does the fitted model beat one graph for all?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from graphfield.cli.check import said_already
+from graphfield.cli.words import for_the_shell
+from graphfield.exceptions import GraphfieldError, count
+
+if TYPE_CHECKING:
+    from graphfield.analysis.evidence import Evidence
+    from graphfield.analysis.model_gain import ModelGain
+    from graphfield.data.roles import TableData
+
+
+def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> tuple[ModelGain | None, str]:
+    """The model against one graph on rows that it has not seen, or None and why not."""
+    from graphfield.analysis.model_gain import gain_over_one_graph
+    from graphfield.data.roles import time_values
+
+    if arguments.no_verdict:
+        return None, "--no-verdict"
+    time = None if data.time is None else time_values(data.time)
+    try:
+        with said_already():
+            gain = gain_over_one_graph(
+                model, data.X, data.Z, groups=data.groups, time=time, missing=arguments.missing
+            )
+    except GraphfieldError as error:  # the model itself is there, and stays
+        return None, for_the_shell(str(error), arguments)
+    return gain, ""
+
+
+def verdict_lines(
+    model: Any, data: TableData, gain: ModelGain | None, why_not: str, evidence: Evidence | None
+) -> list[str]:
+    """The verdict, then what it rests on."""
+    from graphfield.analysis.verdict import Fitted, reach_verdict
+
+    complete = data.Z[data.Z.notna().all(axis=1)]
+    verdict = reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)
+    lines = [f"{verdict.headline}. {verdict.paragraph}"]
+    if gain is not None:
+        fits = count(gain.n_folds, "fit")
+        lines.append(f"For that comparison, {fits} without some of the rows took {gain.seconds:.1f} s.")
+    if evidence is None:
+        lines.append("Whether the graph depends on the covariates at all was not tested: add --evidence.")
+    return [*lines, *([] if evidence is None else evidence.details())]

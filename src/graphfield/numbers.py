@@ -1,0 +1,97 @@
+"""Numbers with their standard errors: when they are clear, and how they are written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+# By how many standard errors a number must differ from zero to be called clear, everywhere.
+CLEAR = 2.0
+# A p-value up to this says that something is there.
+SIGNIFICANT = 0.05
+_ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
+_EQUAL = 1e-6  # a difference of rounding
+_MOST_DIGITS = 6
+_SMALLEST = 0.001  # p-values below it are not written out
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A share, mostly of a held-out squared error, and its standard error.
+
+    >>> Gain(0.05, 0.01).is_clear, Gain(0.01, 0.01).is_clear, Gain(-0.05, 0.01).is_clear_loss
+    (True, False, True)
+    """
+
+    value: float
+    standard_error: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Above zero by more than two standard errors (and more than rounding makes)."""
+        return self.value > max(CLEAR * self.standard_error, _EQUAL)
+
+    @property
+    def is_clear_loss(self) -> bool:
+        """Below zero by more than two standard errors."""
+        return Gain(-self.value, self.standard_error).is_clear
+
+    @property
+    def side(self) -> str:
+        """Where the error is: "2.31 % (± 0.40) below", or "equal to".
+
+        >>> Gain(0.0231, 0.004).side, Gain(-0.001, 0.004).side, Gain(0.0, 0.0).side
+        ('2.3 % (± 0.4) below', '0.1 % (± 0.4) above', 'equal to')
+        """
+        if abs(self.value) < _EQUAL:
+            return "equal to"
+        return f"{Gain(abs(self.value), self.standard_error)} {'below' if self.value > 0 else 'above'}"
+
+    def __str__(self) -> str:
+        """In percent, with as many digits as the standard error has meaning."""
+        digits = _digits(self.standard_error or self.value)
+        value, error = (f"{100 * size:.{digits}f}" for size in (self.value, self.standard_error))
+        return f"{value} % (± {error})"
+
+    def to_json(self) -> dict[str, float]:
+        return {"value": self.value, "standard_error": self.standard_error}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any] | None) -> Gain | None:
+        return None if values is None else cls(float(values["value"]), float(values["standard_error"]))
+
+
+def _digits(size: float) -> int:
+    """Decimals of a percentage that show one digit of ``size``, and two where that is a 1.
+
+    >>> _digits(0.004), _digits(0.0012), _digits(0.12), _digits(0.0)
+    (1, 2, 0, 1)
+    """
+    if size == 0 or not math.isfinite(size):
+        return 1
+    place = math.floor(math.log10(abs(100 * size)))
+    leading = abs(100 * size) / 10**place
+    return min(_MOST_DIGITS, max(0, -place + (leading < 2)))
+
+
+def is_significant(p_value: float) -> bool:
+    return p_value - _ROUNDING <= SIGNIFICANT
+
+
+def p_digits(p_value: float) -> str:
+    """Three decimals without the zero in front; below .001 only that.
+
+    >>> p_digits(0.0123), p_digits(0.4), p_digits(0.00004), p_digits(1.0)
+    ('.012', '.400', '< .001', '1.000')
+    """
+    return "< .001" if p_value < _SMALLEST else f"{p_value:.3f}".removeprefix("0")
+
+
+def p_text(p_value: float) -> str:
+    """The same with the letter in front.
+
+    >>> p_text(0.0123), p_text(0.00004)
+    ('p = .012', 'p < .001')
+    """
+    return f"p {p_digits(p_value)}" if p_value < _SMALLEST else f"p = {p_digits(p_value)}"

@@ -1,0 +1,294 @@
+"""A model against one graph on rows it has not seen, and one answer from test, model and choice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import KFold
+
+import graphfield as gf
+from conftest import small_data
+from graphfield.analysis import model_gain
+from graphfield.analysis.model_gain import explained_share
+from graphfield.analysis.verdict import HEADLINES, Fitted, reach_verdict
+from graphfield.cli import main
+from graphfield.numbers import Gain
+from graphfield.report.folder import gain_record, recorded_gain
+
+# One penalty in place of a search, for what does not depend on it.
+QUICK = {"graphical lasso": partial(gf.GraphicalLasso, penalty=0.05)}
+CLEAR, UNCLEAR, LOSS = Gain(0.05, 0.01), Gain(0.005, 0.01), Gain(-0.05, 0.01)
+NAMES = ("age", "sex", "site")
+
+
+@pytest.fixture(autouse=True)
+def _quick(request, monkeypatch):
+    if "slow" not in request.keywords:
+        monkeypatch.setattr(model_gain, "STATIC_MODELS", QUICK)
+
+
+def chain(
+    n: int, strength: float, slope: float = 0.0, seed: int = 0, p: int = 4
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes in a chain whose edges are ``strength + slope * z``; w has no part in it."""
+    rng = np.random.default_rng(seed)
+    z, X = rng.uniform(-1, 1, n), rng.normal(size=(n, p))
+    for j in range(1, p):
+        X[:, j] += (strength + slope * z) * X[:, j - 1]
+    return pd.DataFrame(X, columns=list("abcdefgh"[:p])), pd.DataFrame({"z": z, "w": rng.normal(size=n)})
+
+
+def gain_of(over_average: Gain, over_static: Gain | None = CLEAR) -> gf.ModelGain:
+    return gf.ModelGain(over_average, over_static, Gain(0.3, 0.02), n_rows=198, n_units=198, n_folds=5)
+
+
+def evidence_of(p_value: float | None, *adjusted: float) -> dict:
+    lines = [{"name": n, "adjusted_p_value": p} for n, p in zip(NAMES, adjusted, strict=False)]
+    return {"p_value": p_value, "n_rows": 198, "covariates": lines}
+
+
+TESTS = {
+    "yes": evidence_of(0.005, 0.01, 0.2, 0.6),
+    "yes, which is not known": evidence_of(0.01, 0.3, 0.2, 0.6),
+    "no": evidence_of(0.4, 0.9, 0.9, 0.9),
+    "no, but one": evidence_of(0.4, 0.01, 0.9, 0.9),
+    "not known": evidence_of(None),
+    "not run": None,
+}
+GAINS = {
+    "better": gain_of(CLEAR),
+    "better than its average only": gain_of(CLEAR, UNCLEAR),
+    "no clear difference": gain_of(UNCLEAR, UNCLEAR),
+    "worse": gain_of(LOSS, LOSS),
+    "worse than a static graph": gain_of(CLEAR, LOSS),
+    "not compared": None,
+}
+MODELS = {
+    "moves": Fitted(NAMES, moves=True),
+    "does not use one": Fitted(NAMES, moves=True, unused=("sex",)),
+    "one graph": Fitted(NAMES, moves=False, unused=NAMES),
+    "one graph was kept": Fitted(NAMES, moves=False, unused=NAMES, kept=("static",), compared=5),
+}
+
+
+@pytest.mark.parametrize(("test", "gain", "model"), [*itertools.product(TESTS, GAINS, MODELS)])
+def test_one_voice(test, gain, model):
+    """For every combination: the fields follow from the facts, and no sentence denies another."""
+    fitted = MODELS[model]
+    found = reach_verdict(fitted, GAINS[gain], TESTS[test])
+    text = found.paragraph.lower()
+    better = fitted.moves and gain.startswith("better")
+    assert found.supported is (None if fitted.moves and gain == "not compared" else better)
+    assert found.test == test.split(",")[0]
+    assert found.headline == HEADLINES[found.answer]
+    assert found.paragraph.startswith(found.sentence)
+    assert found.sentence
+    assert "evidence" not in text, "a word of the test alone"
+    assert ("the graph moves with" in text) == better
+    assert ("one graph for all predicts" in text) == (
+        fitted.moves and gain not in ("not compared",) and not better
+    )
+    assert ("matter (permutation test" in text) == (found.test == "yes" and not better)
+    assert ("yet " in text) == (found.test == "yes" and found.supported is False)
+    assert ("cannot be told" in text) == (found.test == "yes")
+    assert ("does not use sex" in text) == (model == "does not use one")
+    if found.answer == "one graph":
+        assert found.test != "yes"
+    if found.answer == "moves":
+        assert found.test != "no"
+    # Every number of a comparison comes with its standard error.
+    assert text.count("%") == text.count("(±")
+
+
+def test_the_paragraph_of_the_issue():
+    found = reach_verdict(
+        Fitted(("age", "gender"), moves=True, unused=("gender",)),
+        gain_of(UNCLEAR),
+        {
+            "p_value": 0.01,
+            "n_rows": 198,
+            "covariates": [{"name": n, "adjusted_p_value": 0.2} for n in ("age", "gender")],
+        },
+    )
+    assert found.answer == "not established"
+    for part in (
+        "together the covariates matter (permutation test, p = .010)",
+        "Which of them cannot be told from 198 rows.",
+        "The fitted model does not use gender.",
+    ):
+        assert part in found.paragraph
+
+
+def test_a_test_alone_has_a_verdict():
+    found = reach_verdict(evidence=TESTS["yes"])
+    assert (found.answer, found.supported, found.matter) == ("not established", None, ("age",))
+    assert reach_verdict(evidence=TESTS["no"]).answer == "one graph"
+    assert reach_verdict().answer == "not known"
+
+
+def test_clear_is_one_rule():
+    assert not Gain(0.02, 0.01).is_clear
+    assert Gain(0.0201, 0.01).is_clear
+    assert Gain(-0.0201, 0.01).is_clear_loss
+    assert not Gain(1e-9, 0.0).is_clear, "rounding"
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def test_clear_movement_is_seen_and_none_is_not():
+    X, Z = chain(300, 0.0, 1.0)
+    found = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z)
+    assert found.answer == "better"
+    assert found.over_static.is_clear
+    fitted = Fitted.of(gf.RegGMM(ridge=0.1).fit(X, Z), Z)
+    assert reach_verdict(fitted, found).answer == "moves"
+    answers = []
+    for seed in range(3):
+        X, Z = chain(200, 0.6, seed=seed)
+        answers.append(gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z))
+    assert not any(one.over_average.is_clear for one in answers)
+    assert reach_verdict(fitted, answers[0]).answer == "one graph"
+
+
+def test_gains_are_those_of_folds_by_hand(monkeypatch):
+    """Fit to the other rows, predict these; the average graph has the same means."""
+    X, Z = chain(120, 0.0, 0.8)
+    splits = list(KFold(3).split(X))
+    monkeypatch.setattr(model_gain, "folds", lambda *_, **__: splits)
+    found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, n_folds=3)
+    own, average = np.empty(X.shape), np.empty(X.shape)
+    for train, rows in splits:
+        model = gf.RegGMM().fit(X.iloc[train], Z.iloc[train])
+        mean = model._mean_at(model._encode(Z.iloc[rows]))
+        values = X.iloc[rows].to_numpy()
+        own[rows] = values - model.predict(X.iloc[rows], Z.iloc[rows])
+        coef = model.predict_coef(Z.iloc[train]).mean(axis=0)
+        average[rows] = values - mean - (values - mean) @ coef.T
+    ratio = (average**2 - own**2) / (average**2).mean(axis=0)
+    assert found.over_average.value == pytest.approx(ratio.mean(), abs=1e-5)
+    of_rows = ratio.mean(axis=1).std(ddof=1) / np.sqrt(len(X))
+    of_folds = np.std([ratio[rows].mean() for _, rows in splits], ddof=1) / np.sqrt(3)
+    assert found.over_average.standard_error == pytest.approx(max(of_rows, of_folds), rel=1e-3)
+    share = 1 - (own**2).mean(axis=0) / X.var(axis=0, ddof=0).to_numpy()
+    assert found.explained.value == pytest.approx(np.maximum(share, 0).mean(), abs=1e-6)
+
+
+def test_rows_of_one_group_are_held_out_together_and_count_as_one():
+    X, Z = chain(60, 0.5)
+    X, Z = (pd.concat([part] * 4, ignore_index=True) for part in (X, Z))
+    alone = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z)
+    whole = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z, groups=np.tile(np.arange(60), 4))
+    assert (whole.n_units, whole.unit) == (60, "group")
+    assert whole.over_average.value < alone.over_average.value, "copies are no news"
+    assert whole.explained.standard_error > 1.5 * alone.explained.standard_error
+
+
+def test_time_is_held_out_in_stretches(monkeypatch):
+    X, Z = chain(200, 0.5)
+    seen = []
+    original = model_gain._refitted
+    monkeypatch.setattr(
+        model_gain, "_refitted", lambda m, i, labels, rows: seen.append(rows) or original(m, i, labels, rows)
+    )
+    found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, time=np.arange(200)[::-1])
+    assert (found.n_folds, found.unit, found.n_units) == (5, "time block", 50)
+    held_out = [np.setdiff1d(np.arange(200), rows) for rows in seen]
+    assert all(np.ptp(rows) == len(rows) - 1 for rows in held_out)
+    assert len(np.unique(np.concatenate(held_out))) == 200
+
+
+def test_few_rows_have_no_number():
+    X, Z = chain(40, 0.0, 1.0)
+    with pytest.raises(gf.DataError, match="40 rows are too few"):
+        gf.gain_over_one_graph(gf.RegGMM(), X, Z)
+    X, Z = chain(80, 0.0, 1.0)
+    with pytest.raises(gf.DataError, match="4 groups are too few"):
+        gf.gain_over_one_graph(gf.RegGMM(), X, Z, groups=np.arange(80) % 4)
+    with pytest.raises(gf.ParameterError, match="graphfield estimator"):
+        gf.gain_over_one_graph("DNNCGM", X, Z)
+
+
+def test_the_explained_share_knows_its_error():
+    """Against the spread over fresh samples of the same size."""
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(60):
+        signal, noise = rng.normal(size=(2, 150, 2))
+        draws.append(explained_share(signal + noise, noise, np.arange(150)))
+    spread = np.std([one.value for one in draws])
+    assert np.mean([one.standard_error for one in draws]) == pytest.approx(spread, rel=0.3)
+    far = np.where(np.arange(150)[:, None] == 3, 1e6, signal)  # one value far out, and nobody predicts it
+    assert explained_share(far, far - far.mean(axis=0), np.arange(150)).value < 0.01
+
+
+def test_covariates_that_are_not_used_are_named():
+    X, Z = chain(300, 0.0, 1.0)
+    tree = gf.TreeCGM(max_leaves=2, random_state=0).fit(X, Z)
+    found = Fitted.of(tree, Z)
+    assert (found.moves, found.unused) == (True, ("w",))
+    static = Fitted.of(gf.GraphicalLasso().fit(X, Z), Z)
+    assert (static.moves, static.unused) == (False, ("z", "w"))
+
+
+def test_what_auto_kept_is_judged_without_the_others():
+    X, Z = chain(200, 0.6)
+    model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
+    assert list(model.chosen_) == ["static"]
+    found = gf.gain_over_one_graph(model, X, Z, n_folds=2)
+    assert abs(found.over_average.value) < 1e-6
+    said = reach_verdict(Fitted.of(model, Z), found)
+    assert (said.model, said.answer) == ("one graph", "one graph")
+    assert "kept out of" in said.sentence
+
+
+def test_a_comparison_survives_a_file():
+    for gain in (GAINS["better"], gain_of(CLEAR, None)):
+        record = json.loads(json.dumps(gain_record(gain)))
+        assert recorded_gain(record) == (gain, "")
+    assert recorded_gain(gain_record(None, "too few")) == (None, "too few")
+    assert recorded_gain(None) == (None, "")
+
+
+def test_fit_says_it_first_and_keeps_it(tmp_path, capsys):
+    X, Z = small_data(90)
+    pd.concat([X, Z[["age"]]], axis=1).to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m"
+    arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "age", "--out", str(out)]
+    assert main([*arguments, "--set", "rank=2", "--set", "max_steps=10", "--set", "penalty=0.1"]) == 0
+    said = capsys.readouterr().out
+    gain, _ = recorded_gain(json.loads((out / "gain.json").read_text()))
+    fitted = Fitted.of(gf.load(out), Z[["age"]])
+    assert reach_verdict(fitted, gain).paragraph in said
+    assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted in")
+
+
+@pytest.mark.slow
+def test_a_network_on_few_rows_claims_what_other_folds_find():
+    """The number that is said agrees with five folds from outside, other rows and seeds, within its error."""
+    X, Z = chain(200, 0.6, 0.5, p=8)
+    model = gf.DNNCGM(rank=4, max_steps=150, device="cpu", random_state=0)
+    found = gf.gain_over_one_graph(model, X, Z)
+    left = np.empty(X.shape)
+    for fold, (train, rows) in enumerate(KFold(5, shuffle=True, random_state=9).split(X)):
+        copy = gf.DNNCGM(rank=4, max_steps=150, device="cpu", random_state=50 + fold)
+        copy.fit(X.iloc[train], Z.iloc[train])
+        left[rows] = X.iloc[rows] - copy.predict(X.iloc[rows], Z.iloc[rows])
+    outside = explained_share(X.to_numpy(), left, np.arange(len(X)))
+    assert abs(found.explained.value - outside.value) < 2 * found.explained.standard_error
+
+
+@pytest.mark.slow
+def test_null_data_give_one_graph():
+    """Of ten tables whose graph does not move, at most one is said to."""
+    said = []
+    for seed in range(10):
+        X, Z = chain(300, 0.5, seed=seed, p=6)
+        model = gf.DNNCGM(rank=4, max_steps=100, device="cpu", random_state=0)
+        said.append(gf.gain_over_one_graph(model, X, Z).answer)
+    assert said.count("better") <= 1
