@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes
-from graphfield.analysis.covariate_basis import Smooth, mean_columns, smooth_covariates
+from graphfield.analysis.covariate_basis import Smooth, smooth_covariates
+from graphfield.analysis.directions import Directions, directions
 from graphfield.analysis.evidence import (
     CovariateEvidence,
     Evidence,
@@ -36,8 +37,10 @@ _TEST_ROWS, _TEST_ENTRIES = 10_000, 1_000_000
 _GAIN_ROWS, _GAIN_ENTRIES, _LEAST_MOST = 50_000, 2_000_000, 2_000
 # With fewer rows, or fewer groups to exchange, the answer is "not known".
 MIN_ROWS, MIN_GROUPS = 50, 10
-# Columns of the spline that stands for a numeric covariate where its effect is taken away, at most.
-_MOST_DEGREES = 7
+# Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them; and the same
+# for what correlations may owe to the other covariates where one of them is tested.
+_MOST_FUNCTIONS, _ROWS_PER_FUNCTION = 200, 5
+_MOST_GIVEN, _ROWS_PER_GIVEN = 100, 10
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 # Fewer independent stretches of a time series than this are spoken of: circular shifts need some.
@@ -149,9 +152,8 @@ class _Question:
         starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
         return Rows(starts, n, True, self.timed)
 
-    def smooths(self, degrees: int, *, to_the_ends: bool = False) -> list[Smooth]:
-        encoded = self.encoder.transform(self.inputs.Z)
-        return smooth_covariates(self.encoder, encoded, degrees, to_the_ends=to_the_ends)
+    def smooths(self, degrees: int) -> list[Smooth]:
+        return smooth_covariates(self.encoder, self.encoder.transform(self.inputs.Z), degrees)
 
     def thinned(self, most_rows: int, most_entries: int) -> _Question:
         """With fewer rows, evenly chosen (whole groups where there are groups), if there are too many."""
@@ -168,16 +170,23 @@ class _Question:
         inputs, labels = _taken(self.inputs, self.labels, rows)
         return replace(self, inputs=inputs, labels=labels)
 
-    def finer(self) -> list[Smooth]:
-        """As fine splines as there are rows or groups for."""
-        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
-        least = min(scheme.n_units for scheme in schemes)
-        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MOST_DEGREES))
-        return self.smooths(degrees, to_the_ends=True)
-
-    def nodes(self, alone: NDArray[np.float64]) -> CleanedNodes:
+    def nodes(self) -> CleanedNodes:
+        most = min(_MOST_FUNCTIONS, self._n_units() // _ROWS_PER_FUNCTION)
         starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
-        return cleaned_nodes(self.inputs.X, alone, starts)
+        return cleaned_nodes(self.inputs.X, self._directions(most), starts)
+
+    def without(self, name: str) -> NDArray[np.float64]:
+        """What correlations may owe to the covariates but this one, (n, m)."""
+        most = min(_MOST_GIVEN, self._n_units() // _ROWS_PER_GIVEN)
+        others = {column.name for column in self.encoder.columns} - {name}
+        return self._directions(most, others).columns
+
+    def _directions(self, most: int, names: set[str] | None = None) -> Directions:
+        return directions(self.encoder, self.encoder.transform(self.inputs.Z), most, names)
+
+    def _n_units(self) -> int:
+        """Rows, or groups where a covariate differs between groups."""
+        return min(scheme.n_units for smooth in self.smooths(1) for scheme in self.schemes(smooth))
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
@@ -212,10 +221,8 @@ class _Question:
 def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
     notes: list[str] = []
     tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
-    smooths, finer = tested.smooths(question.degrees), tested.finer()
-    alone = mean_columns(finer)
-    nodes, rng = tested.nodes(alone), np.random.default_rng(seed)
-    tests = Tests(nodes, alone, smooths, finer, tested.schemes, question.n_permutations, rng)
+    smooths, rng = tested.smooths(question.degrees), np.random.default_rng(seed)
+    tests = Tests(tested.nodes(), smooths, tested.without, tested.schemes, question.n_permutations, rng)
     n, n_tested = len(question.inputs.X), len(tested.inputs.X)
     if n_tested < n:
         notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
@@ -277,7 +284,7 @@ def _gains(question: _Question, wanted: list[str], notes: list[str], tick: Calla
     """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
     question = question.thinned(_GAIN_ROWS, _GAIN_ENTRIES)
     smooths = question.smooths(question.degrees)
-    nodes = question.nodes(mean_columns(question.finer())).values
+    nodes = question.nodes().values
     p = nodes.shape[1]
     if p * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MAX_WIDTH:
         smooths = [replace(smooth, columns=smooth.linear) for smooth in smooths]
