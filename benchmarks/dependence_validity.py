@@ -53,15 +53,16 @@ def irrelevant(rng: np.random.Generator, n: int, product: bool) -> Case:
 def moving_mean(rng: np.random.Generator, n: int, shape: str) -> Case:
     """Means of all nodes follow one function of z; the graph does not."""
     Z = pd.DataFrame(rng.uniform(-1, 1, size=(n, 3)), columns=list("abc"))
-    if shape == "product":
-        Z *= np.sqrt(3)
-        curve = Z.prod(axis=1)
-    elif shape == "wave":
-        Z = Z[["a"]]
-        curve = np.sin(12 * Z["a"])
-    else:
-        curve = np.where(Z["a"] * Z["b"] > 0, 1.0, -1.0) * np.exp(Z["c"])
-    return chain(rng, n) + 2 * np.asarray(curve)[:, None] * rng.normal(size=P), Z, {}, None
+    a, b, c = Z.to_numpy().T
+    curve = {
+        "product": 5 * a * b * c,
+        "wave": np.sin(12 * a),
+        "jump": 2.0 * (a > 0.3),
+        "mixed": np.sin(3 * a * b) + np.abs(c) + np.exp(a),
+        "steps": np.sign(a * b) * np.exp(c),
+    }[shape]
+    Z = Z[["a"]] if shape in ("wave", "jump") else Z
+    return chain(rng, n) + 2 * curve[:, None] * rng.normal(size=P), Z, {}, None
 
 
 def moving_scale(rng: np.random.Generator, n: int) -> Case:
@@ -93,6 +94,8 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "irrelevant-product": partial(irrelevant, n=800, product=True),
     "mean-product": partial(moving_mean, n=500, shape="product"),
     "mean-wave": partial(moving_mean, n=500, shape="wave"),
+    "mean-jump": partial(moving_mean, n=500, shape="jump"),
+    "mean-mixed": partial(moving_mean, n=500, shape="mixed"),
     "mean-steps": partial(moving_mean, n=1000, shape="steps"),
     "scale-wave": partial(moving_scale, n=500),
     "slow-series": slow_series,
@@ -187,6 +190,7 @@ def run(designs: dict[str, Callable], arguments: argparse.Namespace) -> list[dic
                 "refused": len(found) - len(answered),
                 "at_most_.05": float((answered <= 0.05).sum() / len(found)),
                 "at_most_.10": float((answered <= 0.10).sum() / len(found)),
+                "mean": float(np.mean(answered)),
                 "ks": float(kstest(answered, "uniform").pvalue) if len(answered) else None,
                 "knowing_at_most_.05": None if np.isnan(known).all() else float(np.mean(known <= 0.05)),
                 "seconds": float(np.mean([s for _, _, s in found])),

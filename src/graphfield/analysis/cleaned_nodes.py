@@ -72,14 +72,25 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     """
     columns = functions.columns
     standard = (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
-    mean_shares = _shares(standard, functions, starts)
-    standard -= _fitted(standard, columns, mean_shares)
+    mean, mean_shares = explained(standard, functions, starts)
+    standard -= mean
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
     scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
     scores = normal_scores(standard / np.exp(_log_scale(sizes, columns, scale_shares)))
     values = (scores - scores.mean(axis=0)) / _scale(scores)
     used = np.maximum(mean_shares, scale_shares).max(axis=1, initial=0) >= _LEAST_SHARE
     return CleanedNodes(values, columns[:, used], mean_shares[used], scale_shares[used])
+
+
+def explained(
+    values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What functions of z explain of values with mean zero, (n, p), and their shares, (m, p).
+
+    As rough as it takes, column by column; see :func:`cleaned_nodes`.
+    """
+    shares = _shares(values, functions, starts)
+    return _fitted(values, functions.columns, shares), shares
 
 
 def _log_scale(

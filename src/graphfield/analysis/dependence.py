@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes
+from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes, explained
 from graphfield.analysis.covariate_basis import Smooth, smooth_covariates
 from graphfield.analysis.directions import Directions, directions
 from graphfield.analysis.evidence import (
@@ -40,7 +40,7 @@ MIN_ROWS, MIN_GROUPS = 50, 10
 # Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them; and the same
 # for what correlations may owe to the other covariates where one of them is tested.
 _MOST_FUNCTIONS, _ROWS_PER_FUNCTION = 200, 5
-_MOST_GIVEN, _ROWS_PER_GIVEN = 100, 10
+_MOST_GIVEN, _ROWS_PER_GIVEN = 100, 20
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 # Fewer independent stretches of a time series than this are spoken of: circular shifts need some.
@@ -172,14 +172,19 @@ class _Question:
 
     def nodes(self) -> CleanedNodes:
         most = min(_MOST_FUNCTIONS, self._n_units() // _ROWS_PER_FUNCTION)
-        starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
-        return cleaned_nodes(self.inputs.X, self._directions(most), starts)
+        return cleaned_nodes(self.inputs.X, self._directions(most), self.starts())
 
-    def without(self, name: str) -> NDArray[np.float64]:
-        """What correlations may owe to the covariates but this one, (n, m)."""
-        most = min(_MOST_GIVEN, self._n_units() // _ROWS_PER_GIVEN)
-        others = {column.name for column in self.encoder.columns} - {name}
-        return self._directions(most, others).columns
+    def starts(self) -> NDArray[np.intp]:
+        """Where each stretch of rows begins that counts as one."""
+        return np.flatnonzero(np.diff(self.units(), prepend=-1))
+
+    def apart(self, smooth: Smooth) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """A covariate without what the others explain of it, and functions of these, (n, m) each."""
+        others = {column.name for column in self.encoder.columns} - {smooth.name}
+        n_units = self._n_units()
+        many = self._directions(min(_MOST_FUNCTIONS, n_units // _ROWS_PER_FUNCTION), others)
+        given = self._directions(min(_MOST_GIVEN, n_units // _ROWS_PER_GIVEN), others)
+        return smooth.columns - explained(smooth.columns, many, self.starts())[0], given.columns
 
     def _directions(self, most: int, names: set[str] | None = None) -> Directions:
         return directions(self.encoder, self.encoder.transform(self.inputs.Z), most, names)
@@ -222,7 +227,7 @@ def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
     notes: list[str] = []
     tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
     smooths, rng = tested.smooths(question.degrees), np.random.default_rng(seed)
-    tests = Tests(tested.nodes(), smooths, tested.without, tested.schemes, question.n_permutations, rng)
+    tests = Tests(tested.nodes(), smooths, tested.apart, tested.schemes, question.n_permutations, rng)
     n, n_tested = len(question.inputs.X), len(tested.inputs.X)
     if n_tested < n:
         notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")

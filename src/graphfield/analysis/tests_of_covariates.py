@@ -38,8 +38,9 @@ class Tested:
 class Tests:
     """Tests of the same nodes and covariates.
 
-    What correlations owe to the other covariates is taken away with many more functions of them (``without``)
-    than those that are tested, so that nothing of it is left to be found. A covariate that varies both
+    Where one covariate is tested, what it owes to the others is taken away from it, and functions of the
+    others (both from ``apart``) from the correlations: what is left of both is second to second order.
+    A covariate that varies both
     between and within groups is tested twice, and so are all of them together if some do one and some the
     other; the smaller p-value then counts about twice.
     """
@@ -48,12 +49,12 @@ class Tests:
         self,
         nodes: CleanedNodes,
         smooths: list[Smooth],
-        without: Callable[[str], NDArray[np.float64]],
+        apart: Callable[[Smooth], tuple[NDArray[np.float64], NDArray[np.float64]]],
         schemes: Callable[[Smooth], list[Scheme]],
         n_permutations: int,
         rng: np.random.Generator,
     ) -> None:
-        self.nodes, self.smooths, self.without = nodes, smooths, without
+        self.nodes, self.smooths, self.apart = nodes, smooths, apart
         self.n_permutations, self.rng = n_permutations, rng
         self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
         self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
@@ -88,9 +89,8 @@ class Tests:
         None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how
         many p-values will be adjusted together.
         """
-        own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
-        others = [smooth.columns for smooth in self.smooths if smooth.name != name]
-        rest = np.hstack([*others, self.without(name)])
+        own, given = self.apart(next(smooth for smooth in self.smooths if smooth.name == name))
+        rest = np.hstack([*(smooth.columns for smooth in self.smooths if smooth.name != name), given])
         results = []
         for scheme in self.schemes[name]:
             given = whitened(scheme.part(rest))
