@@ -104,8 +104,13 @@ def whitened(columns: NDArray[np.float64], given: NDArray[np.float64] | None = N
     own = _principal(columns[:, size > 1e-6] / size[size > 1e-6], 1e-8)
     if given is None or given.shape[1] == 0:
         return own
+    return left_by(given, own)
+
+
+def left_by(given: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Uncorrelated columns with mean square one, for what ``given`` leaves of columns that were such."""
     others = whitened(given)
-    return _principal(own - others @ (others.T @ own) / len(own), _COPY)
+    return _principal(columns - others @ (others.T @ columns) / len(columns), _COPY)
 
 
 def _principal(columns: NDArray[np.float64], least: float) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from graphfield.analysis.covariate_basis import level_columns
 from graphfield.data.covariates import Categorical, CovariateEncoder, Encoded
 
 # Functions of one number at most, and of those the smoothest that enter products.
-_MOST_FUNCTIONS, _IN_PRODUCTS = 40, 8
+_MOST_TURNS, _IN_PRODUCTS = 40, 8
 # Products of so many covariates at most, and how rough they may be: no more than fills the room there is.
 MOST_FACTORS, _LIMITS = 3, (4.0, 8.0, 16.0, 32.0, 64.0)
 # A level with fewer rows has no mean or scale of its own; one with fewer does not enter products.
@@ -79,7 +79,7 @@ def directions(
     return Directions(found, together[kept], np.array(factors)[kept])
 
 
-def in_order(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+def in_order(columns: NDArray) -> NDArray:
     """Each column without what those before it explain, mean square one; zero where nothing is left."""
     found, kept = _in_order(columns)
     result = np.zeros_like(columns)
@@ -87,14 +87,16 @@ def in_order(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _in_order(columns: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _in_order(columns: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     centred = columns - columns.mean(axis=0)
     size = np.sqrt(np.square(centred).mean(axis=0))
     kept = np.flatnonzero(size > 1e-9)
     centred = centred[:, kept] / size[kept]
     n = len(columns)
     # A column that is left out must not take a direction of its own from those that follow.
-    left = np.square(np.diag(np.linalg.qr(centred, mode="r"))) / n
+    left = np.zeros(len(kept))
+    diagonal = np.diag(np.linalg.qr(centred, mode="r"))
+    left[: len(diagonal)] = np.square(diagonal) / n
     kept, centred = kept[left > _COPY], centred[:, left > _COPY]
     return np.linalg.qr(centred)[0] * np.sqrt(n), kept
 
@@ -104,7 +106,7 @@ def _parts(encoder: CovariateEncoder, encoded: Encoded, most: int, names: set[st
     kinds = [isinstance(column, Categorical) for column in encoder.columns]
     n_numbers = sum(own and not level for own, level in zip(chosen, kinds, strict=True))
     for_single = most if sum(chosen) == 1 else most // 2  # the rest is for products
-    n_functions = min(_MOST_FUNCTIONS, max(1, for_single // max(1, n_numbers)))
+    n_functions = min(_MOST_TURNS, max(1, for_single // max(1, n_numbers)))
     n_levels = max(1, most // max(1, sum(chosen) - n_numbers))
     numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
     for column, own in zip(encoder.columns, chosen, strict=True):
@@ -129,12 +131,14 @@ def _levels(codes: NDArray[np.int64], n_levels: int, most: int) -> _Part:
 def _functions(values: NDArray[np.float64], most: int) -> _Part:
     """A line, a bend, and cosines of a place that is half the rank and half the value."""
     rank = (rankdata(values) - 0.5) / len(values)
-    place = (rank + (values - values.min()) / np.ptp(values)) / 2
+    place = (rank + (values - values.min()) / (np.ptp(values) or 1.0)) / 2
     most = min(most, len(np.unique(values)) - 1)
     cosines = np.cos(np.pi * np.arange(1, most + 1) * place[:, None])
     raw = np.column_stack([values, place**2, cosines])[:, :most]
     columns, kept = _in_order(raw)
-    return _Part(columns, kept + 2.0, np.arange(min(_IN_PRODUCTS, columns.shape[1])), level=False)
+    return _Part(
+        columns, 2.0 + kept.astype(np.float64), np.arange(min(_IN_PRODUCTS, columns.shape[1])), level=False
+    )
 
 
 def _smoothest_products(parts: list[_Part], room: int) -> list[_Product]:

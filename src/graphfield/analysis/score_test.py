@@ -51,18 +51,14 @@ class _Pairs:
         nodes = _product_variances(self.values) * (1 - shared) ** 2 / (1 + shared)
         return [nodes, _product_variances(self.values @ self.to_residuals)]
 
-    def kinds(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Nodes and residuals, and in each what node l does to the scores of pair (j, k) by its scale."""
-        return [
-            (values, turn)
-            for turn in (np.eye(len(self.correlation)), self.to_residuals)
-            for values in (self.values @ turn,)
-        ]
+    def turns(self) -> list[NDArray[np.float64]]:
+        """What turns nodes into nodes, and into residuals."""
+        return [np.eye(len(self.correlation)), self.to_residuals]
 
     def scores(
         self, turned: NDArray, turn: NDArray, first: NDArray[np.intp], second: NDArray[np.intp]
     ) -> NDArray[np.float64]:
-        """Of some pairs, row by row."""
+        """Of some pairs, row by row; ``turned`` are the values times ``turn``."""
         with_turned = self.correlation @ turn
         scales = turn[:, first] * with_turned[:, second] + with_turned[:, first] * turn[:, second]
         return turned[:, first] * turned[:, second] - np.square(self.values) @ (scales / 2)
@@ -241,7 +237,8 @@ def _over_pairs(
     pairs = _Pairs.of(nodes.values)
     first, second = np.triu_indices(nodes.values.shape[1], k=1)
     step = max(1, _ENTRIES // max(len(nodes.values), n_permutations))
-    for kind, (turned, turn) in enumerate(pairs.kinds()):
+    for kind, turn in enumerate(pairs.turns()):
+        turned = pairs.values @ turn
         for start in range(0, len(first), step):
             some = slice(start, start + step)
             strength = strengths(pairs.scores(turned, turn, first[some], second[some]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis.cleaned_nodes import CleanedNodes
-from graphfield.analysis.covariate_basis import Smooth, whitened
+from graphfield.analysis.covariate_basis import Smooth, left_by, whitened
 from graphfield.analysis.directions import in_order
 from graphfield.analysis.rearrange import Scheme
 from graphfield.analysis.score_test import (
@@ -39,17 +39,16 @@ class Tests:
     """Tests of the same nodes and covariates.
 
     Where one covariate is tested, what it owes to the others is taken away from it, and functions of the
-    others (both from ``apart``) from the correlations: what is left of both is second to second order.
-    A covariate that varies both
-    between and within groups is tested twice, and so are all of them together if some do one and some the
-    other; the smaller p-value then counts about twice.
+    others (both from ``apart``) from the correlations: what either misses matters only as far as both do.
+    A covariate that varies both between and within groups is tested twice, and so are all of them together
+    if some do one and some the other; the smaller p-value then counts about twice.
     """
 
     def __init__(
         self,
         nodes: CleanedNodes,
         smooths: list[Smooth],
-        apart: Callable[[Smooth], tuple[NDArray[np.float64], NDArray[np.float64]]],
+        apart: Callable[[str, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]],
         schemes: Callable[[Smooth], list[Scheme]],
         n_permutations: int,
         rng: np.random.Generator,
@@ -89,12 +88,13 @@ class Tests:
         None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how
         many p-values will be adjusted together.
         """
-        own, given = self.apart(next(smooth for smooth in self.smooths if smooth.name == name))
-        rest = np.hstack([*(smooth.columns for smooth in self.smooths if smooth.name != name), given])
+        own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
+        others = [smooth.columns for smooth in self.smooths if smooth.name != name]
         results = []
         for scheme in self.schemes[name]:
-            given = whitened(scheme.part(rest))
-            columns = whitened(scheme.part(own), given)
+            apart, functions = self.apart(name, whitened(scheme.part(own)))
+            given = whitened(scheme.part(np.hstack([*others, functions])))
+            columns = left_by(given, scheme.part(apart))
             if columns.shape[1]:
                 most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
                 results.append(self._given(scheme, columns, given, most, tick))
