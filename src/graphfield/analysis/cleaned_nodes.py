@@ -18,6 +18,8 @@ _REACHES = (0.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 40.0)
 _FURTHER = 1.5
 # The least scale, where one is fitted to rearranged covariates.
 _LEAST_SCALE = 0.1
+# A node with less than this standard deviation, of one, is all mean; what is left is rounding.
+_NOTHING = 1e-9
 # A column of which less than this share is taken away from every node is left alone.
 _LEAST_SHARE = 0.02
 
@@ -38,11 +40,12 @@ class CleanedNodes:
     scale_shares: NDArray[np.float64]
 
     def again(self, values: NDArray[np.float32], columns: NDArray[np.float32]) -> NDArray[np.float32]:
-        """These values, cleaned by other columns as much as they were by theirs."""
+        """These values, cleaned by other columns as much as they were by theirs, and standardised."""
         centred = values - values.mean(axis=0) - _fitted(values, columns, self.mean_shares)
-        sizes = np.abs(centred)
+        sizes = np.maximum(np.abs(centred), np.float32(1e-12))
         relative = 1 + _fitted(sizes / sizes.mean(axis=0), columns, self.scale_shares)
-        return centred / np.maximum(relative, np.float32(_LEAST_SCALE))
+        clean = centred / np.maximum(relative, np.float32(_LEAST_SCALE))
+        return (clean - clean.mean(axis=0)) / _scale(clean).astype(np.float32)
 
 
 def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArray[np.intp]) -> CleanedNodes:
@@ -73,7 +76,7 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     columns = functions.columns
     standard = (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
     mean, mean_shares = explained(standard, functions, starts)
-    standard -= mean
+    standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
     scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
     scores = normal_scores(standard / np.exp(_log_scale(sizes, columns, scale_shares)))

@@ -116,7 +116,7 @@ def score_statistics(
         f = f - f.mean(axis=0)
         f = _decorrelated(f - given32 @ (given32.T @ f / np.float32(len(f))))
         clean = nodes.again(values, in_order(own) if uneven else own)
-        kinds = _squared_scores((clean - clean.mean(axis=0)) / clean.std(axis=0), f, turn)
+        kinds = _squared_scores(clean, f, turn)
         strengths = [_above(kind / spread) / len(f) for kind, spread in zip(kinds, spreads, strict=True)]
         statistics.append([*(kind.sum() for kind in strengths), *(kind.max() for kind in strengths)])
         tick()
