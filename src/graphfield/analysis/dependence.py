@@ -51,15 +51,16 @@ def dependence_test(
     Each node is freed of a mean and a scale that move with z (a level of a category has its own; of numbers
     they may be waves and products of up to three, as rough as the rows ask for), and brought to normal
     scores. If no partial correlation depends on z, products of two nodes are then unrelated to z. Whether
-    they are is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with ``groups``
-    whole groups do, and for what varies within groups rows of one group; with ``time`` covariates are
-    shifted circularly. No model is fitted for that, so the test takes seconds. How much it matters is
-    measured by cross-validation: ridge regressions of every node on all others, static, with coefficients
-    linear in z, and with coefficients that are splines of z.
+    they are is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with
+    ``groups`` whole groups do, and for what varies within groups rows of one group; with ``time``
+    covariates are shifted circularly. No model is fitted for that, so the test takes seconds. How much it
+    matters is measured by cross-validation: ridge regressions of every node on all others, static, with
+    coefficients linear in z, and with coefficients that are splines of z.
 
     A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
-    functions of the others and to products of these is subtracted. What each row then adds to the scores gets random signs; groups
-    exchange what is left of their mean products; with ``time``, the covariate is shifted.
+    functions of the others and to products of these is subtracted. What each row then adds to the scores
+    gets random signs; groups exchange what is left of their mean products; with ``time``, the covariate is
+    shifted.
 
     Parameters
     ----------
