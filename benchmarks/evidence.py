@@ -160,11 +160,13 @@ def null(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             X, Z, keys, covariate = CASES[name](np.random.default_rng(arguments.first_seed + seed))
             wanted = [] if covariate is None else [covariate]
             found = gf.dependence_test(X, Z, covariates=wanted, random_state=seed, **keys)
-            p_values.append(found.p_value if covariate is None else found.covariates.p_value[covariate])
+            if found.p_value is not None:
+                p_values.append(found.p_value if covariate is None else found.covariates.p_value[covariate])
         lines.append(
             {
                 "case": name,
                 "tests": len(p_values),
+                "refused": arguments.tests - len(p_values),
                 "ks_p_value": float(kstest(p_values, "uniform").pvalue),
                 "at_most_.05": float(np.mean(np.array(p_values) <= 0.05)),
                 "seconds_per_test": (time.perf_counter() - start) / len(p_values),

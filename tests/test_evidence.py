@@ -156,7 +156,7 @@ def test_a_series_says_how_few_shifts_there_are():
         gf.dependence_test(rng.normal(size=(60, 3)), rng.normal(size=(60, 1)), time=["soon"] * 60)
 
 
-@pytest.mark.parametrize(("memory", "said"), [(0.5, False), (0.97, True)])
+@pytest.mark.parametrize(("memory", "said"), [(0.5, False), (0.95, True)])
 def test_a_series_says_when_it_holds_few_stretches(memory, said):
     rng = np.random.default_rng(2)
     z = np.zeros(400)

@@ -7,34 +7,48 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.analysis.directions import MOST_FACTORS, Directions
 from graphfield.data.marginals import normal_scores
 
 _MAX_ROUNDS, _PRECISION = 30, 1e-3  # of the scale that is fitted
+# Roughness up to which a mean or scale may follow z, to choose from: next to nothing, to nearly all.
+_REACHES = (0.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 40.0)
+# What predicts best leaves as much of a mean as chance adds, and what is left looks like edges that move. So
+# functions this much rougher are taken away as well.
+_FURTHER = 1.5
+# The least scale, where one is fitted to rearranged covariates.
+_LEAST_SCALE = 0.1
+# A node with less than this standard deviation, of one, is all mean; what is left is rounding.
+_NOTHING = 1e-9
+# A column of which less than this share is taken away from every node is left alone.
+_LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class CleanedNodes:
     """Normal scores of ``(x_j - mu_j(z)) / s_j(z)``, standardised, (n, p).
 
-    ``mean_shares`` and ``scale_shares``, (p,), say how much of what was fitted was taken away: about
-    nothing where mean or scale of a node do not move more than by chance, all where they clearly do.
+    ``columns``, (n, m), are functions of z, uncorrelated, with mean square one. ``mean_shares`` and
+    ``scale_shares``, (m, p), say how much of what each explained of a node's mean and logarithm of the
+    scale was taken away: all for levels of a category, about nothing for functions that do no more than
+    chance.
     """
 
     values: NDArray[np.float64]
+    columns: NDArray[np.float64]
     mean_shares: NDArray[np.float64]
     scale_shares: NDArray[np.float64]
 
     def again(self, values: NDArray[np.float32], columns: NDArray[np.float32]) -> NDArray[np.float32]:
-        """These values, cleaned by other columns as much as they were by theirs."""
-        mean = values.mean(axis=0) + _slopes(values, columns, self.mean_shares)
-        centred = values - mean
-        sizes = np.abs(centred)
-        return centred / np.exp(_slopes(sizes / sizes.mean(axis=0), columns, self.scale_shares))
+        """These values, cleaned by other columns as much as they were by theirs, and standardised."""
+        centred = values - values.mean(axis=0) - _fitted(values, columns, self.mean_shares)
+        sizes = np.maximum(np.abs(centred), np.float32(1e-12))
+        relative = 1 + _fitted(sizes / sizes.mean(axis=0), columns, self.scale_shares)
+        clean = centred / np.maximum(relative, np.float32(_LEAST_SCALE))
+        return (clean - clean.mean(axis=0)) / _scale(clean).astype(np.float32)
 
 
-def cleaned_nodes(
-    X: NDArray[np.floating], columns: NDArray[np.float64], starts: NDArray[np.intp]
-) -> CleanedNodes:
+def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArray[np.intp]) -> CleanedNodes:
     """Take a mean and a scale that move with z away from each node.
 
     If partial correlations are the same at every z, what is left has the same correlations at every z,
@@ -43,9 +57,9 @@ def cleaned_nodes(
     Parameters
     ----------
     X : ndarray of shape (n, p)
-    columns : ndarray of shape (n, m)
-        Functions of z that mean and logarithm of the scale are linear in, beside a constant; uncorrelated,
-        with mean zero and mean square one.
+    functions : Directions
+        Functions of z that mean and logarithm of the scale are linear in, beside a constant. How rough
+        they may be is chosen for each node, by an unbiased estimate of the error.
     starts : ndarray of int
         Where each stretch of rows begins that may go together by chance: a subject, some days, one row.
 
@@ -54,56 +68,91 @@ def cleaned_nodes(
     >>> rng = np.random.default_rng(0)
     >>> z = np.sign(np.arange(1_000) - 499.5)
     >>> X = 3 * z[:, None] + rng.normal(size=(1_000, 2)) * np.exp(z)[:, None]
-    >>> values = cleaned_nodes(X, z[:, None], np.arange(1_000)).values
+    >>> level = Directions(z[:, None], np.zeros(1), np.ones(1, dtype=int))
+    >>> values = cleaned_nodes(X, level, np.arange(1_000)).values
     >>> bool(abs(values[z > 0].std() - values[z < 0].std()) < 0.1)
     True
     """
-    everything = np.ones(X.shape[1])
+    columns = functions.columns
     standard = (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
-    mean = _slopes(standard, columns, everything)
-    mean_shares = _shares(mean, standard - mean, columns, starts)
-    standard -= mean_shares * mean
-    standard /= _scale(standard)
-    log_scale, scale_shares = _log_scale(standard, columns, starts)
-    scores = normal_scores(standard / np.exp(scale_shares * log_scale))
-    return CleanedNodes((scores - scores.mean(axis=0)) / _scale(scores), mean_shares, scale_shares)
+    mean, mean_shares = explained(standard, functions, starts)
+    standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
+    sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
+    scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
+    scores = normal_scores(standard / np.exp(_log_scale(sizes, columns, scale_shares)))
+    values = (scores - scores.mean(axis=0)) / _scale(scores)
+    used = np.maximum(mean_shares, scale_shares).max(axis=1, initial=0) >= _LEAST_SHARE
+    return CleanedNodes(values, columns[:, used], mean_shares[used], scale_shares[used])
+
+
+def explained(
+    values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What functions of z explain of values with mean zero, (n, p), and their shares, (m, p).
+
+    As rough as it takes, column by column; see :func:`cleaned_nodes`.
+    """
+    shares = _shares(values, functions, starts)
+    return _fitted(values, functions.columns, shares), shares
 
 
 def _log_scale(
-    values: NDArray[np.float64], columns: NDArray[np.float64], starts: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """E|x| = exp(constant + columns @ b), by Fisher scoring as in a gamma regression."""
-    everything = np.ones(values.shape[1])
-    sizes = np.maximum(np.abs(values), 1e-12)
+    sizes: NDArray[np.float64], columns: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """E|x| = exp(constant + columns @ b), by Fisher scoring as in a gamma regression with a penalty."""
     log_scale = np.zeros_like(sizes)
     for _ in range(_MAX_ROUNDS):
         ratio = sizes / np.exp(log_scale)
-        step = np.clip(_slopes(ratio / ratio.mean(axis=0), columns, everything), -1, 1)
+        working = log_scale + ratio / ratio.mean(axis=0)
+        step = np.clip(_fitted(working, columns, shares) - log_scale, -1, 1)
         log_scale = np.clip(log_scale + step, -30, 30)
         if np.abs(step).max(initial=0) < _PRECISION:
             break
-    ratio = sizes / np.exp(log_scale)
-    return log_scale, _shares(log_scale, ratio / ratio.mean(axis=0) - 1, columns, starts)
+    return log_scale
 
 
-def _slopes(values: NDArray, columns: NDArray, shares: NDArray) -> NDArray:
-    """What the columns explain of each node, times its share, in the precision of the values."""
+def _fitted(values: NDArray, columns: NDArray, shares: NDArray) -> NDArray:
+    """What the columns explain of each node, times the shares, in the precision of the values."""
     slopes = columns.T @ values / values.dtype.type(len(values))
     return columns @ (slopes * shares.astype(values.dtype))
 
 
 def _shares(
-    fitted: NDArray[np.float64],
-    left: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    starts: NDArray[np.intp],
+    values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """How much to believe of a fit: the positive part of James and Stein's estimator, node by node."""
-    chance = np.zeros(left.shape[1])
-    for column in columns.T:
-        chance += np.square(np.add.reduceat(column[:, None] * left, starts, axis=0)).sum(axis=0)
-    found = np.square(fitted).mean(axis=0)
-    return np.clip(1 - chance / len(left) ** 2 / np.maximum(found, 1e-30), 0, 1)
+    """How much to believe of each slope, (m, p), by the reach whose estimated error is least, node by node.
+
+    Of a slope b with chance variance v, a share d has the error ``d^2 v + (1 - d)^2 (b^2 - v)``, up to
+    chance, whatever the truth is (Stein).
+    """
+    found = functions.columns.T @ values / len(values)
+    chance = _chance(values - functions.columns @ found, functions.columns, starts)
+    reaches = [(factors, reach) for factors in range(1, MOST_FACTORS + 1) for reach in _REACHES]
+    tried = np.stack([_believed(functions, *reach) for reach in reaches])
+    errors = tried**2 @ chance + (1 - tried) ** 2 @ (found**2 - chance)
+    further = np.stack([_believed(functions, factors, _FURTHER * reach) for factors, reach in reaches])
+    return further[np.argmin(errors, axis=0)].T
+
+
+def _believed(functions: Directions, factors: int, reach: float) -> NDArray[np.float64]:
+    """As a smoothing spline does, whose penalty grows with the fourth power of the frequency."""
+    shares = 1 / (1 + (functions.roughness / reach) ** 4)
+    return np.where(functions.factors <= factors, shares, 0.0)
+
+
+def _chance(
+    left: NDArray[np.float64], columns: NDArray[np.float64], starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Variance of each slope, (m, p), when stretches of rows are independent of each other."""
+    n = len(left)
+    leverage = (1 + np.square(columns).sum(axis=1)) / n
+    left = left / np.sqrt(np.maximum(1 - leverage, 0.1))[:, None]
+    if len(starts) == n:
+        return np.square(columns).T @ np.square(left) / n**2
+    sums = [
+        np.square(np.add.reduceat(column[:, None] * left, starts, axis=0)).sum(axis=0) for column in columns.T
+    ]
+    return np.reshape(sums, (columns.shape[1], left.shape[1])) / n**2
 
 
 def _scale(values: NDArray[np.floating]) -> NDArray[np.float64]:

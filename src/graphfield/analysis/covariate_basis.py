@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,28 +37,25 @@ class Smooth:
         return Smooth(self.name, self.columns[rows], self.n_linear)
 
 
-def smooth_covariates(
-    encoder: CovariateEncoder, encoded: Encoded, degrees: int, *, to_the_ends: bool = False
-) -> list[Smooth]:
+def smooth_covariates(encoder: CovariateEncoder, encoded: Encoded, degrees: int) -> list[Smooth]:
     """One :class:`Smooth` per covariate, splines with at most ``degrees`` columns for numbers.
 
-    ``to_the_ends`` has them follow the most extreme values too.
+    Rare levels are one level together: few rows say little of a graph.
     """
+    rare = max(_RARE_ROWS, _RARE_SHARE * len(encoded))
     numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
     result = []
     for column in encoder.columns:
         if isinstance(column, Categorical):
-            raw = level_columns(next(codes), len(column.levels))
+            raw = level_columns(next(codes), len(column.levels), rare)
             result.append(Smooth(column.name, _orthogonal(raw), raw.shape[1]))
         else:
-            raw = spline_columns(next(numbers), degrees, to_the_ends=to_the_ends)
+            raw = spline_columns(next(numbers), degrees)
             result.append(Smooth(column.name, _orthogonal(raw), 1))
     return result
 
 
-def spline_columns(
-    values: NDArray[np.float64], degrees: int, *, to_the_ends: bool = False
-) -> NDArray[np.float64]:
+def spline_columns(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
     """A natural cubic spline with quantile knots, (n, degrees), the first column linear.
 
     Fewer columns where there are few distinct values.
@@ -69,8 +65,7 @@ def spline_columns(
     """
     distinct = np.unique(values)
     degrees = min(degrees, len(distinct) - 1)
-    outer = 0.0 if to_the_ends else _OUTER_KNOTS
-    knots = np.unique(np.quantile(values, np.linspace(outer, 1 - outer, degrees + 1)))
+    knots = np.unique(np.quantile(values, np.linspace(_OUTER_KNOTS, 1 - _OUTER_KNOTS, degrees + 1)))
     if len(knots) < 2:
         knots = distinct[[0, -1]]
     at = np.clip((values - knots[0]) / (knots[-1] - knots[0]), -_FLAT_BEYOND, 1 + _FLAT_BEYOND)
@@ -85,38 +80,18 @@ def spline_columns(
     return np.stack([at, *(bend(knot) - last for knot in inner[:-2])], axis=1)
 
 
-def level_columns(codes: NDArray[np.int64], n_levels: int) -> NDArray[np.float64]:
-    """An indicator per level but the most frequent; rare levels are one level together.
+def level_columns(codes: NDArray[np.int64], n_levels: int, least: float) -> NDArray[np.float64]:
+    """An indicator per level but the most frequent; those with fewer than ``least`` rows are one together.
 
-    >>> level_columns(np.array([0] * 50 + [1] * 50 + [2] * 6 + [3] * 5), 4).sum(axis=0)
+    >>> level_columns(np.array([0] * 50 + [1] * 50 + [2] * 6 + [3] * 5), 4, 10).sum(axis=0)
     array([50., 11.])
     """
     counts = np.bincount(codes, minlength=n_levels)
-    rare = (counts < max(_RARE_ROWS, _RARE_SHARE * len(codes))) & (counts < counts.max())
+    rare = (counts < least) & (counts < counts.max())
     pooled = np.where(rare[codes], n_levels, codes)
     levels, counts = np.unique(pooled, return_counts=True)
     others = np.delete(levels, np.argmax(counts))
     return (pooled[:, None] == others).astype(np.float64)
-
-
-def mean_columns(covariates: list[Smooth]) -> NDArray[np.float64]:
-    """What a mean or a scale may depend on: all columns, and products of two covariates.
-
-    Of a numeric covariate, products have a straight line and a bend, or fewer where all would be more than
-    a tenth of the rows.
-    """
-    columns = [smooth.columns for smooth in covariates]
-    for bends in (1, 0):
-        parts = [smooth.columns[:, : smooth.n_linear + bends] for smooth in covariates]
-        products = [
-            (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
-            for one, other in combinations(parts, 2)
-        ]
-        products = [part - part.mean(axis=0) for part in products]
-        if sum(part.shape[1] for part in columns + products) <= len(parts[0]) / 10:
-            columns += products
-            break
-    return whitened(np.hstack(columns))
 
 
 def whitened(columns: NDArray[np.float64], given: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -129,8 +104,13 @@ def whitened(columns: NDArray[np.float64], given: NDArray[np.float64] | None = N
     own = _principal(columns[:, size > 1e-6] / size[size > 1e-6], 1e-8)
     if given is None or given.shape[1] == 0:
         return own
+    return left_by(given, own)
+
+
+def left_by(given: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Uncorrelated columns with mean square one, for what ``given`` leaves of columns that were such."""
     others = whitened(given)
-    return _principal(own - others @ (others.T @ own) / len(own), _COPY)
+    return _principal(columns - others @ (others.T @ columns) / len(columns), _COPY)
 
 
 def _principal(columns: NDArray[np.float64], least: float) -> NDArray[np.float64]:

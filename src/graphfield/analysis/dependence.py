@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes
-from graphfield.analysis.covariate_basis import Smooth, mean_columns, smooth_covariates
 from graphfield.analysis.evidence import (
     CovariateEvidence,
     Evidence,
@@ -21,28 +17,20 @@ from graphfield.analysis.evidence import (
 )
 from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
 from graphfield.analysis.model_gain import can_compare, predict_held_out
-from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
+from graphfield.analysis.question import Question, labels_of, sort_rows, times_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.dates import is_date, to_days
-from graphfield.data.splits import folds, group_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
+from graphfield.estimators.inputs import check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
-# held-out gains. Never to fewer than the last of these numbers.
+# held-out gains.
 _TEST_ROWS, _TEST_ENTRIES = 10_000, 1_000_000
-_GAIN_ROWS, _GAIN_ENTRIES, _LEAST_MOST = 50_000, 2_000_000, 2_000
-# With fewer rows, or fewer groups to exchange, the answer is "not known".
-MIN_ROWS, MIN_GROUPS = 50, 10
-# Columns of the spline that stands for a numeric covariate where its effect is taken away, at most.
-_MOST_DEGREES = 7
-# Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
-_TIME_BLOCKS = 50
-# Fewer independent stretches of a time series than this are spoken of: circular shifts need some.
+_GAIN_ROWS, _GAIN_ENTRIES = 50_000, 2_000_000
+# Fewer independent stretches of a time series than this are spoken of.
 _FEW_STRETCHES = 25
 
 
@@ -62,17 +50,19 @@ def dependence_test(
 ) -> Evidence:
     """Test whether the graph depends on the covariates, and say by how much held-out rows gain from it.
 
-    Each node is freed of a mean and a scale that move smoothly with z, and brought to normal scores. If
-    no partial correlation depends on z, products of two nodes are then unrelated to z. Whether they are
-    is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with ``groups``
-    whole groups do, and for what varies within groups rows of one group; with ``time`` covariates are
-    shifted circularly. No model is fitted for that, so the test takes seconds. How much it matters is
-    measured by cross-validation: ridge regressions of every node on all others, static, with coefficients
-    linear in z, and with coefficients that are splines of z.
+    Each node is freed of a mean and a scale that move with z (a level of a category has its own; of numbers
+    they may be waves and products of up to three, as rough as the rows ask for), and brought to normal
+    scores. If no partial correlation depends on z, products of two nodes are then unrelated to z. Whether
+    they are is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with
+    ``groups`` whole groups do, and for what varies within groups rows of one group; with ``time``
+    covariates are shifted circularly. No model is fitted for that, so the test takes seconds. How much it
+    matters is measured by cross-validation: ridge regressions of every node on all others, static, with
+    coefficients linear in z, and with coefficients that are splines of z.
 
     A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
-    splines of the others is subtracted. What each row then adds to the scores gets random signs; groups
-    exchange what is left of their mean products; with ``time``, the covariate is shifted.
+    functions of the others and to products of these is subtracted. What each row then adds to the scores
+    gets random signs; groups exchange what is left of their mean products; with ``time``, the covariate is
+    shifted.
 
     Parameters
     ----------
@@ -116,11 +106,11 @@ def dependence_test(
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
     inputs = training_inputs(X, Z, missing)
-    labels = _labels(groups, X, inputs)
-    inputs, labels = _sorted(inputs, labels, _times(time, X, inputs))
+    labels = labels_of(groups, X, inputs)
+    inputs, labels = sort_rows(inputs, labels, times_of(time, X, inputs))
     encoder = CovariateEncoder().fit(inputs.Z)
     wanted = _wanted(covariates, encoder)
-    question = _Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
+    question = Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
     lacking = question.lacking()
     if lacking:
         return _not_known(question, lacking)
@@ -140,93 +130,11 @@ def dependence_test(
     )
 
 
-@dataclass(frozen=True)
-class _Question:
-    """Checked data, sorted by group and time, and what to do with them."""
-
-    inputs: Inputs
-    encoder: CovariateEncoder
-    labels: NDArray[np.intp] | None
-    timed: bool
-    degrees: int
-    n_folds: int
-    n_permutations: int
-
-    @property
-    def rows(self) -> Rows:
-        n = len(self.inputs.X)
-        if self.labels is None:
-            return Rows(np.zeros(1, dtype=np.intp), n, False, self.timed)
-        starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
-        return Rows(starts, n, True, self.timed)
-
-    def smooths(self, degrees: int, *, to_the_ends: bool = False) -> list[Smooth]:
-        encoded = self.encoder.transform(self.inputs.Z)
-        return smooth_covariates(self.encoder, encoded, degrees, to_the_ends=to_the_ends)
-
-    def thinned(self, most_rows: int, most_entries: int) -> _Question:
-        """With fewer rows, evenly chosen (whole groups where there are groups), if there are too many."""
-        n, p = self.inputs.X.shape
-        most = min(most_rows, max(_LEAST_MOST, most_entries // p))
-        if n <= most:
-            return self
-        if self.labels is None:
-            rows = np.linspace(0, n - 1, most).round().astype(np.intp)
-        else:
-            n_groups = len(self.rows.starts)
-            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
-            rows = np.flatnonzero(np.isin(self.labels, kept))
-        inputs, labels = _taken(self.inputs, self.labels, rows)
-        return replace(self, inputs=inputs, labels=labels)
-
-    def finer(self) -> list[Smooth]:
-        """As fine splines as there are rows or groups for."""
-        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
-        least = min(scheme.n_units for scheme in schemes)
-        degrees = int(np.clip(least // (20 * len(self.encoder.columns)), 1, _MOST_DEGREES))
-        return self.smooths(degrees, to_the_ends=True)
-
-    def nodes(self, alone: NDArray[np.float64]) -> CleanedNodes:
-        starts = np.flatnonzero(np.diff(self.units(), prepend=-1))
-        return cleaned_nodes(self.inputs.X, alone, starts)
-
-    def lacking(self) -> str | None:
-        """Why there is no answer, if so."""
-        n = len(self.inputs.X)
-        if n < MIN_ROWS:
-            return f"There are {n} rows, and at least {MIN_ROWS} are needed"
-        if self.labels is not None and not any(self.schemes(smooth) for smooth in self.smooths(1)):
-            n_groups = len(self.rows.starts)
-            return (
-                f"The covariates differ between groups only, and there are {n_groups}; at least "
-                f"{MIN_GROUPS} are needed"
-            )
-        return None
-
-    def schemes(self, smooth: Smooth) -> list[Scheme]:
-        """How this covariate can be rearranged, as far as there are enough units."""
-        found = schemes_of(smooth.columns, self.rows)
-        return [scheme for scheme in found if not scheme.between or scheme.n_units >= MIN_GROUPS]
-
-    def units(self) -> NDArray[np.intp]:
-        """Rows that count as one in standard errors."""
-        if self.labels is not None:
-            return self.labels
-        rows = np.arange(len(self.inputs.X))
-        return rows * _TIME_BLOCKS // len(rows) if self.timed else rows
-
-    def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        n_units = len(np.unique(self.units()))
-        return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
-
-
-def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
+def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
     notes: list[str] = []
     tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
-    smooths, finer = tested.smooths(question.degrees), tested.finer()
-    alone = mean_columns(finer)
-    nodes, rng = tested.nodes(alone), np.random.default_rng(seed)
-    tests = Tests(nodes, alone, smooths, finer, tested.schemes, question.n_permutations, rng)
+    smooths, rng = tested.smooths(question.degrees), np.random.default_rng(seed)
+    tests = Tests(tested.nodes(), smooths, tested.apart, tested.schemes, question.n_permutations, rng)
     n, n_tested = len(question.inputs.X), len(tested.inputs.X)
     if n_tested < n:
         notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
@@ -248,11 +156,11 @@ def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
             f"{1 / (overall.n_permutations + 1):.2g}."
         )
-    stretches = _independent_stretches(smooths) if question.timed and question.labels is None else np.inf
+    slowest, stretches = question.slowest()
     if stretches < _FEW_STRETCHES:
         notes.append(
-            f"The covariates change so slowly that the series holds only about {stretches:.0f} independent "
-            "stretches; p-values are then up to twice too small."
+            f"{slowest} changes so slowly that the series holds only about {stretches:.0f} independent "
+            "stretches: only large effects can be seen, and p-values are rough."
         )
     names = [smooth.name for smooth in smooths]
     return Evidence(
@@ -270,25 +178,11 @@ def _answer(question: _Question, wanted: list[str], seed: int) -> Evidence:
     )
 
 
-def _independent_stretches(smooths: list[Smooth]) -> float:
-    """The number of rows divided by how many of them the slowest covariate needs to forget itself."""
-    least = np.inf
-    for smooth in smooths:
-        n = len(smooth.columns)
-        spectrum = np.square(np.abs(np.fft.rfft(smooth.columns[:, 0], 2 * n)))
-        correlation = np.fft.irfft(spectrum)[:n]
-        correlation /= correlation[0]
-        below = np.flatnonzero(correlation < 0)
-        until = below[0] if len(below) else n
-        least = min(least, n / (1 + 2 * correlation[1:until].sum()))
-    return float(least)
-
-
-def _gains(question: _Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
+def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
     """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
     question = question.thinned(_GAIN_ROWS, _GAIN_ENTRIES)
     smooths = question.smooths(question.degrees)
-    nodes = question.nodes(mean_columns(question.finer())).values
+    nodes = question.nodes().values
     p = nodes.shape[1]
     if p * (1 + sum(smooth.columns.shape[1] for smooth in smooths)) > MAX_WIDTH:
         smooths = [replace(smooth, columns=smooth.linear) for smooth in smooths]
@@ -322,7 +216,7 @@ def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple
     return tuple(lines)
 
 
-def _not_known(question: _Question, lacking: str) -> Evidence:
+def _not_known(question: Question, lacking: str) -> Evidence:
     return Evidence(
         verdict="not known",
         sentence=f"Whether the graph depends on the covariates cannot be told. {lacking}.",
@@ -349,42 +243,3 @@ def _wanted(covariates: Sequence[str] | None, encoder: CovariateEncoder) -> list
                 f"{suggestion(name, known)} It has {listing(known)}."
             )
     return chosen
-
-
-def _labels(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
-    labels = group_labels(groups, X)
-    return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
-
-
-def _times(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
-    """When each row was taken, as something that can be sorted."""
-    if time is None:
-        return None
-    values = pd.Series(np.asarray(time))
-    if len(values) != len(X):
-        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
-    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
-        if not is_date(values.dropna()):
-            raise DataError(
-                "time must hold numbers or dates such as 2020-03-01, but it cannot be read as such: it has "
-                f"{values.iloc[0]!r}."
-            )
-        values = pd.Series(to_days(values))
-    if values.isna().any():
-        raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
-    return values.to_numpy()[inputs.rows]
-
-
-def _sorted(
-    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
-) -> tuple[Inputs, NDArray[np.intp] | None]:
-    """Rows sorted by group and time."""
-    keys = [key for key in (times, labels) if key is not None]
-    return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
-
-
-def _taken(
-    inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
-) -> tuple[Inputs, NDArray[np.intp] | None]:
-    taken = replace(inputs, X=inputs.X[rows], Z=inputs.Z.take(rows), rows=inputs.rows[rows])
-    return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]

@@ -99,3 +99,20 @@ def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:
     between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS)
     kept = [Scheme(rows, between=True)] if between else []
     return [*kept, Scheme(rows, between=False)] if share > _LEAST_PART else kept
+
+
+def independent_stretches(values: NDArray[np.float64]) -> float:
+    """The length of a series with mean zero, divided by how many of its rows it needs to forget itself.
+
+    >>> independent_stretches(np.random.default_rng(0).normal(size=1_000)) > 500
+    True
+    >>> independent_stretches(np.linspace(-1, 1, 1_000)) < 5
+    True
+    """
+    n = len(values)
+    spectrum = np.square(np.abs(np.fft.rfft(values, 2 * n)))
+    correlation = np.fft.irfft(spectrum)[:n]
+    correlation /= correlation[0]
+    below = np.flatnonzero(correlation < 0)
+    until = below[0] if len(below) else n
+    return float(n / (1 + 2 * correlation[1:until].sum()))

@@ -3,18 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis.cleaned_nodes import CleanedNodes
+from graphfield.analysis.directions import in_order
 
 # Keeps the regressions of each node on all others steady, on standardised nodes.
 _RIDGE = 0.05
+# A function with less mean square than this once others are taken from it is one of them.
+_NOTHING_LEFT = 1e-3
 # Products of nodes that are held at a time.
 _ENTRIES = 4_000_000
 # Groups less columns of covariates, at least, for groups to be exchanged.
 _LEAST_FREEDOM = 5
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What the scores of all pairs of nodes need, of the nodes themselves and of their residuals.
+
+    The score of a pair is ``v_j v_k`` less what a scale that moves does to it: where node l is larger by a
+    share d at some z, products of nodes change by ``d (v_l r_lk + ...)``, and half of ``v_l^2 - 1`` says
+    what d is. So with r the correlations, the matrix of all scores is
+
+        V - (diag(V) r + r diag(V)) / 2,    V = v v'
+
+    and that of residuals ``u = t' v`` is ``t' (.) t``. Scales that were fitted not quite rightly then
+    change no score, but for the square of what is wrong.
+    """
+
+    values: NDArray[np.float64]
+    correlation: NDArray[np.float64]
+    to_residuals: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> _Pairs:
+        correlation = values.T @ values / len(values)
+        precision = np.linalg.inv(correlation + _RIDGE * np.eye(len(correlation)))
+        return cls(values, correlation, precision / np.sqrt(np.diag(precision)))
+
+    def spreads(self) -> list[NDArray[np.float64]]:
+        """About the variances of the scores of nodes and of residuals, (p, p) each."""
+        shared = np.square(self.correlation)
+        nodes = _product_variances(self.values) * (1 - shared) ** 2 / (1 + shared)
+        return [nodes, _product_variances(self.values @ self.to_residuals)]
+
+    def turns(self) -> list[NDArray[np.float64]]:
+        """What turns nodes into nodes, and into residuals."""
+        return [np.eye(len(self.correlation)), self.to_residuals]
+
+    def scores(
+        self, turned: NDArray, turn: NDArray, first: NDArray[np.intp], second: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Of some pairs, row by row; ``turned`` are the values times ``turn``."""
+        with_turned = self.correlation @ turn
+        scales = turn[:, first] * with_turned[:, second] + with_turned[:, first] * turn[:, second]
+        return turned[:, first] * turned[:, second] - np.square(self.values) @ (scales / 2)
 
 
 def score_statistics(
@@ -24,14 +71,16 @@ def score_statistics(
     alone: NDArray[np.float64],
     arrangements: NDArray[np.intp],
     tick: Callable[[], None],
+    *,
+    uneven: bool = False,
 ) -> NDArray[np.float64]:
     """Four statistics against "no correlation of two nodes moves with ``columns``", for each arrangement.
 
-    The score of a pair (j, k) and a column f is the sum over rows of ``f(z) v_j v_k``, where ``v`` are
-    the nodes, or what their regression on all other nodes leaves of them. All correlations are constant
-    just if all partial correlations are; the first kind sees best what many nodes share, the second what
-    happens to single edges. Of both kinds, the sum over pairs of squared scores and the largest are compared
-    with those of rearranged covariates (:func:`combined_p_value`).
+    For a pair (j, k) and a column f it is the sum over rows of f(z) times the score of the pair, where
+    scores are those of the nodes, or of what their regression on all other nodes leaves of them. All
+    correlations are constant just if all partial correlations are; the first kind sees best what many
+    nodes share, the second what happens to single edges. Of both kinds, the sum over pairs of squares and
+    the largest are compared with those of rearranged covariates (:func:`combined_p_value`).
 
     A mean and a scale that are fitted to z leave less of rows where z is extreme, which looks as if
     correlations moved with z. So they are fitted to rearranged covariates as well, and as much is taken away.
@@ -48,25 +97,45 @@ def score_statistics(
         For every row, the row that its covariates come from.
     tick : callable
         Called after each arrangement.
+    uneven : bool
+        Some rows are taken more often than others, as where groups of different size change places.
 
     Returns
     -------
     ndarray of shape (4, n_permutations)
     """
+    pairs = _Pairs.of(nodes.values)
+    spreads = [np.maximum(spread, 1e-6) for spread in pairs.spreads()]
     values, given32 = nodes.values.astype(np.float32), given.astype(np.float32)
     moving = np.hstack([columns, alone]).astype(np.float32)
-    to_residuals = _to_residuals(nodes.values).astype(np.float32)
+    turn = pairs.to_residuals.astype(np.float32)
     statistics = []
     for rows in arrangements:
         moved = moving[rows]
         f, own = moved[:, : columns.shape[1]], moved[:, columns.shape[1] :]
         f = f - f.mean(axis=0)
-        f -= given32 @ (given32.T @ f / np.float32(len(f)))
-        clean = nodes.again(values, own)
-        kinds = [_strengths(v, f) for v in (clean, clean @ to_residuals)]
-        statistics.append([*(kind.sum() for kind in kinds), *(kind.max() for kind in kinds)])
+        f = _decorrelated(f - given32 @ (given32.T @ f / np.float32(len(f))))
+        clean = nodes.again(values, in_order(own) if uneven else own)
+        kinds = _squared_scores(clean, f, turn)
+        strengths = [_above(kind / spread) / len(f) for kind, spread in zip(kinds, spreads, strict=True)]
+        statistics.append([*(kind.sum() for kind in strengths), *(kind.max() for kind in strengths)])
         tick()
     return np.array(statistics).T
+
+
+def _squared_scores(
+    values: NDArray[np.float32], f: NDArray[np.float32], turn: NDArray[np.float32]
+) -> list[NDArray[np.float64]]:
+    """For each pair the sum over functions of squared scores, of nodes and of residuals, (p, p) each."""
+    correlation = values.T @ values / np.float32(len(values))
+    nodes, residuals = np.zeros((2, *correlation.shape))
+    for column in f.T:
+        products = (values * column[:, None]).T @ values
+        half = np.diag(products) / 2
+        products -= half[:, None] * correlation + correlation * half
+        nodes += np.square(products)
+        residuals += np.square(turn.T @ products @ turn)
+    return [nodes, residuals]
 
 
 def flipped_statistics(
@@ -78,18 +147,22 @@ def flipped_statistics(
     """The statistics of :func:`score_statistics` when what rows add to the scores gets random signs.
 
     Where correlations do move with ``given``, products of nodes vary more at some values of z than at
-    others. Exchanged rows would lose this, rows with signs keep it.
+    others. Exchanged rows would lose this, rows with signs keep it. A regression on ``given`` makes what it
+    leaves of a row smaller by its leverage; with signs this is made good.
 
     Parameters
     ----------
     nodes, columns, given
         As for :func:`score_statistics`.
     signs : ndarray of shape (n_permutations, n)
+        The first are all one.
 
     Returns
     -------
     ndarray of shape (4, n_permutations)
     """
+    leverage = (1 + np.square(given).sum(axis=1)) / len(given)
+    larger = 1 / np.sqrt(np.maximum(1 - leverage, 0.1))[:, None]
 
     def strengths(products: NDArray[np.float64]) -> NDArray[np.float64]:
         products -= products.mean(axis=0)
@@ -97,8 +170,11 @@ def flipped_statistics(
         strength = np.zeros((len(signs), products.shape[1]))
         for column in columns.T:
             added = column[:, None] * products
-            added /= np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
-            strength += np.square(signs @ added.astype(np.float32), dtype=np.float64)
+            observed = added.sum(axis=0)
+            added *= larger
+            size = np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
+            strength[0] += np.square(observed / size)
+            strength[1:] += np.square(signs[1:] @ (added / size).astype(np.float32), dtype=np.float64)
         return strength
 
     return _over_pairs(nodes, len(signs), strengths)
@@ -156,14 +232,16 @@ def exchanged_statistics(
 def _over_pairs(
     nodes: CleanedNodes, n_permutations: int, strengths: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Sum and largest of the strengths of products of nodes, and of their residuals, some at a time."""
+    """Sum and largest of the strengths of pairs of nodes, and of their residuals, some at a time."""
     sums, largest = np.zeros((2, n_permutations)), np.zeros((2, n_permutations))
+    pairs = _Pairs.of(nodes.values)
     first, second = np.triu_indices(nodes.values.shape[1], k=1)
     step = max(1, _ENTRIES // max(len(nodes.values), n_permutations))
-    for kind, values in enumerate((nodes.values, nodes.values @ _to_residuals(nodes.values))):
+    for kind, turn in enumerate(pairs.turns()):
+        turned = pairs.values @ turn
         for start in range(0, len(first), step):
-            pairs = slice(start, start + step)
-            strength = strengths(values[:, first[pairs]] * values[:, second[pairs]])
+            some = slice(start, start + step)
+            strength = strengths(pairs.scores(turned, turn, first[some], second[some]))
             sums[kind] += strength.sum(axis=1)
             largest[kind] = np.maximum(largest[kind], strength.max(axis=1))
     return np.vstack([sums, largest])
@@ -177,7 +255,7 @@ def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:
     """Of one arrangement, about."""
-    return 2.0 * n_rows * n_nodes * (2 * n_nodes * n_columns + n_nodes + 4 * n_alone)
+    return 2.0 * n_nodes * (n_rows * (n_nodes * (n_columns + 1) + 4 * n_alone) + 2 * n_columns * n_nodes**2)
 
 
 def combined_p_value(statistics: NDArray[np.float64]) -> float:
@@ -197,20 +275,18 @@ def combined_p_value(statistics: NDArray[np.float64]) -> float:
     return float(np.mean(most >= most[0] - 1e-4))
 
 
-def _strengths(values: NDArray[np.float32], f: NDArray[np.float32]) -> NDArray[np.float64]:
-    """For each pair of nodes the sum over functions of squared scores, standardised, (pairs,)."""
-    n, p = values.shape
-    pairs = np.triu_indices(p, k=1)
-    squares = values**2
-    spread = (squares.T @ squares)[pairs] / n - np.square((values.T @ values)[pairs] / n)
-    total = np.zeros(len(pairs[0]))
-    for column in f.T:
-        total += np.square(((values * column[:, None]).T @ values)[pairs].astype(np.float64))
-    return total / (n * np.maximum(spread, 1e-6))
+def _decorrelated(f: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same functions, uncorrelated, with mean square one; nothing of those of which nothing is left."""
+    values, vectors = np.linalg.eigh(f.T @ f / np.float32(len(f)))
+    sizes = np.where(values > _NOTHING_LEFT, 1 / np.sqrt(np.maximum(values, _NOTHING_LEFT)), 0)
+    return f @ (vectors * sizes)
 
 
-def _to_residuals(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turns nodes into residuals of the static ridge regression of each on all others, up to scale."""
-    correlation = nodes.T @ nodes / len(nodes)
-    precision = np.linalg.inv(correlation + _RIDGE * np.eye(len(correlation)))
-    return precision / np.sqrt(np.diag(precision))
+def _product_variances(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the products of two columns, (p, p)."""
+    squares = np.square(values)
+    return squares.T @ squares / len(values) - np.square(values.T @ values / len(values))
+
+
+def _above(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return matrix[np.triu_indices(len(matrix), k=1)]

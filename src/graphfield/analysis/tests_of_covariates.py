@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.analysis.cleaned_nodes import CleanedNodes
-from graphfield.analysis.covariate_basis import Smooth, whitened
+from graphfield.analysis.covariate_basis import Smooth, left_by, whitened
+from graphfield.analysis.directions import in_order
 from graphfield.analysis.rearrange import Scheme
 from graphfield.analysis.score_test import (
     combined_p_value,
@@ -37,23 +38,22 @@ class Tested:
 class Tests:
     """Tests of the same nodes and covariates.
 
-    What correlations owe to the other covariates is taken away with ``finer`` splines than those that are
-    tested, so that nothing of it is left to be found. A covariate that varies both between and within
-    groups is tested twice, and so are all of them together if some do one and some the other; the
-    smaller p-value then counts about twice.
+    Where one covariate is tested, what it owes to the others is taken away from it, and functions of the
+    others (both from ``apart``) from the correlations: what either misses matters only as far as both do.
+    A covariate that varies both between and within groups is tested twice, and so are all of them together
+    if some do one and some the other; the smaller p-value then counts about twice.
     """
 
     def __init__(
         self,
         nodes: CleanedNodes,
-        alone: NDArray[np.float64],
         smooths: list[Smooth],
-        finer: list[Smooth],
+        apart: Callable[[str, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]],
         schemes: Callable[[Smooth], list[Scheme]],
         n_permutations: int,
         rng: np.random.Generator,
     ) -> None:
-        self.nodes, self.alone, self.smooths, self.finer = nodes, alone, smooths, finer
+        self.nodes, self.smooths, self.apart = nodes, smooths, apart
         self.n_permutations, self.rng = n_permutations, rng
         self.schemes = {smooth.name: schemes(smooth) for smooth in smooths}
         self.kinds = {scheme.between: scheme for found in self.schemes.values() for scheme in found}
@@ -89,12 +89,12 @@ class Tests:
         many p-values will be adjusted together.
         """
         own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
-        others = [smooth for smooth in (*self.smooths, *self.finer) if smooth.name != name]
-        rest = np.hstack([smooth.columns for smooth in others])
+        others = [smooth.columns for smooth in self.smooths if smooth.name != name]
         results = []
         for scheme in self.schemes[name]:
-            given = whitened(scheme.part(rest))
-            columns = whitened(scheme.part(own), given)
+            apart, functions = self.apart(name, whitened(scheme.part(own)))
+            given = whitened(scheme.part(np.hstack([*others, functions])))
+            columns = left_by(given, scheme.part(apart))
             if columns.shape[1]:
                 most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
                 results.append(self._given(scheme, columns, given, most, tick))
@@ -135,7 +135,7 @@ class Tests:
 
         The first p-value only decides whether to go on, which keeps the second one valid.
         """
-        alone = whitened(scheme.part(self.alone))
+        alone = in_order(scheme.part(self.nodes.columns))
         n, p = self.nodes.values.shape
         work = operations(n, p, columns.shape[1], alone.shape[1])
         most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
@@ -143,7 +143,7 @@ class Tests:
         first, more = np.split(arrangements, [self.n_permutations])
 
         def statistics(some: NDArray[np.intp]) -> NDArray[np.float64]:
-            return score_statistics(self.nodes, columns, given, alone, some, tick)
+            return score_statistics(self.nodes, columns, given, alone, some, tick, uneven=scheme.between)
 
         found = statistics(np.vstack([np.arange(len(alone)), first]))
         if len(more) and combined_p_value(found) <= _PROMISING:

@@ -1,0 +1,174 @@
+"""Functions of the covariates from smooth to rough, for what covariates do to each node alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from graphfield.analysis.covariate_basis import level_columns
+from graphfield.data.covariates import Categorical, CovariateEncoder, Encoded
+
+# Functions of one number at most, and of those the smoothest that enter products.
+_MOST_TURNS, _IN_PRODUCTS = 40, 8
+# Products of so many covariates at most, and how rough they may be: no more than fills the room there is.
+MOST_FACTORS, _LIMITS = 3, (4.0, 8.0, 16.0, 32.0, 64.0)
+# A level with fewer rows has no mean or scale of its own; one with fewer does not enter products.
+_LEVEL_ROWS, _PRODUCT_ROWS = 3, 10
+# A function of which smoother ones leave less than this share of its variance is one of them.
+_COPY = 1e-4
+
+# Roughness, and the factors as positions of covariate and column.
+_Product = tuple[float, tuple[tuple[int, int], ...]]
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Functions of z as columns with mean zero, uncorrelated, with mean square one, (n, m).
+
+    ``roughness`` is zero for the levels of a category, one plus the number of turns of a function of one
+    number, and multiplies in products; ``factors`` says of how many covariates a column is a product.
+    """
+
+    columns: NDArray[np.float64]
+    roughness: NDArray[np.float64]
+    factors: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Functions of one covariate, what each counts in a product, and those that enter products."""
+
+    columns: NDArray[np.float64]
+    roughness: NDArray[np.float64]
+    in_products: NDArray[np.intp]
+    level: bool
+
+
+def directions(
+    encoder: CovariateEncoder, encoded: Encoded, most: int, names: set[str] | None = None
+) -> Directions:
+    """Every level of a category, functions of each number, and products of up to three covariates.
+
+    Parameters
+    ----------
+    encoder, encoded
+        The covariates.
+    most : int
+        Columns, beside levels, at most; the roughest are left out. Levels may be as many again.
+    names : set of str, optional
+        Of these covariates only.
+    """
+    parts = list(_parts(encoder, encoded, most, names))
+    order = np.argsort([not part.level for part in parts], kind="stable")  # levels first
+    columns = [parts[i].columns for i in order]
+    roughness = [
+        np.zeros(c.shape[1]) if parts[i].level else parts[i].roughness
+        for i, c in zip(order, columns, strict=True)
+    ]
+    n_free = sum(part.columns.shape[1] for part in parts if part.level)
+    room = max(0, most + n_free - sum(part.shape[1] for part in columns))
+    products = _smoothest_products(parts, room)
+    factors = [1] * sum(part.shape[1] for part in columns) + [len(which) for _, which in products]
+    columns += [_multiplied(parts, which)[:, None] for _, which in products]
+    together = np.concatenate([*roughness, [rough for rough, _ in products]])
+    found, kept = _in_order(np.hstack(columns))
+    return Directions(found, together[kept], np.array(factors)[kept])
+
+
+def in_order(columns: NDArray) -> NDArray:
+    """Each column without what those before it explain, mean square one; zero where nothing is left."""
+    found, kept = _in_order(columns)
+    result = np.zeros_like(columns)
+    result[:, kept] = found
+    return result
+
+
+def _in_order(columns: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
+    centred = columns - columns.mean(axis=0)
+    size = np.sqrt(np.square(centred).mean(axis=0))
+    kept = np.flatnonzero(size > 1e-9)
+    centred = centred[:, kept] / size[kept]
+    n = len(columns)
+    # A column that is left out must not take a direction of its own from those that follow.
+    left = np.zeros(len(kept))
+    diagonal = np.diag(np.linalg.qr(centred, mode="r"))
+    left[: len(diagonal)] = np.square(diagonal) / n
+    kept, centred = kept[left > _COPY], centred[:, left > _COPY]
+    return np.linalg.qr(centred)[0] * np.sqrt(n), kept
+
+
+def _parts(encoder: CovariateEncoder, encoded: Encoded, most: int, names: set[str] | None) -> Iterator[_Part]:
+    chosen = [names is None or column.name in names for column in encoder.columns]
+    kinds = [isinstance(column, Categorical) for column in encoder.columns]
+    n_numbers = sum(own and not level for own, level in zip(chosen, kinds, strict=True))
+    for_single = most if sum(chosen) == 1 else most // 2  # the rest is for products
+    n_functions = min(_MOST_TURNS, max(1, for_single // max(1, n_numbers)))
+    n_levels = max(1, most // max(1, sum(chosen) - n_numbers))
+    numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
+    for column, own in zip(encoder.columns, chosen, strict=True):
+        if isinstance(column, Categorical):
+            values = next(codes)
+            if own:
+                yield _levels(values, len(column.levels), n_levels)
+        else:
+            values = next(numbers)
+            if own:
+                yield _functions(values, n_functions)
+
+
+def _levels(codes: NDArray[np.int64], n_levels: int, most: int) -> _Part:
+    counts = np.sort(np.bincount(codes, minlength=n_levels))[::-1]
+    least = max(_LEVEL_ROWS, counts[most] + 1 if n_levels > most + 1 else 0)
+    columns = level_columns(codes, n_levels, least)
+    common = np.flatnonzero(columns.sum(axis=0) >= _PRODUCT_ROWS)
+    return _Part(columns, np.full(columns.shape[1], 2.0), common, level=True)
+
+
+def _functions(values: NDArray[np.float64], most: int) -> _Part:
+    """A line, a bend, and cosines of a place that is half the rank and half the value."""
+    rank = (rankdata(values) - 0.5) / len(values)
+    place = (rank + (values - values.min()) / (np.ptp(values) or 1.0)) / 2
+    most = min(most, len(np.unique(values)) - 1)
+    cosines = np.cos(np.pi * np.arange(1, most + 1) * place[:, None])
+    raw = np.column_stack([values, place**2, cosines])[:, :most]
+    columns, kept = _in_order(raw)
+    return _Part(
+        columns, 2.0 + kept.astype(np.float64), np.arange(min(_IN_PRODUCTS, columns.shape[1])), level=False
+    )
+
+
+def _smoothest_products(parts: list[_Part], room: int) -> list[_Product]:
+    """As many as there is room for, those of least roughness."""
+    for limit in _LIMITS:
+        found = list(_products(parts, limit))
+        if len(found) >= room:
+            break
+    return sorted(found, key=lambda product: product[0])[:room]
+
+
+def _products(
+    parts: list[_Part], limit: float, rough: float = 1.0, chosen: tuple[tuple[int, int], ...] = ()
+) -> Iterator[_Product]:
+    """Products of covariates later than those chosen, no rougher than ``limit``."""
+    for covariate in range(chosen[-1][0] + 1 if chosen else 0, len(parts)):
+        for column in parts[covariate].in_products:
+            own = rough * float(parts[covariate].roughness[column])
+            if own > limit:
+                break
+            longer = (*chosen, (covariate, int(column)))
+            if len(longer) > 1:
+                yield own, longer
+            if len(longer) < MOST_FACTORS:
+                yield from _products(parts, limit, own, longer)
+
+
+def _multiplied(parts: list[_Part], which: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
+    result = np.ones(len(parts[0].columns))
+    for part, column in which:
+        values = parts[part].columns[:, column]
+        result = result * (values - values.mean())
+    return result

@@ -1,0 +1,178 @@
+"""The data of the question whether the graph depends on z, sorted, and what the test makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes, explained
+from graphfield.analysis.covariate_basis import Smooth, smooth_covariates
+from graphfield.analysis.directions import Directions, directions
+from graphfield.analysis.rearrange import Rows, Scheme, independent_stretches, schemes_of
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.dates import is_date, to_days
+from graphfield.data.splits import folds, group_labels
+from graphfield.estimators.inputs import Inputs
+from graphfield.exceptions import DataError
+
+# Thinning never leaves fewer rows than this.
+_LEAST_MOST = 2_000
+# With fewer rows, or fewer groups to exchange, the answer is "not known".
+MIN_ROWS, MIN_GROUPS = 50, 10
+# Circular shifts need independent stretches of a time series; with fewer the answer is "not known".
+MIN_STRETCHES = 8
+# Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them; and the same
+# for what correlations may owe to the other covariates where one of them is tested.
+_MOST_FUNCTIONS, _ROWS_PER_FUNCTION = 200, 5
+_MOST_GIVEN, _ROWS_PER_GIVEN = 100, 20
+# Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
+_TIME_BLOCKS = 50
+
+
+@dataclass(frozen=True)
+class Question:
+    """Checked data, sorted by group and time, and what to do with them."""
+
+    inputs: Inputs
+    encoder: CovariateEncoder
+    labels: NDArray[np.intp] | None
+    timed: bool
+    degrees: int
+    n_folds: int
+    n_permutations: int
+
+    @property
+    def rows(self) -> Rows:
+        n = len(self.inputs.X)
+        if self.labels is None:
+            return Rows(np.zeros(1, dtype=np.intp), n, False, self.timed)
+        starts = np.flatnonzero(np.diff(self.labels, prepend=-1))
+        return Rows(starts, n, True, self.timed)
+
+    def smooths(self, degrees: int) -> list[Smooth]:
+        return smooth_covariates(self.encoder, self.encoder.transform(self.inputs.Z), degrees)
+
+    def thinned(self, most_rows: int, most_entries: int) -> Question:
+        """With fewer rows, evenly chosen (whole groups where there are groups), if there are too many."""
+        n, p = self.inputs.X.shape
+        most = min(most_rows, max(_LEAST_MOST, most_entries // p))
+        if n <= most:
+            return self
+        if self.labels is None:
+            rows = np.linspace(0, n - 1, most).round().astype(np.intp)
+        else:
+            n_groups = len(self.rows.starts)
+            kept = np.linspace(0, n_groups - 1, max(1, n_groups * most // n)).round().astype(np.intp)
+            rows = np.flatnonzero(np.isin(self.labels, kept))
+        inputs, labels = _taken(self.inputs, self.labels, rows)
+        return replace(self, inputs=inputs, labels=labels)
+
+    def nodes(self) -> CleanedNodes:
+        most = min(_MOST_FUNCTIONS, self._n_units() // _ROWS_PER_FUNCTION)
+        return cleaned_nodes(self.inputs.X, self._directions(most), self.starts())
+
+    def starts(self) -> NDArray[np.intp]:
+        """Where each stretch of rows begins that counts as one."""
+        return np.flatnonzero(np.diff(self.units(), prepend=-1))
+
+    def apart(
+        self, name: str, columns: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Functions of a covariate without what the others explain, and functions of these, (n, m) each."""
+        others = {column.name for column in self.encoder.columns} - {name}
+        n_units = self._n_units()
+        many = self._directions(min(_MOST_FUNCTIONS, n_units // _ROWS_PER_FUNCTION), others)
+        given = self._directions(min(_MOST_GIVEN, n_units // _ROWS_PER_GIVEN), others)
+        return columns - explained(columns, many, self.starts())[0], given.columns
+
+    def _directions(self, most: int, names: set[str] | None = None) -> Directions:
+        return directions(self.encoder, self.encoder.transform(self.inputs.Z), most, names)
+
+    def _n_units(self) -> int:
+        """Rows, or groups where a covariate differs between groups."""
+        return min(scheme.n_units for smooth in self.smooths(1) for scheme in self.schemes(smooth))
+
+    def lacking(self) -> str | None:
+        """Why there is no answer, if so."""
+        n = len(self.inputs.X)
+        if n < MIN_ROWS:
+            return f"There are {n} rows, and at least {MIN_ROWS} are needed"
+        if self.labels is not None and not any(self.schemes(smooth) for smooth in self.smooths(1)):
+            n_groups = len(self.rows.starts)
+            return (
+                f"The covariates differ between groups only, and there are {n_groups}; at least "
+                f"{MIN_GROUPS} are needed"
+            )
+        slowest, stretches = self.slowest()
+        if stretches < MIN_STRETCHES:
+            return (
+                f"{slowest} changes so slowly that the series holds only about {stretches:.0f} independent "
+                f"stretches, and at least {MIN_STRETCHES} are needed. Without it, others can be tested"
+            )
+        return None
+
+    def slowest(self) -> tuple[str, float]:
+        """The covariate that changes most slowly, and how many independent stretches of it a series holds."""
+        if not self.timed or self.labels is not None:
+            return "", np.inf
+        found = {smooth.name: independent_stretches(smooth.columns[:, 0]) for smooth in self.smooths(1)}
+        return min(found.items(), key=lambda item: item[1])
+
+    def schemes(self, smooth: Smooth) -> list[Scheme]:
+        """How this covariate can be rearranged, as far as there are enough units."""
+        found = schemes_of(smooth.columns, self.rows)
+        return [scheme for scheme in found if not scheme.between or scheme.n_units >= MIN_GROUPS]
+
+    def units(self) -> NDArray[np.intp]:
+        """Rows that count as one in standard errors."""
+        if self.labels is not None:
+            return self.labels
+        rows = np.arange(len(self.inputs.X))
+        return rows * _TIME_BLOCKS // len(rows) if self.timed else rows
+
+    def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        n_units = len(np.unique(self.units()))
+        return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
+
+
+def labels_of(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
+    labels = group_labels(groups, X)
+    return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+
+
+def times_of(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
+    """When each row was taken, as something that can be sorted."""
+    if time is None:
+        return None
+    values = pd.Series(np.asarray(time))
+    if len(values) != len(X):
+        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
+    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
+        if not is_date(values.dropna()):
+            raise DataError(
+                "time must hold numbers or dates such as 2020-03-01, but it cannot be read as such: it has "
+                f"{values.iloc[0]!r}."
+            )
+        values = pd.Series(to_days(values))
+    if values.isna().any():
+        raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
+    return values.to_numpy()[inputs.rows]
+
+
+def sort_rows(
+    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
+) -> tuple[Inputs, NDArray[np.intp] | None]:
+    """Rows sorted by group and time."""
+    keys = [key for key in (times, labels) if key is not None]
+    return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
+
+
+def _taken(
+    inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> tuple[Inputs, NDArray[np.intp] | None]:
+    taken = replace(inputs, X=inputs.X[rows], Z=inputs.Z.take(rows), rows=inputs.rows[rows])
+    return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]
