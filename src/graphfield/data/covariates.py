@@ -15,7 +15,15 @@ from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, is_sl
 from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.data.saved_values import Saved, optional
-from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
+from graphfield.exceptions import (
+    DataError,
+    DataWarning,
+    ExtrapolationWarning,
+    agreed,
+    check_choice,
+    listing,
+    named,
+)
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
@@ -130,12 +138,14 @@ class CovariateEncoder:
         constant = [name for name, column in learned.items() if column is None]
         if constant and len(constant) == len(Z.names):
             raise DataError(
-                f"Covariate {listing(constant)} has the same value in every training row, and "
-                "there is no other covariate: no graph can depend on it."
+                f"{named('Covariate', constant)} {agreed(len(constant), 'has', 'have')} the same value in "
+                "every training row, and there is no other covariate: no graph can depend on "
+                f"{agreed(len(constant), 'it', 'them')}."
             )
         if constant:
             warnings.warn(
-                f"Covariate {listing(constant)} is constant in the training rows and is ignored.",
+                f"{named('Covariate', constant)} {agreed(len(constant), 'is', 'are')} constant in the "
+                f"training rows and {agreed(len(constant), 'is', 'are')} ignored.",
                 DataWarning,
                 stacklevel=3,
             )
