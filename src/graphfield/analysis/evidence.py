@@ -70,8 +70,8 @@ class Evidence:
     p_value : float or None
         Of the permutation test.
     gain_over_static, gain_over_linear : Gain or None
-        ``value`` and ``standard_error`` of the share of held-out squared error that edges as smooth functions
-        of z save, against a static graph and against edges linear in z (both as shares of the error of
+        ``value`` and ``standard_error`` of the share of held-out squared error that edges which vary with
+        z (as splines; as straight lines where those would be too many) save, against a static graph and against edges linear in z (both as shares of the error of
         the static graph).
     per_covariate : tuple of CovariateEvidence
         Also as a table: :attr:`covariates`.

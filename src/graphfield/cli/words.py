@@ -29,6 +29,7 @@ _SHELL_WORDS = {
     r"pass overwrite=True": "add --force",
     r"Pass resume=True": "Add --resume",
     r"threshold='gap'": "--threshold gap",
+    r"fit gf\.Ensemble\(estimator=\.\.\., n_members=20, resample=True\)": "fit again with --intervals",
     r"Pass a number as threshold": "Give a number with --threshold",
     r"(Node .* is empty: .*) Leave it out\.": r"\1 Leave it out with --drop.",
     r"Drop (it|them) from X\.": r"Leave \1 out with --drop.",

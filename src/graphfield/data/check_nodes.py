@@ -224,13 +224,13 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     squares = np.square(centred)
     skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
-    scores = "Normal scores are considered by fit (marginals='auto')"
+    scores = "Neural models and comparisons of models consider normal scores (marginals='auto')"
     if skewed.any():
         yield Finding(
             "skewed-nodes",
             tuple(names[skewed]),
             f"{_how_many(skewed)} skewed: {_largest(names, skewness, skewed, 'skewness')}.",
-            f"{scores}; or take logarithms yourself.",
+            f"{scores}; for others take logarithms yourself.",
         )
     heavy = (kurtosis > HEAVY_TAILS) & ~skewed
     if heavy.any():

@@ -27,7 +27,7 @@ _KINDS = {
     "Ensemble": "the average of several fits",
 }
 _GAINS = {
-    "edges as smooth functions of the covariates are": {
+    "edges that vary with the covariates are": {
         "gain_over_static": "one graph for everybody",
         "gain_over_linear": "a linear model",
     },
