@@ -269,6 +269,7 @@ def test_areas_and_radii_of_real_cells_are_told_once():
     X, Z = bunch.data.filter(regex="radius$|perimeter$|area$|texture$"), pd.DataFrame({"d": bunch.target})
     told = [set(one.columns) for one in found(X, Z, "monotone-nodes")]
     assert told == [{"mean radius", "mean perimeter", "mean area"}, {"worst radius", "worst area"}]
+    assert found(X, Z, "collinear-nodes") == [], "two pieces of advice would leave none of the three"
     X, Z = clean()
     nearly = X.assign(f=X.a + 0.01 * RNG.normal(size=N))
     assert [set(one.columns) for one in found(nearly, Z, "collinear-nodes")] == [{"a", "f"}]
@@ -508,6 +509,9 @@ def test_totals_are_told_from_their_parts():
     (one,) = found(sums, Z, "collinear-nodes")
     assert "--drop first,second,all" in one.advice
     assert not found(sums.drop(columns=["first", "second", "all"]), Z, "collinear-nodes")
+    nearly = X.assign(f=X.a + 0.02 * X.b + 0.01 * RNG.normal(size=N))  # one of two follows given a third
+    (one,) = found(nearly, Z, "collinear-nodes")
+    assert one.advice.startswith(("Leave it out (--drop a)", "Leave it out (--drop f)"))
 
 
 def test_rows_of_few_answers_are_alike_by_chance():

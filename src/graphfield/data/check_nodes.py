@@ -122,15 +122,16 @@ def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
     sums: list[Finding] = []
     if p > 2 and n > p + _SPARE_ROWS:
         sums = list(_collinear(kept, correlation[np.ix_(keep, keep)], n))
-    yield from sums
+    curves: list[Finding] = []
     if p > 1 and n > _SPARE_ROWS:
-        yield from _monotone(kept, values[:, keep], [set(finding.columns) for finding in sums])
+        curves = list(_monotone(kept, values[:, keep], [set(finding.columns) for finding in sums]))
+    # Where all of them are curves of each other and of more, one is to be kept, and that is said once.
+    yield from (one for one in sums if not any(set(one.columns) < set(curve.columns) for curve in curves))
+    yield from curves
 
 
 def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> Iterator[Finding]:
-    p = len(names)
-    precision = np.linalg.inv(correlation + 1e-10 * np.eye(p))
-    unexplained = (n - 1) / (n - p) / np.diag(precision)
+    precision, unexplained = _unexplained(correlation, n)
     flagged = np.flatnonzero(unexplained < 1 - COLLINEAR_R2)
     if len(flagged) < 2:
         return
@@ -138,10 +139,10 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
     partial = np.abs(own) / np.sqrt(np.outer(np.diag(own), np.diag(own)))
     part = connected_components(partial > _RELATED)[1]
     for which in range(part.max() + 1):
-        own = flagged[part == which]
-        members = tuple(names[i] for i in own)
+        related = flagged[part == which]
+        members = tuple(names[i] for i in related)
         if len(members) > 1:
-            sums = [members[i] for i in _totals(correlation[np.ix_(own, own)])]
+            sums = [names[i] for i in _totals(correlation, related, n)]
             yield Finding(
                 "collinear-nodes",
                 members,
@@ -153,20 +154,28 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
             )
 
 
-def _totals(correlation: NDArray[np.float64]) -> list[int]:
-    """The nodes without which the others do not follow from each other any more.
+def _unexplained(correlation: NDArray[np.float64], n: int) -> tuple[NDArray, NDArray[np.float64]]:
+    """The precision matrix, and the share of each node's variance that the others do not explain."""
+    p = len(correlation)
+    precision = np.linalg.inv(correlation + 1e-10 * np.eye(p))
+    return precision, (n - 1) / (n - p) / np.diag(precision)
 
-    In a relation of nodes in units of their own spread, the total has the largest coefficient.
+
+def _totals(correlation: NDArray[np.float64], related: NDArray[np.intp], n: int) -> list[int]:
+    """Those of the ``related`` nodes without which the others do not follow from each other any more.
+
+    In units of their own spread, the total of a sum has the largest coefficient and is explained best.
     """
-    found: list[int] = []
     left = np.arange(len(correlation))
-    while len(left) > 1:
-        sizes, directions = np.linalg.eigh(correlation[np.ix_(left, left)])
-        related = directions[:, sizes < (1 - COLLINEAR_R2) / 2]
-        if not related.shape[1]:
+    found: list[int] = []
+    for _ in related[1:]:
+        unexplained = _unexplained(correlation[np.ix_(left, left)], n)[1]
+        unexplained[~np.isin(left, related)] = 1.0
+        best = int(np.argmin(unexplained))
+        if unexplained[best] >= 1 - COLLINEAR_R2:
             break
-        found.append(int(left[np.argmax(np.square(related).sum(axis=1))]))
-        left = np.delete(left, np.flatnonzero(left == found[-1]))
+        found.append(int(left[best]))
+        left = np.delete(left, best)
     return sorted(found)
 
 

@@ -116,11 +116,12 @@ def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> 
         what = f"{role.capitalize()} {names[order[0]]!r} has {several} {_FAR} its median, "
         what += agreed(total, such[0], f"such as {such[0]}")
     else:
-        parts = [f"{names[j]!r} ({counts[j]:,}, {own})" for j, own in zip(worst, such, strict=True)]
+        many = [agreed(int(counts[j]), "", f"{counts[j]:,}, such as ") for j in worst]
+        parts = [f"{names[j]!r} ({size}{own})" for j, size, own in zip(worst, many, such, strict=True)]
         more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
         what = f"{total:,} values are {_FAR} the median of their {role}s: {', '.join(parts)}{more}"
     real = {
-        "node": "normal scores (marginals='normal') tame what is real",
+        "node": "where a model has normal scores (marginals='normal'), they tame what is real",
         "covariate": "graphs at such values rest on very few rows",
     }
     yield Finding(

@@ -17,6 +17,7 @@ _MOST_LINES = 12
 # Columns that an option to copy names one by one.
 _NAMED_TO_DROP = 8
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
+_WIDEST = 40  # values in a line of text
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
 
 
@@ -143,10 +144,15 @@ class DataCheck:
 
     def column_lines(self) -> list[str]:
         """:attr:`table` as lines of text, for a person."""
-        cells = [_TABLE, *self.table.astype(str).to_numpy().tolist()]
+        short = self.table.assign(values=[_shortened(column.note) for column in self.columns])
+        cells = [_TABLE, *short.astype(str).to_numpy().tolist()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [zip(row, widths, strict=True) for row in cells]
         return ["  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in lines]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
 def _each(columns: Sequence[Column]) -> list[str]:
