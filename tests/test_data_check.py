@@ -382,8 +382,11 @@ def test_dates_as_numbers_are_questioned_in_every_role():
     assert {column.name: column.kind for column in gf.check_data(data.X, data.Z).columns}["when"] == "date"
 
 
+AGE = clean()[1][["age"]]  # enough covariates for what is about nodes
+
+
 def test_numbers_that_never_come_up_twice_are_asked_about():
-    X, Z = clean()
+    X, Z = clean()[0], AGE
     code = 100_000 + RNG.permutation(899_999)[:N]
     (one,) = found(X.assign(code=code), Z, "identifier-node")
     assert one.columns == ("code",)
@@ -404,38 +407,39 @@ def test_numbers_that_never_come_up_twice_are_asked_about():
 def test_a_cluster_label_among_measurements_is_asked_about():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(N, 12))).add_prefix("gene_")
-    (one,) = found(X.assign(cluster=rng.integers(0, 11, N)), clean()[1], "discrete-node")
+    (one,) = found(X.assign(cluster=rng.integers(0, 11, N)), AGE, "discrete-node")
     assert one.columns == ("cluster",)
     assert "'cluster' (11 whole numbers, 0 to 10)" in one.message
     assert "codes of a category" in one.message
     assert "?" in one.message
     assert "--drop cluster" in one.advice
     two = X.assign(cluster=rng.integers(0, 11, N), her2=rng.integers(0, 2, N))
-    (one,) = found(two, clean()[1], "discrete-node")
+    (one,) = found(two, AGE, "discrete-node")
     assert one.message.startswith("Nodes 'cluster' (11 whole numbers, 0 to 10), 'her2' (0 and 1 only) have ")
-    assert not found(X.assign(steps=rng.integers(0, 11, N) / 2), clean()[1], "discrete-node")
+    assert not found(X.assign(steps=rng.integers(0, 11, N) / 2), AGE, "discrete-node")
 
 
 @pytest.mark.parametrize("n_values", [4, 6, 7, 11])
 def test_items_of_a_questionnaire_are_known_by_their_scale(n_values):
     rng = np.random.default_rng(0)
-    items = pd.DataFrame(1 + rng.integers(0, n_values, (N, 6))).add_prefix("item_")
-    items["item_2"] = items["item_2"].clip(upper=n_values - 1)  # nobody gave the highest answer
+    items = pd.DataFrame(rng.integers(0, n_values - 1, (N, 6))).add_prefix("item_") + 1
+    items.loc[:2, items.columns != "item_2"] = n_values  # an answer that few give, and nobody to item 2
     X = clean()[0].join(items)
-    (one,) = found(X, clean()[1], "discrete-node")
+    (one,) = found(X, AGE, "discrete-node")
     assert set(one.columns) == set(items.columns)
     assert "6 nodes have few different values, like answers on a scale (Likert items)" in one.message
     assert f"1 to {n_values}: 'item_" in one.message
-    several = [
-        codes.columns for codes in found(X.assign(ward=rng.integers(0, 9, N)), clean()[1], "discrete-node")
-    ]
-    assert ("ward",) in several or n_values > 8
-    alone = found(items, clean()[1], "discrete-node")
-    assert len(alone) == 1, "where all nodes are items there is nothing they could be unlike"
+    for ward in (rng.integers(0, 3, N), rng.integers(2, n_values, N)):  # another range: no item
+        for nodes in (X, items):
+            several = [set(one.columns) for one in found(nodes.assign(ward=ward), AGE, "discrete-node")]
+            assert several == [set(items.columns), {"ward"}]
+    two = items[["item_0", "item_2"]]
+    (one,) = found(two, AGE, "discrete-node")
+    assert set(one.columns) == set(two.columns), "there is nothing that they could be unlike"
 
 
 def test_every_code_for_missing_is_named():
-    X, Z = clean()
+    X, Z = clean()[0], AGE
     bmi = RNG.normal(25, 3, N)
     bmi[:4], bmi[4:9] = -9, 999
     for table in ({"X": X, "Z": Z.assign(bmi=bmi)}, {"X": X.assign(bmi=bmi), "Z": Z}):
@@ -451,7 +455,7 @@ def test_every_code_for_missing_is_named():
 def levels(**sizes):
     """A covariate with so many rows of each level, the rest "most"."""
     column = [level for level, size in sizes.items() for _ in range(size)]
-    return clean()[1].assign(site=column + ["most"] * (N - len(column)))
+    return AGE.assign(site=column + ["most"] * (N - len(column)))
 
 
 def test_pooling_is_advised_where_it_helps():
@@ -480,7 +484,7 @@ def test_levels_that_differ_in_blanks_want_trimming():
 
 
 def test_one_node_is_no_graph():
-    X, Z = clean()
+    X, Z = clean()[0], AGE
     (one,) = found(X[["a"]], Z, "too-few-nodes")
     assert "at least 2 nodes" in one.message
 
@@ -503,7 +507,7 @@ def test_nodes_in_a_sentence_agree_with_their_verb():
 
 
 def test_totals_are_told_from_their_parts():
-    X, Z = clean()
+    X, Z = clean()[0], AGE
     sums = X.assign(first=X.a + X.b, second=X.c + X.d + X.e)
     sums["all"] = sums["first"] + sums["second"]
     (one,) = found(sums, Z, "collinear-nodes")
@@ -525,7 +529,7 @@ def test_rows_of_few_answers_are_alike_by_chance():
 
 
 def test_places_and_padded_numbers_are_no_subjects():
-    X, Z = clean()
+    X, Z = clean()[0], AGE
     countries = [f"c{i}" if i < 60 else "US" for i in range(N)]
     hours = ["     " if i % 3 else f"{i:<5d}" for i in range(N)]
     assert not found(X, Z, "repeated-subjects", rest=pd.DataFrame({"country": countries, "hours": hours}))
@@ -537,7 +541,7 @@ def test_a_table_that_was_sorted_by_a_node_is_no_series():
     rng = np.random.default_rng(0)
     score = np.sort(rng.binomial(40, 0.5, N))
     X = pd.DataFrame({f"item_{i}": score + rng.normal(size=N) for i in range(4)}).assign(score=score)
-    assert not found(X, clean()[1], "ordered-rows")
+    assert not found(X, AGE, "ordered-rows")
 
 
 def test_every_column_is_listed_on_request():

@@ -16,6 +16,8 @@ from graphfield.exceptions import agreed, count, listing
 DISCRETE, FEW_VALUES, _TIMES = 5, 15, 4
 # So many nodes with the same smallest and largest value are items of one questionnaire.
 _ITEMS = 3
+# Fewer answers than this are expected of an item that has none of them.
+_RARE_ANSWERS = 10
 _NAMED = 5  # columns with their values, or scales with their columns, in one message
 
 Ends = tuple[float, float]
@@ -41,8 +43,7 @@ def code_findings(
     Several columns with the same range are items or counts; one that has no like may hold codes, which only
     the user can tell.
     """
-    ends = [(float(values.min()), float(values.max())) for values in columns]
-    scales = _scales(ends, [len(np.unique(values)) for values in columns], bool(n_others))
+    scales = _scales(columns, unlike=bool(n_others))
     items = {ends: [names[j] for j in own] for ends, own in scales.items()}
     if items:
         yield _items(items)
@@ -51,20 +52,28 @@ def code_findings(
         yield _codes([names[j] for j in single], [columns[j] for j in single])
 
 
-def _scales(ends: Sequence[Ends], distinct: Sequence[int], others: bool) -> dict[Ends, list[int]]:
-    """Positions of items by the range of their scale; not every item need reach both ends of it.
+def _scales(columns: Sequence[NDArray[np.float64]], unlike: bool) -> dict[Ends, list[int]]:
+    """Positions of items by the range of their scale.
 
-    Without ``others`` there is nothing that these nodes could be unlike.
+    An item need not reach both ends of it, if answers beyond its own range are rare in the others. Where
+    there is nothing that few-valued nodes could be ``unlike``, all of them are items.
     """
-    sizes = {own: ends.count(own) for own in ends}
-    scales = [own for own, size in sizes.items() if size >= _ITEMS or not others]
-    found: dict[Ends, list[int]] = {}
-    for j, (low, high) in enumerate(ends):
-        within = [own for own in scales if own == (low, high)]
-        within = within or [own for own in scales if distinct[j] > 2 and own[0] <= low and high <= own[1]]
-        if within:
-            found.setdefault(within[0], []).append(j)
-    return found
+    ends = [(float(values.min()), float(values.max())) for values in columns]
+    found = {own: [j for j, other in enumerate(ends) if other == own] for own in dict.fromkeys(ends)}
+    scales = {own: items for own, items in found.items() if len(items) >= _ITEMS}
+    if not scales and not unlike:
+        return found
+    alone = [j for own, items in found.items() if own not in scales for j in items]
+    complete = {own: np.concatenate([columns[j] for j in items]) for own, items in scales.items()}
+    for j in alone:
+        low, high = ends[j]
+        for own, items in scales.items():
+            answers = complete[own]
+            beyond = len(columns[j]) * ((answers < low) | (answers > high)).mean()
+            if own[0] <= low and high <= own[1] and beyond < _RARE_ANSWERS:
+                items.append(j)
+                break
+    return scales
 
 
 def _items(scales: dict[Ends, list[str]]) -> Finding:
