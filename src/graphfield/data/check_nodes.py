@@ -70,7 +70,7 @@ def node_findings(
         still = np.ptp(kept, axis=0) > 0  # a value that only rows outside the sample have
         yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still])
     told = {name for finding in ids for name in finding.columns}
-    yield from _shape_findings(nodes[[name for name in names if name not in told]])
+    yield from _shape_findings(nodes[names], told)
 
 
 def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
@@ -196,8 +196,11 @@ def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]
         )
 
 
-def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
-    """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out."""
+def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
+    """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out.
+
+    Those ``told`` of as identifiers or times need not be called codes as well.
+    """
     values = nodes.to_numpy()
     if values.size == 0:
         return
@@ -206,7 +209,8 @@ def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
     known = [column[~np.isin(column, list(own))] for column, own in zip(values.T, codes, strict=True)]
     yield from missing_code_findings(codes, names, "node")
     few = np.array([few_different(column) for column in known])
-    yield from code_findings([known[j] for j in np.flatnonzero(few)], names[few], int((~few).sum()))
+    asked = few & ~np.isin(names, list(told))
+    yield from code_findings([known[j] for j in np.flatnonzero(asked)], names[asked], int((~few).sum()))
     modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
     stuck = (modes > MOSTLY_ONE_VALUE) & ~few
     if stuck.any():

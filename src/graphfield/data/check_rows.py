@@ -75,7 +75,7 @@ def row_findings(
     n_rows = len(X.values)
     if nodes.shape[1] > 1:
         copies = _copies(nodes, Z)
-        if copies > max(COPIED_ROWS * n_rows, _copies_by_chance(nodes)):
+        if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
             yield Finding(
                 "duplicate-rows",
                 (),
