@@ -210,7 +210,9 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
     yield from missing_code_findings(codes, names, "node")
     few = np.array([few_different(column) for column in known])
     asked = few & ~np.isin(names, list(told))
-    yield from code_findings([known[j] for j in np.flatnonzero(asked)], names[asked], int((~few).sum()))
+    yield from code_findings(
+        [known[j] for j in np.flatnonzero(asked)], names[asked].tolist(), int((~few).sum())
+    )
     modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
     stuck = (modes > MOSTLY_ONE_VALUE) & ~few
     if stuck.any():
