@@ -351,6 +351,37 @@ def test_a_graph_that_changes_in_steps_is_found():
     np.testing.assert_array_equal(model.predict_coef(Z), alone.predict_coef(Z))  # fitted to all rows
 
 
+def told_of(**sizes):
+    """The summary where candidates leave residuals of these sizes, a hundred rows of two nodes."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(100, 2))
+    judged = [
+        auto_choice.Judged(name, None, size * base, worse * base, 1.0)
+        for name, (size, worse) in sizes.items()
+    ]
+    yardstick = Yardstick.of(judged[0].residuals, np.arange(100))
+    return auto_choice.choose(judged, [], None, yardstick)
+
+
+def test_a_nearest_model_that_is_worse_is_called_worse():
+    assert "the nearest is tree, worse by 4.0 % (" in told_of(static=(1, 1), tree=(1.02, 1.02)).summary
+    assert "better by -" not in told_of(static=(1, 1), tree=(1.02, 1.02), linear=(1.1, 1.1)).summary
+
+
+def test_one_graph_for_everybody_may_be_the_next_best():
+    told = told_of(static=(1, 1), linear=(1.2, 1.2), tree=(0.9, 0.95)).summary
+    assert "19.0 % (standard error" in told
+    assert "below that of one graph for everybody, which is the next best." in told
+    told = told_of(static=(1, 1), linear=(0.95, 1), tree=(0.9, 0.95)).summary
+    assert "below that of the next best (linear)." in told
+
+
+def test_no_error_is_more_than_all_of_it_below_another():
+    choice = told_of(static=(1, 1), tree=(0.5, 2))
+    assert "It is 93.8 % below that of its own average graph" in choice.summary
+    assert choice.table.set_index("model").gain_over_own_average["tree"] == pytest.approx(1 - 0.5**2 / 2**2)
+
+
 def test_the_error_is_that_of_held_out_rows():
     """By hand: fit to the other rows, predict these, divide by the error of the static graph."""
     X, Z = steps()

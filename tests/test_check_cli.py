@@ -69,8 +69,26 @@ def test_check_alone(table, capsys):
     run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day", "--strict", code=1)
     said = capsys.readouterr().out
     assert "'clinic' has 2 levels with fewer than 20 rows: 'tiny' 4, 'small' 4" in said
-    assert "--rare 20" in said
+    assert "--rare" not in said, "a pool of eight rows helps nobody"
     run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day")
+
+
+def test_check_lists_every_column_on_request(table, capsys):
+    run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day", "--columns")
+    lines = capsys.readouterr().out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("name "))
+    listed = [line.split()[0] for line in lines[start + 1 : start + 11]]
+    assert listed == ["n0", "n1", "n2", "n3", "age", "clinic", "day", "site", "month", "remark"]
+    assert lines[start + 6].endswith("rare-category")
+    run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day")
+    assert "distinct" not in capsys.readouterr().out
+
+
+def test_one_node_is_refused_after_all_is_said(table, capsys):
+    run("check", table, "--covariates", "age", "--nodes", "n0", code=2)
+    said = capsys.readouterr()
+    assert "1 node" in said.out
+    assert "a graph needs at least 2 nodes" in said.err
 
 
 def test_advice_is_in_the_words_of_the_command_line(table, tmp_path, capsys):

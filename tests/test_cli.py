@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,10 @@ import pytest
 
 import graphfield as gf
 from conftest import small_data
+from graphfield.analysis import intervals_at
 from graphfield.cli import commands, main
+from graphfield.cli.values import MODELS, model_name
+from graphfield.estimators import persistence
 from graphfield.graphs.export import edge_frame
 
 FAST = [
@@ -113,12 +118,105 @@ def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
     assert told["chosen"] == fitted.chosen_
     assert [line["model"] for line in told["held_out"][:2]] == ["static", "linear"]
     fails(capsys, [*arguments, *chosen, "--force", "--checkpoint", tmp_path / "c"], "--model dnncgm")
-    fails(capsys, [*arguments, "--force", "--model", "tree"], "invalid choice: 'tree'")
+    known = [f"{name} ({kind})" for name, kind in MODELS.items()]
+    fails(capsys, [*arguments, "--force", "--model", "forest"], "there is no model 'forest'", *known)
+    fails(capsys, [*arguments, "--force", "--model", "liner"], "Did you mean 'linear'?")
     fails(
         capsys,
         [*arguments, "--force", "--model", "auto", "--set", "rank=2"],
         "Unknown hyper-parameter 'rank'",
     )
+
+
+def test_every_estimator_has_a_name():
+    assert sorted(MODELS.values()) == sorted(persistence._ESTIMATORS)
+    for name, kind in MODELS.items():
+        assert model_name(name) == model_name(kind) == model_name(kind.upper()) == name
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "options"),
+    [
+        ("linear", gf.RegGMM, []),
+        ("TreeCGM", gf.TreeCGM, ["--set", "max_leaves=2"]),
+        ("static", gf.GraphicalLasso, ["--set", "n_penalties=2"]),
+        ("nodewise", gf.NodewiseLasso, ["--set", "penalty=0.1"]),
+        ("clusters", gf.ByCluster, ["--set", "by=site", "--set", "estimator=linear"]),
+        ("ensemble", gf.Ensemble, ["--set", "estimator=RegGMM", "--set", "resample=True"]),
+    ],
+)
+def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
+    out = tmp_path / "m"
+    arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
+    assert main([*arguments, "--model", model, *options]) == 0
+    said = capsys.readouterr().out
+    assert "Fitted " in said
+    fitted = gf.load(out)
+    assert isinstance(fitted, kind)
+    assert json.loads((out / "fit.json").read_text())["model"] == kind.__name__
+    assert main(["graph", str(out), "--threshold", "0.05"]) == 0
+    if kind is gf.Ensemble:
+        assert "Fitted 5 of RegGMM to rows drawn with replacement" in said
+        assert {type(member) for member in fitted.members_} == {gf.RegGMM}
+
+
+def test_a_graph_without_covariates_is_that_of_typical_ones(model, tmp_path, capsys):
+    def graph(*options, folder=model):
+        capsys.readouterr()
+        assert main(["graph", str(folder), "--threshold", "0.02", *options]) == 0
+        return capsys.readouterr()
+
+    Z = pd.read_csv(model / "covariates.csv")
+    age, site = Z.age.median(), Z.site.mode()[0]
+    typical = graph()
+    assert f"typical covariates (median or most common level): age={age:g}, site={site}." in typical.err
+    asked = graph("--at", f"age={age}", "--at", f"site={site}")
+    assert typical.out == asked.out
+    assert asked.err == ""
+    bare = tmp_path / "bare"
+    shutil.copytree(model, bare)
+    (bare / "covariates.csv").unlink()
+    assert f"typical covariates (mean or most common level): age={Z.age.mean():g}" in graph(folder=bare).err
+
+
+def test_typical_dates(tmp_path, capsys):
+    X, Z = small_data(90)
+    day = pd.date_range("2020-01-01", periods=90).strftime("%Y-%m-%d")
+    X.assign(age=Z.age, day=day).to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m"
+    command = ["fit", str(tmp_path / "t.csv"), "--covariates", "age,day", "--model", "linear"]
+    for rows in ([], ["--no-rows", "--force"]):
+        assert main([*command, "--out", str(out), *rows]) == 0
+        assert main(["graph", str(out), "--threshold", "0.02"]) == 0
+        assert "day=2020-02-14" in capsys.readouterr().err
+
+
+def test_intervals_from_the_shell(table, model, tmp_path, capsys):
+    out = tmp_path / "m"
+    arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
+    assert main([*arguments, "--model", "linear", "--intervals", "--members", "8"]) == 0
+    assert "Fitted 8 of RegGMM to rows drawn with replacement" in capsys.readouterr().out
+    z = {"age": 60, "site": "B"}
+    at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.05", "--intervals"]
+    assert main(["graph", str(out), *at, "--format", "csv"]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    expected = intervals_at(gf.load(out), z).set_index(["source", "target"])
+    assert len(printed) > 3
+    for line in printed.itertuples():
+        own = expected.loc[(line.source, line.target)]
+        assert line.interval_low == pytest.approx(own.interval_low)
+        assert line.interval_high == pytest.approx(own.interval_high)
+        assert line.interval_low < line.partial_correlation < line.interval_high
+    assert main(["graph", str(out), *at, "--out", str(tmp_path / "g.graphml")]) == 0
+    assert "interval_high" in (tmp_path / "g.graphml").read_text()
+    fails(capsys, ["graph", model, *at], "fit again with --intervals")
+    fails(
+        capsys,
+        [*arguments, "--force", "--intervals", "--checkpoint", tmp_path / "c"],
+        "--checkpoint is for one fit",
+    )
+    fails(capsys, [*arguments, "--force", "--intervals", "--model", "ensemble"], "--members")
+    fails(capsys, [*arguments, "--force", "--intervals", "--members", "1"], "n_members must be")
 
 
 def test_missing_values(table, tmp_path, capsys):

@@ -87,7 +87,7 @@ CASES = {
     "identifier-node": (
         node("row", np.arange(N)),
         {"row"},
-        node("f", RNG.permutation(N)),
+        node("f", (1000 * RNG.normal(size=N)).round()),  # now and then the same
     ),
     "discrete-node": (
         node("f", RNG.integers(0, 3, N)),
@@ -223,8 +223,11 @@ def test_rows_sorted_by_a_covariate_are_no_series():
 
 def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     X, Z = clean()
-    assert found(X.iloc[:49], Z.iloc[:49], "few-rows")
-    assert not found(X.iloc[:50], Z.iloc[:50], "few-rows")
+    assert "9.8 rows per node" in found(X.iloc[:49], Z.iloc[:49], "few-rows")[0].message
+    assert "150 or more are wanted" in found(X.iloc[:149], Z.iloc[:149], "few-rows")[0].message
+    assert not found(X.iloc[:150], Z.iloc[:150], "few-rows")
+    assert found(X.iloc[:60], Z[["age"]].iloc[:60], "few-rows"), "60 rows are few for anything that moves"
+    assert not found(X.iloc[:100], Z[["age"]].iloc[:100], "few-rows")
     assert found(X, Z, "few-groups", groups=np.arange(N) % 19)
     assert not found(X, Z, "few-groups", groups=np.arange(N) % 20)
     assert found(X, Z, "groups-of-one", groups=np.arange(N))
@@ -266,6 +269,7 @@ def test_areas_and_radii_of_real_cells_are_told_once():
     X, Z = bunch.data.filter(regex="radius$|perimeter$|area$|texture$"), pd.DataFrame({"d": bunch.target})
     told = [set(one.columns) for one in found(X, Z, "monotone-nodes")]
     assert told == [{"mean radius", "mean perimeter", "mean area"}, {"worst radius", "worst area"}]
+    assert found(X, Z, "collinear-nodes") == [], "two pieces of advice would leave none of the three"
     X, Z = clean()
     nearly = X.assign(f=X.a + 0.01 * RNG.normal(size=N))
     assert [set(one.columns) for one in found(nearly, Z, "collinear-nodes")] == [{"a", "f"}]
@@ -376,3 +380,180 @@ def test_dates_as_numbers_are_questioned_in_every_role():
     data = gf.from_table(X.join(Z).assign(when=days), ["age", "when"], list("abcde"), date_format="yyyymmdd")
     assert found(data.X, data.Z, "number-dates") == []
     assert {column.name: column.kind for column in gf.check_data(data.X, data.Z).columns}["when"] == "date"
+
+
+AGE = clean()[1][["age"]]  # enough covariates for what is about nodes
+
+
+def test_numbers_that_never_come_up_twice_are_asked_about():
+    X, Z = clean()[0], AGE
+    code = 100_000 + RNG.permutation(899_999)[:N]
+    (one,) = found(X.assign(code=code), Z, "identifier-node")
+    assert one.columns == ("code",)
+    assert "--drop code" in one.advice
+    gaps = pd.Series(code, dtype=float).where(np.arange(N) % 9 > 0)
+    assert found(X.assign(code=gaps), Z, "identifier-node", missing="drop"), "a gap makes floats of them"
+    with pytest.warns(gf.DataWarning, match="Column 'code' looks like an identifier but is used as a node"):
+        gf.from_table(X.assign(code=code, age=Z.age), ["age"])
+    assert found(X, Z.assign(code=code), "identifier-covariate")[0].columns == ("code",)
+    assert not found(X, Z.assign(day_number=np.arange(N)), "identifier-covariate"), "a time may matter"
+    counts = (X * 1e6).round()  # fine counts, all of them different: measurements
+    assert not found(counts, Z, "identifier-node")
+    by_score = X.assign(score=np.sort(RNG.binomial(40, 0.5, N)))
+    assert not found(by_score, Z, "identifier-node"), "a table that somebody sorted"
+    assert found(X.assign(subject=np.arange(N) // 20), Z, "identifier-node")
+
+
+def test_a_cluster_label_among_measurements_is_asked_about():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(N, 12))).add_prefix("gene_")
+    (one,) = found(X.assign(cluster=rng.integers(0, 11, N)), AGE, "discrete-node")
+    assert one.columns == ("cluster",)
+    assert "'cluster' (11 whole numbers, 0 to 10)" in one.message
+    assert "codes of a category" in one.message
+    assert "?" in one.message
+    assert "--drop cluster" in one.advice
+    two = X.assign(cluster=rng.integers(0, 11, N), her2=rng.integers(0, 2, N))
+    (one,) = found(two, AGE, "discrete-node")
+    assert one.message.startswith("Nodes 'cluster' (11 whole numbers, 0 to 10), 'her2' (0 and 1 only) have ")
+    assert not found(X.assign(steps=rng.integers(0, 11, N) / 2), AGE, "discrete-node")
+
+
+@pytest.mark.parametrize("n_values", [4, 6, 7, 11])
+def test_items_of_a_questionnaire_are_known_by_their_scale(n_values):
+    rng = np.random.default_rng(0)
+    items = pd.DataFrame(rng.integers(0, n_values - 1, (N, 6))).add_prefix("item_") + 1
+    items.loc[:2, items.columns != "item_2"] = n_values  # an answer that few give, and nobody to item 2
+    X = clean()[0].join(items)
+    (one,) = found(X, AGE, "discrete-node")
+    assert set(one.columns) == set(items.columns)
+    assert "6 nodes have few different values, like answers on a scale (Likert items)" in one.message
+    assert f"1 to {n_values}: 'item_" in one.message
+    for ward in (rng.integers(0, 3, N), rng.integers(2, n_values, N)):  # another range: no item
+        for nodes in (X, items):
+            several = [set(one.columns) for one in found(nodes.assign(ward=ward), AGE, "discrete-node")]
+            assert several == [set(items.columns), {"ward"}]
+    two = items[["item_0", "item_2"]]
+    (one,) = found(two, AGE, "discrete-node")
+    assert set(one.columns) == set(two.columns), "there is nothing that they could be unlike"
+
+
+def test_every_code_for_missing_is_named():
+    X, Z = clean()[0], AGE
+    bmi = RNG.normal(25, 3, N)
+    bmi[:4], bmi[4:9] = -9, 999
+    for table in ({"X": X, "Z": Z.assign(bmi=bmi)}, {"X": X.assign(bmi=bmi), "Z": Z}):
+        (one,) = found(code="missing-code", **table)
+        assert "'bmi' has -9 in 4 rows and 999 in 5 rows" in one.message
+    item = RNG.integers(1, 6, N).astype(float)
+    item[:5], item[5:8] = 99, 98
+    (one,) = found(X.assign(item=item), Z, "missing-code")
+    assert "'item' has 98 in 3 rows and 99 in 5 rows" in one.message
+    assert "(5 whole numbers, 1 to 5)" in found(X.assign(item=item), Z, "discrete-node")[0].message
+
+
+def levels(**sizes):
+    """A covariate with so many rows of each level, the rest "most"."""
+    column = [level for level, size in sizes.items() for _ in range(size)]
+    return AGE.assign(site=column + ["most"] * (N - len(column)))
+
+
+def test_pooling_is_advised_where_it_helps():
+    X = clean()[0]
+    for rare in ({"a": 2}, {"a": 1, "b": 1}, {"a": 16, "b": 14}, {"a": 7, "b": 5}, {"a": 19, "b": 1, "c": 1}):
+        (one,) = found(X, levels(**rare), "rare-category")
+        assert "--rare" not in one.advice, rare
+    for rare in ({"a": 9, "b": 8, "c": 7}, {f"s{i}": 4 for i in range(6)}):
+        (one,) = found(X, levels(**rare), "rare-category")
+        assert "--rare 20" in one.advice, rare
+    few = {f"s{i}": 16 for i in range(5)}  # all levels are rare: a pool of all is constant
+    (one,) = found(X.iloc[:80], levels(**few).iloc[:80], "rare-category")
+    assert "--rare" not in one.advice
+
+
+def test_levels_that_differ_in_blanks_want_trimming():
+    X, Z = clean()
+    sex = np.where(np.arange(N) % 2, "F", "M").astype(object)
+    sex[1:14:2], sex[0] = " F", "m"
+    check = gf.check_data(X, Z.assign(sex=sex))
+    (one,) = [one for one in check.warnings if one.columns == ("sex",)]
+    assert one.code == "level-spelling"
+    assert "' F' (7 rows) beside 'F' (193), 'm' (1 row) beside 'M' (199)" in one.message
+    assert "without blanks" in one.advice
+    assert not found(X, Z, "level-spelling")
+
+
+def test_one_node_is_no_graph():
+    X, Z = clean()[0], AGE
+    (one,) = found(X[["a"]], Z, "too-few-nodes")
+    assert "at least 2 nodes" in one.message
+
+
+def test_nodes_in_a_sentence_agree_with_their_verb():
+    X, Z = clean()
+    several = X.assign(f=1.0, g=2.0, h="text", i="more", j=np.arange(N), k=np.arange(N) + 7)
+    said = str(gf.check_data(several, Z))
+    assert (
+        "Nodes 'f', 'g' have the same value in every row, so they can have no edge; fit refuses them." in said
+    )
+    assert "Nodes 'h', 'i' hold text" in said
+    assert "Nodes 'j', 'k' look like" in said
+    with pytest.raises(gf.DataError, match=r"Nodes 'f', 'g' have the same value .* Drop them from X\."):
+        gf.RegGMM().fit(X.assign(f=1.0, g=2.0), Z[["age"]])
+    with pytest.warns(
+        gf.DataWarning, match="Covariates 'u', 'v' are constant in the training rows and are ig"
+    ):
+        gf.RegGMM().fit(X, Z[["age"]].assign(u=1, v=2))
+
+
+def test_totals_are_told_from_their_parts():
+    X, Z = clean()[0], AGE
+    sums = X.assign(first=X.a + X.b, second=X.c + X.d + X.e)
+    sums["all"] = sums["first"] + sums["second"]
+    (one,) = found(sums, Z, "collinear-nodes")
+    assert "--drop first,second,all" in one.advice
+    assert not found(sums.drop(columns=["first", "second", "all"]), Z, "collinear-nodes")
+    nearly = X.assign(f=X.a + 0.02 * X.b + 0.01 * RNG.normal(size=N))  # one of two follows given a third
+    (one,) = found(nearly, Z, "collinear-nodes")
+    assert one.advice.startswith(("Leave it out (--drop a)", "Leave it out (--drop f)"))
+
+
+def test_rows_of_few_answers_are_alike_by_chance():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (N, 5))).add_prefix("symptom_")
+    assert not found(X, clean()[1][["smoker"]], "duplicate-rows")
+    items = pd.DataFrame(rng.integers(0, 4, (N // 2, 12)))
+    twice = pd.concat([items, items], ignore_index=True).add_prefix("item_")
+    Z = clean(N // 2)[1]
+    assert found(twice, pd.concat([Z, Z], ignore_index=True), "duplicate-rows")
+
+
+def test_places_and_padded_numbers_are_no_subjects():
+    X, Z = clean()[0], AGE
+    countries = [f"c{i}" if i < 60 else "US" for i in range(N)]
+    hours = ["     " if i % 3 else f"{i:<5d}" for i in range(N)]
+    assert not found(X, Z, "repeated-subjects", rest=pd.DataFrame({"country": countries, "hours": hours}))
+    (one,) = found(X, Z, "text-among-numbers", rest=pd.DataFrame({"hours": hours}))
+    assert "266 rows hold text ('     ')" in one.message
+
+
+def test_a_table_that_was_sorted_by_a_node_is_no_series():
+    rng = np.random.default_rng(0)
+    score = np.sort(rng.binomial(40, 0.5, N))
+    X = pd.DataFrame({f"item_{i}": score + rng.normal(size=N) for i in range(4)}).assign(score=score)
+    assert not found(X, AGE, "ordered-rows")
+
+
+def test_every_column_is_listed_on_request():
+    X, Z = clean()
+    check = gf.check_data(X.assign(f=1.0), Z, rest=pd.DataFrame({"note": ["late", None] * (N // 2)}))
+    table = check.table.set_index("name")
+    assert list(table.index) == [*"abcdef", "age", "site", "smoker", "day", "note"]
+    assert table.loc["f", "noticed"] == "constant-node"
+    assert table.loc["a", "noticed"] == ""
+    assert table.loc["note", ["role", "distinct", "missing"]].tolist() == ["unused", 1, N // 2]
+    assert table.loc["site", "values"] == "3 levels: 'A', 'B', 'C'"
+    lines = check.column_lines()
+    assert len(lines) == 1 + len(table)
+    assert lines[0].split() == ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
+    assert len({line.find(word) for line, word in zip(lines[:2], ("role", "node"), strict=True)}) == 1

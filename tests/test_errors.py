@@ -190,3 +190,35 @@ def test_edges_that_stay_vary_by_chance_and_edges_that_move_by_more():
         moving += [ratio[("x1", "x2")], ratio[("x4", "x5")]]
     assert np.mean(ratios) == pytest.approx(1, abs=0.3)
     assert np.median(moving) > 5
+
+
+def test_a_printed_comparison_shows_its_intervals(model, data, ends):
+    """However narrow the terminal; what is computed from it is a plain table again."""
+    first, second = ends
+    tables = [
+        an.compare(model, first, second),
+        an.intervals_at(model, first),
+        an.edge_curves(model, "age", data[1], most=1, n_points=3),
+        an.varying_edges(model, data[1], n_rows=5, threshold=0.1),
+    ]
+    with pd.option_context("display.width", 40, "display.max_columns", 0):
+        for table in tables:
+            head = str(table).splitlines()[0].split()
+            assert head == list(table.columns)
+            assert repr(table) == str(table)
+        assert "..." in str(tables[0].head(3)), "pandas would leave columns out"
+    assert type(tables[0].head(3)) is pd.DataFrame
+
+
+def test_intervals_at_one_value_are_those_of_the_members(model, ends):
+    table = an.intervals_at(model, ends[0])
+    assert (table.partial_correlation.abs().diff().dropna() <= 0).all(), "the strongest first"
+    Z = pd.DataFrame([ends[0]])
+    partial = at_pairs(table, model.partial_correlations(Z)[0], model.node_names_)
+    np.testing.assert_allclose(table.partial_correlation, partial, atol=1e-6)
+    spread = at_pairs(table, model.spread(Z)[0], model.node_names_)
+    np.testing.assert_allclose(table.standard_error, spread, atol=1e-6)
+    reach = student.ppf(0.975, len(model.members_) - 1) * table.standard_error
+    np.testing.assert_allclose(table.interval_high, table.partial_correlation + reach, atol=1e-6)
+    with pytest.raises(gf.ParameterError, match="rows drawn with replacement"):
+        an.intervals_at(model.members_[0], ends[0])

@@ -25,6 +25,7 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.data.splits import folds
 from graphfield.numbers import p_text
+from graphfield.report import write_report
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_gram
 
 FEW = {"n_permutations": 39, "random_state": 0}
@@ -88,6 +89,20 @@ def test_an_inverted_u_is_seen_and_no_line_follows_it():
     assert result.p_value == 1 / 40
     assert result.gain_over_linear.value > 3 * result.gain_over_linear.standard_error
     assert result.gain_over_linear.value > 0.5 * result.gain_over_static.value
+
+
+def test_levels_are_compared_with_one_graph_and_with_no_linear_model(tmp_path):
+    """What is linear already cannot be better than linear, and nobody calls it smooth."""
+    X, Z = small_data(200)
+    said = gf.dependence_test(X, Z[["site"]], n_permutations=19, covariates=[])
+    assert said.gain_over_linear is None
+    assert said.gain_over_static is not None
+    assert gf.dependence_test(X, Z[["age"]], n_permutations=19, covariates=[]).gain_over_linear is not None
+    model = gf.RegGMM().fit(X, Z[["site"]])
+    write_report(model, tmp_path / "r.html", evidence=json.loads(said.to_json()))
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "smooth functions" not in page
+    assert "than a linear model" not in page
 
 
 def test_units_of_nodes_do_not_matter():

@@ -230,6 +230,13 @@ def test_scaling_nodes_and_covariates_changes_nothing():
     np.testing.assert_allclose(moved.edge_weights(1e-3 * Z + 5), plain.edge_weights(Z), atol=1e-4)
 
 
+def test_of_two_levels_the_other_one_is_named():
+    X, Z = two_regimes()
+    gender = pd.DataFrame({"gender": np.where(Z[:, 0] <= 0.3, "female", "male")})
+    model = gf.TreeCGM(random_state=0).fit(X, gender)
+    assert sorted(model.rules_) == ["gender is 'female'", "gender is 'male'"]
+
+
 def test_categories_in_the_rules():
     X, Z = two_regimes()
     site = np.where(Z[:, 0] <= 0.3, "B", np.where(Z[:, 1] < 0.5, "A", "C"))

@@ -150,7 +150,10 @@ def test_rows_are_lines_of_the_file(shell, name):
     text = text.replace(",", "\t") if name.endswith("tsv") else text
     assert line == 16
     said = shell("check", text, "--covariates", "age", "--nodes", "a,b", name=name)
-    assert f"'a': 1 value, 1e+09 in line {line}." in said
+    assert (
+        f"Node 'a' has a value more than 10 robust standard deviations from its median, 1e+09 in line {line}."
+        in said
+    )
 
 
 def test_rows_of_other_tables_are_counted_from_one(shell, tmp_path):
@@ -179,7 +182,7 @@ def test_the_file_has_the_words_of_the_screen(shell, tmp_path):
     said = shell("fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST)
     kept = json.loads((tmp_path / "m" / "data_check.json").read_text())
     told = [f"{one['message']} {one['advice']}" for one in kept["warnings"] if one["code"] == "outliers"]
-    assert "'n1': 1 value, 1e+06 in line 19." in told[0]
+    assert "from its median, 1e+06 in line 19." in told[0]
     assert f"Look: {told[0]}" in said
 
 

@@ -64,6 +64,21 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def named(noun: str, names: Iterable[object]) -> str:
+    """``Node 'a'``, ``Nodes 'a', 'b'``: the noun agrees with how many names there are.
+
+    >>> named("Node", ["a"]), named("Node", ["a", "b"])
+    ("Node 'a'", "Nodes 'a', 'b'")
+    """
+    quoted = list(names)
+    return f"{noun}{'' if len(quoted) == 1 else 's'} {listing(quoted)}"
+
+
+def agreed(number: int, one: str, many: str) -> str:
+    """The form of a verb or a pronoun that goes with so many things: ``has`` or ``have``."""
+    return one if number == 1 else many
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` where a known name is close, else an empty string."""
     options = list(known)

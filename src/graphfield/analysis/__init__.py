@@ -3,7 +3,7 @@
 from graphfield.analysis.averages import Bands, average_graphs, bands
 from graphfield.analysis.curves import connectivity_curves, edge_curves
 from graphfield.analysis.network import connectivity, node_connectivity
-from graphfield.analysis.single import compare, graph_at
+from graphfield.analysis.single import compare, graph_at, intervals_at
 from graphfield.analysis.subnetworks import block_means, subnetwork
 from graphfield.analysis.variation import driver_summary, edge_drivers, varying_edges
 
@@ -19,6 +19,7 @@ __all__ = [
     "edge_curves",
     "edge_drivers",
     "graph_at",
+    "intervals_at",
     "node_connectivity",
     "subnetwork",
     "varying_edges",

@@ -33,6 +33,10 @@ class Smooth:
     def linear(self) -> NDArray[np.float64]:
         return self.columns[:, : self.n_linear]
 
+    @property
+    def is_linear(self) -> bool:
+        return self.columns.shape[1] == self.n_linear
+
     def take(self, rows: NDArray[np.intp]) -> Smooth:
         return Smooth(self.name, self.columns[rows], self.n_linear)
 

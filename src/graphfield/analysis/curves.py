@@ -25,6 +25,7 @@ from graphfield.analysis.rows import (
     pair_positions,
     places,
 )
+from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def edge_curves(
     place = np.repeat(np.arange(len(values)), len(rows))
     errors = error_columns(asked, weights, place, (j, k), mean)
     repeated = {name: np.tile(names, len(values)) for name, names in pair_names(model, j, k).items()}
-    return pd.DataFrame(
+    return WideTable(
         {
             "covariate": along,
             "value": np.repeat(np.array(values), len(j)),

@@ -71,9 +71,10 @@ class Evidence:
     p_value : float or None
         Of the permutation test.
     gain_over_static, gain_over_linear : Gain or None
-        ``value`` and ``standard_error`` of the share of held-out squared error that edges as smooth functions
-        of z save, against a static graph and against edges linear in z (both as shares of the error of
-        the static graph).
+        ``value`` and ``standard_error`` of the share of held-out squared error that edges which vary with
+        z (as splines, or as straight lines where those would be too many) save, against a static graph and
+        against edges linear in z (both as shares of the error of the static graph). The latter is None where
+        they are linear themselves, as they are in the levels of categories.
     per_covariate : tuple of CovariateEvidence
         Also as a table: :attr:`covariates`.
     n_permutations, n_rows, n_folds : int

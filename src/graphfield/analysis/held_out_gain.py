@@ -30,7 +30,7 @@ class Gains:
     """Of all covariates over the static graph and over linear edges, and of each beyond all others."""
 
     over_static: Gain
-    over_linear: Gain
+    over_linear: Gain | None
     of_covariate: dict[str, Gain]
 
 
@@ -74,7 +74,7 @@ def held_out_gains(
     best = comparison.best([every, *without.values()])
     return Gains(
         comparison.gain(comparison.static, best),
-        comparison.gain(linear, best),
+        None if all(smooth.is_linear for smooth in covariates) else comparison.gain(linear, best),
         {name: comparison.gain(rest, comparison.best([rest, every])) for name, rest in without.items()},
     )
 

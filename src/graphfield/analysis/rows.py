@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import Categorical, Numeric, as_text
+from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_number, one_row
@@ -100,8 +101,13 @@ def typical_row(model: GraphEstimator, table: pd.DataFrame) -> dict[str, Any]:
             levels, counts = np.unique(as_text(table[name]).astype(str), return_counts=True)
             row[name] = str(levels[np.argmax(counts)])
         else:
-            row[name] = table[name].median() if known else table[name].iloc[0]
+            row[name] = _median(table[name]) if known else table[name].iloc[0]
     return row
+
+
+def _median(column: pd.Series) -> float | str:
+    """Of dates a date, as text; of numbers a number."""
+    return date_text(float(np.median(to_days(column)))) if is_date(column) else float(column.median())
 
 
 def fixed_values(

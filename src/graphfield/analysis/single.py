@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.errors import error_columns
+from graphfield.analysis.errors import error_columns, interval_reach
 from graphfield.analysis.rows import ask, at_one, pair_names, pair_positions
+from graphfield.analysis.wide_tables import WideTable
+from graphfield.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -97,4 +99,49 @@ def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
         }
     )
     order = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")
-    return table.iloc[order].reset_index(drop=True)
+    return WideTable(table.iloc[order].reset_index(drop=True))
+
+
+def intervals_at(model: GraphEstimator, z: Any) -> pd.DataFrame:
+    """Every pair of nodes at one covariate value with its interval, the strongest first.
+
+    Parameters
+    ----------
+    model : fitted Ensemble with ``resample=True``
+    z : mapping, sequence or one-row table
+        A value for every covariate.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``target``, ``partial_correlation``, ``standard_error``, ``interval_low`` and
+        ``interval_high``; :func:`compare` says what these are and are not.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import intervals_at
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> len(intervals_at(several.fit(sim.X[:, :4], sim.Z), [0.5, 0.2]))
+    6
+    """
+    asked = ask(model, at_one(model, z))
+    if not interval_reach(model):
+        raise ParameterError(
+            "Intervals need fits to rows drawn with replacement: fit "
+            "gf.Ensemble(estimator=..., n_members=20, resample=True)."
+        )
+    pairs = pair_positions(model.n_features_in_)
+    (found,) = asked.blocks()
+    estimate = found.partial[:, *pairs]
+    errors = error_columns(asked, np.ones(1), np.zeros(1, dtype=np.intp), pairs, estimate)
+    table = pd.DataFrame(
+        {
+            **pair_names(model, *pairs),
+            "partial_correlation": estimate[0],
+            **{name: values[0] for name, values in errors.items()},
+        }
+    )
+    order = np.argsort(-np.abs(estimate[0]), kind="stable")
+    return WideTable(table.iloc[order].reset_index(drop=True))

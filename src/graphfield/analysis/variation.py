@@ -20,6 +20,7 @@ from graphfield.analysis.rows import (
     pair_names,
     pair_positions,
 )
+from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
 from graphfield.estimators.streaming import slices
 from graphfield.exceptions import DataError, ParameterError
@@ -103,7 +104,7 @@ def varying_edges(
         }
     )
     order = np.argsort(-table["standard_deviation"].to_numpy(), kind="stable")
-    return table.iloc[order].reset_index(drop=True)
+    return WideTable(table.iloc[order].reset_index(drop=True))
 
 
 def edge_drivers(

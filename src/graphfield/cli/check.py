@@ -28,6 +28,7 @@ STANDARD_INPUT = "-"
 def check_parser(group: Any) -> None:
     p = group.add_parser("check", help="look at a table before a fit: what is what, what looks wrong")
     table_options(p)
+    p.add_argument("--columns", action="store_true", help="also list every column and what was noticed")
     p.add_argument("--strict", action="store_true", help="exit code 1 if anything looks wrong")
     p.set_defaults(run=check)
 
@@ -36,8 +37,13 @@ def check(arguments: argparse.Namespace) -> int:
     """The check alone."""
     data = read_roles(arguments)
     found = run_check(arguments, data, planned=True)
+    if arguments.columns:
+        say("\n".join(["", *found.column_lines(), ""]))
     if not found.warnings:
         say("Nothing looks wrong.")
+    for one in found.warnings:
+        if one.code == "too-few-nodes":  # as a fit would, but not before what the columns are taken for
+            raise DataError(f"{one.message} {one.advice}")
     return STRICT_FAILURE if arguments.strict and found.warnings else 0
 
 

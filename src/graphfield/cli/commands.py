@@ -20,12 +20,13 @@ from graphfield.cli.check import (
     run_check,
     said_already,
 )
-from graphfield.cli.described import archetypes_found, archetypes_told
+from graphfield.cli.described import archetypes_found, archetypes_told, other_found, other_told
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.judged import judge_model, verdict_lines
+from graphfield.cli.one_graph import add_intervals, typical_values
 from graphfield.cli.options import check_new
-from graphfield.cli.values import covariate_values, estimator_class, settings, threshold
+from graphfield.cli.values import covariate_values, make_model, threshold
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError, ParameterError, count
 
@@ -69,7 +70,9 @@ def fit(arguments: argparse.Namespace) -> None:
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
     if arguments.checkpoint is not None and arguments.model != "dnncgm":
-        raise ParameterError("--checkpoint is for --model dnncgm; a comparison of models has none.")
+        raise ParameterError("--checkpoint is for --model dnncgm; other models have none.")
+    if arguments.checkpoint is not None and arguments.intervals:
+        raise ParameterError("--checkpoint is for one fit; leave it out, or --intervals.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = read_roles(arguments)
     found = run_check(arguments, data, planned=False)
@@ -79,16 +82,8 @@ def fit(arguments: argparse.Namespace) -> None:
         with said_already():
             evidence = run_test(arguments, data)
         extra[EVIDENCE] = evidence.to_json().encode()
-    auto = arguments.model == "auto"
-    kind = estimator_class(arguments.model)
-    model = kind(
-        **{
-            "missing": arguments.missing,
-            "random_state": arguments.seed,
-            **settings(arguments.set, kind),
-        }
-    )
-    neural = arguments.model == "dnncgm"
+    model = make_model(arguments)
+    neural = arguments.model == "dnncgm" and not arguments.intervals
     options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
     rows, note = rows_to_fit(data, model, can_hold_out=neural)
     if note is not None:
@@ -103,7 +98,7 @@ def fit(arguments: argparse.Namespace) -> None:
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     say("\n".join(verdict_lines(model, data, gain, why_not, evidence)))
-    say(_compared(model, seconds) if auto else _fitted(model, seconds))
+    say(_fitted(model, seconds))
     at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
@@ -117,13 +112,10 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
-    network = model.to_networkx(
-        covariate_values(
-            arguments.at, model, pooled_levels(arguments.model), date_notations(arguments.model)
-        ),
-        threshold=threshold(arguments.threshold),
-        rule=arguments.rule,
-    )
+    z = _asked_for(arguments, model)
+    network = model.to_networkx(z, threshold=threshold(arguments.threshold), rule=arguments.rule)
+    if arguments.intervals:
+        add_intervals(network, model, z)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
         sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))
@@ -131,6 +123,15 @@ def graph(arguments: argparse.Namespace) -> None:
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
     say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
+
+
+def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:
+    """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
+    if not arguments.at:
+        return typical_values(arguments.model, model)
+    return covariate_values(
+        arguments.at, model, pooled_levels(arguments.model), date_notations(arguments.model)
+    )
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -202,6 +203,10 @@ def _held_out_loss(model: Any) -> float | None:
 def _fitted(model: Any, seconds: float) -> str:
     if hasattr(model, "archetypes_"):
         return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
+    if hasattr(model, "summary_"):
+        return _compared(model, seconds)
+    if not hasattr(model, "n_steps_"):
+        return "\n".join([*other_found(model, seconds), _marginals(model), _shown(model)])
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
@@ -225,8 +230,9 @@ def _gain(model: Any) -> float | None:
 
 def _marginals(model: Any) -> str:
     """Whether the model is one of the nodes or of their normal scores, and why."""
-    used = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}[model.marginals_]
-    check = model.marginal_check_
+    marginals = getattr(model, "marginals_", "raw")  # models without it know nothing of scores
+    used = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}[marginals]
+    check = getattr(model, "marginal_check_", None)
     if check is None:
         return f"{used}."
     if math.isnan(check.gain):
@@ -258,7 +264,9 @@ def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> 
 def _told(model: Any) -> dict[str, Any]:
     if hasattr(model, "summary_"):
         return _comparison(model)
-    return archetypes_told(model) if hasattr(model, "archetypes_") else _training(model)
+    if hasattr(model, "archetypes_"):
+        return archetypes_told(model)
+    return _training(model) if hasattr(model, "n_steps_") else other_told(model)
 
 
 def _training(model: Any) -> dict[str, Any]:

@@ -25,3 +25,22 @@ def archetypes_told(model: Any) -> dict[str, Any]:
         "penalty": float(model.penalty_),
         "marginals": model.marginals_,
     }
+
+
+def other_found(model: Any, seconds: float) -> list[str]:
+    """What there is to say of models that are neither neural nor a choice among models."""
+    kind = type(model).__name__
+    if hasattr(model, "members_"):
+        drawn = "rows drawn with replacement" if model.resample else "the same rows"
+        kind = f"{len(model.members_)} of {type(model.members_[0]).__name__} to {drawn}"
+    lines = [f"Fitted {kind} in {seconds:.1f} s."]
+    if hasattr(model, "rules_"):
+        lines.append(f"Graphs of their own: {'; '.join(model.rules_)}.")
+    return lines
+
+
+def other_told(model: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {"model": type(model).__name__, "marginals": getattr(model, "marginals_", "raw")}
+    if hasattr(model, "members_"):
+        told |= {"members": len(model.members_), "resampled": model.resample}
+    return told

@@ -30,10 +30,10 @@ def rows_to_fit(data: TableData, model: Any, can_hold_out: bool) -> tuple[dict[s
         raise ParameterError(f"--time {data.time.name} has the same value in every row. Leave it out.")
     if data.groups is not None:
         return everything, f"Held out: whole groups of {data.groups.name!r}, as --group goes before --time."
-    fraction = model.validation_fraction
     if data.time.name in data.Z.columns or not can_hold_out:
         blocks = time_blocks(moments, N_BLOCKS)
         return {**everything, "groups": blocks}, "Held out: whole stretches of time."
+    fraction = model.validation_fraction
     if not fraction:
         return everything, None
     train, held_out = last_in_time(moments, fraction)

@@ -25,6 +25,7 @@ from graphfield.cli.options import (
 )
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
+from graphfield.cli.values import MODELS, model_name
 from graphfield.exceptions import suggestion
 
 BAD_INPUT = 2
@@ -83,10 +84,17 @@ def _fit_parser(group: Any) -> None:
     table_options(p)
     p.add_argument(
         "--model",
-        choices=("dnncgm", "archetype", "auto"),
+        type=model_name,
         default="dnncgm",
-        help="dnncgm (default), archetype, or auto: compare several kinds on held-out rows and keep the best",
+        help=f"{', '.join(MODELS)}, or the name of a class; auto compares several kinds on held-out rows and "
+        "keeps the best (default dnncgm)",
     )
+    p.add_argument(
+        "--intervals",
+        action="store_true",
+        help="fit to rows drawn with replacement, several times, for 'graph --intervals' and the page",
+    )
+    p.add_argument("--members", type=int, default=20, metavar="N", help="fits for --intervals (default 20)")
     p.add_argument(
         "--evidence",
         action="store_true",
@@ -108,7 +116,16 @@ def _fit_parser(group: Any) -> None:
 def _graph_parser(group: Any) -> None:
     p = group.add_parser("graph", help="the graph at one covariate value")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
-    p.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="one per covariate")
+    p.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one per covariate (default: typical values)",
+    )
+    p.add_argument(
+        "--intervals", action="store_true", help="with intervals of 95 %%, of a model fitted with --intervals"
+    )
     graph_options(p)
     p.add_argument(
         "--format",

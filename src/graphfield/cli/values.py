@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import math
@@ -17,20 +18,56 @@ if TYPE_CHECKING:
 
 
 # What a model is called on the command line, and its class.
-_MODELS = {
+MODELS = {
     "dnncgm": "DNNCGM",
-    "archetype": "ArchetypeCGM",
     "auto": "AutoCGM",
+    "archetype": "ArchetypeCGM",
     "linear": "RegGMM",
     "tree": "TreeCGM",
+    "clusters": "ByCluster",
+    "static": "GraphicalLasso",
+    "nodewise": "NodewiseLasso",
+    "ensemble": "Ensemble",
 }
+
+
+def model_name(text: str) -> str:
+    """The short name of a model, for it or for the name of its class.
+
+    >>> model_name("tree"), model_name("RegGMM")
+    ('tree', 'linear')
+    """
+    short = {kind.lower(): name for name, kind in MODELS.items()}
+    name = short.get(text.lower(), text.lower())
+    if name not in MODELS:
+        known = ", ".join(f"{name} ({kind})" for name, kind in MODELS.items())
+        hint = suggestion(text, [*MODELS, *MODELS.values()])
+        raise argparse.ArgumentTypeError(f"there is no model {text!r}.{hint} Models are {known}")
+    return name
 
 
 def estimator_class(name: str) -> type[GraphEstimator]:
     import graphfield
 
-    kind: type[GraphEstimator] = getattr(graphfield, _MODELS[name])
+    kind: type[GraphEstimator] = getattr(graphfield, MODELS[name])
     return kind
+
+
+def make_model(arguments: argparse.Namespace) -> GraphEstimator:
+    """The model that ``fit`` was asked for, with its hyper-parameters; several of them for intervals."""
+    kind = estimator_class(arguments.model)
+    common = {"missing": arguments.missing, "random_state": arguments.seed}
+    known = {name: value for name, value in common.items() if name in kind._get_param_names()}
+    model = kind(**{**known, **settings(arguments.set, kind)})
+    if not arguments.intervals:
+        return model
+    if arguments.model == "ensemble":
+        raise ParameterError(
+            "--intervals makes an ensemble itself: name the model of its members, such as --model dnncgm, "
+            "and their number with --members."
+        )
+    several = {"n_members": arguments.members, "resample": True}
+    return estimator_class("ensemble")(estimator=model, **several, **common)
 
 
 def names(text: str) -> list[str]:
@@ -52,8 +89,16 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
                 f"{listing(known, most=len(known))}."
             )
-        chosen[name] = _value(text, several=name in lists)
+        chosen[name] = _estimator(text) if name == "estimator" else _value(text, several=name in lists)
     return chosen
+
+
+def _estimator(text: str) -> GraphEstimator:
+    """A model inside another, by its name and as it is by default."""
+    try:
+        return estimator_class(model_name(text))()
+    except argparse.ArgumentTypeError as error:
+        raise ParameterError(f"--set estimator: {error}.") from error
 
 
 def _value(text: str, *, several: bool) -> Any:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from graphfield.data.check_covariates import covariate_findings
 from graphfield.data.check_nodes import node_findings
 from graphfield.data.check_rows import group_findings, row_findings
+from graphfield.data.check_size import size_findings
 from graphfield.data.check_values import date_number_findings, unused_findings
 from graphfield.data.covariates import as_text, level_order
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.findings import Column, DataCheck, Finding, drop_option
-from graphfield.data.frames import MIN_SAMPLES, Frame, as_frame, check_roles_disjoint, check_same_length
+from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.data.roles import OTHER
 from graphfield.exceptions import DataError, check_choice, count, listing
@@ -27,6 +28,8 @@ MAX_ROWS = 20_000
 MUCH_MISSING = 0.3
 # So many levels of a category are listed in its note.
 _LEVELS_NAMED = 6
+# Whole numbers below this are shown with all digits.
+_MOST_DIGITS = 1e9
 # Roles of columns that a model is fitted to.
 _USED = ("node", "covariate")
 _YES_NO = {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1"}
@@ -101,9 +104,9 @@ tell who is connected to what.
     nodes = _filled_nodes(x_frame, bad_x)
     empty = [column.name for column in columns if column.kind == "empty"]
     findings = [
-        *_size_findings(x_frame, z_frame, bad_x, bad_z, missing),
+        *size_findings(columns, _rows_of_a_fit(bad_x, bad_z, missing), missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
-        *node_findings(x_frame, nodes, empty, rows, n_rows),
+        *node_findings(x_frame, nodes, empty, rows),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
@@ -174,11 +177,16 @@ def _about(present: pd.Series, kind: str) -> str:
         days = to_days(present)
         return f"{date_text(days.min())} to {date_text(days.max())}"
     if kind == "number":
-        return f"{float(present.min()):.4g} to {float(present.max()):.4g}"
+        return " to ".join(_number(float(end)) for end in (present.min(), present.max()))
     levels = level_order(present, set(as_text(pd.Series(present.unique()))))
     if kind == "text":
         return f"{count(len(levels), 'different text')}, such as {levels[0]!r}"
     return f"{count(len(levels), 'level')}: {listing(levels, most=_LEVELS_NAMED)}"
+
+
+def _number(value: float) -> str:
+    """Whole numbers with all their digits, by which people know them."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_DIGITS else f"{value:.4g}"
 
 
 def _group_column(labels: pd.Series) -> Column:
@@ -221,24 +229,8 @@ def _rows_with_gaps(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool
     return np.asarray(bad[:, ~bad.all(axis=0)].any(axis=1))
 
 
-def _size_findings(
-    X: Frame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
-) -> list[Finding]:
-    """Fewer rows than a fit takes."""
-    n_rows = len(X.values)
-    if policy == "drop":
-        n_rows -= int(_rows_with_gaps(bad_x, bad_z).sum())
-    if n_rows >= MIN_SAMPLES:
-        return []
-    complete = " without missing values" if policy == "drop" else ""
-    return [
-        Finding(
-            "too-few-rows",
-            (),
-            f"{count(n_rows, 'row')}{complete}: fit refuses fewer than {MIN_SAMPLES}.",
-            "Collect more rows.",
-        )
-    ]
+def _rows_of_a_fit(bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str) -> int:
+    return len(bad_x) - (int(_rows_with_gaps(bad_x, bad_z).sum()) if policy == "drop" else 0)
 
 
 def _empty(column: Column, n_rows: int) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -11,21 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_values import NUMBER_WITH_UNIT, bad_dates, value_findings
-from graphfield.data.covariates import MANY_LEVELS, as_text, is_categorical
+from graphfield.data.check_codes import FEW_VALUES
+from graphfield.data.check_levels import level_findings
+from graphfield.data.check_values import bad_dates, value_findings
+from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.findings import Finding, drop_option
 from graphfield.data.frames import Frame
+from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
-from graphfield.data.roles import OTHER
-from graphfield.exceptions import count
 
-# A level with fewer rows than this says little about its graph.
-RARE_LEVEL = 20
-# Fewer rows per level than this, on average, and text identifies rows or subjects.
-_ROWS_PER_LEVEL = 5
-# Whole numbers 0, 1, 2, ... or 1, 2, 3, ... up to so many different ones may be codes of a category.
-MAX_CODES = 10
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a
 # node is determined by a covariate.
 LEAK_CORRELATION, LEAK_SHARE = 0.95, 0.98
@@ -33,8 +27,6 @@ LEAK_CORRELATION, LEAK_SHARE = 0.95, 0.98
 SAME_COVARIATES = 0.98
 # A rank correlation with gaps filled in below which two columns are not compared without them.
 _WORTH_A_LOOK = 0.3
-# Share of values that read as numbers or dates above which text was meant to hold them.
-_MEANT = 0.8
 # Bins of a numeric covariate, and rows per bin at least, for the share of a node that it determines.
 _BINS, _ROWS_PER_BIN = 50, 20
 # Whole numbers up to this under such a name go round: hour 23 is followed by 0.
@@ -42,7 +34,6 @@ _CYCLE_NAME = re.compile(
     r"(^|[_\W])(month|hour|weekday|wday|dow|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
 )
 _LONGEST_CYCLE = 31
-_NAMED = 6
 
 
 def covariate_findings(
@@ -65,13 +56,14 @@ def covariate_findings(
             continue
         if is_categorical(present, name):
             dates = list(bad_dates(Z.values[name].where(~gaps)))
-            yield from dates or _category_findings(name, present, pooled.get(name, []))
+            yield from dates or level_findings(name, present, pooled.get(name, []))
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
         else:
             whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]
             yield from _code_findings(name, present)
+            yield from _identifier(name, present)
     plain = [name for name in whole if not is_date(Z.values[name])]
     if plain:
         values = np.column_stack([whole[name] for name in plain])
@@ -100,71 +92,6 @@ def _only(present: pd.Series) -> str:
     return repr(str(as_text(present.iloc[:1])[0]))
 
 
-def _category_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
-    counts = pd.Series(as_text(present)).value_counts()
-    levels = [str(level) for level in counts.index]
-    meant = _meant_for(levels)
-    if meant:
-        yield Finding(
-            f"text-{meant}",
-            (name,),
-            f"Covariate {name!r} is text that looks like {meant} (such as {levels[0]!r}) and is taken as a "
-            f"category with {count(len(levels), 'level')}.",
-            _HOW_TO_CONVERT[meant],
-        )
-        return
-    if len(levels) > MANY_LEVELS and _ROWS_PER_LEVEL * len(levels) > len(present):
-        yield Finding(
-            "identifier-covariate",
-            (name,),
-            f"Covariate {name!r} has {count(len(levels), 'different text')} in "
-            f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
-            "Leave it out, or make it the group (--group on the command line).",
-        )
-        return
-    few = counts[counts < RARE_LEVEL]
-    if len(few):
-        named = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
-        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
-        only_other = list(few.index) == [OTHER] and bool(pooled)
-        yield Finding(
-            "rare-category",
-            (name,),
-            f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: "
-            f"{named}{more}.",
-            "Merge it with another level yourself, or leave these rows out."
-            if only_other
-            else f"Pool them into {OTHER!r} with --rare {RARE_LEVEL} (from_table(..., rare={RARE_LEVEL})).",
-        )
-
-
-_HOW_TO_CONVERT = {
-    "numbers": "Write a quantity as a plain number (12.5, without unit, percent or currency), the codes of a "
-    "category as site-12.",
-    "dates": "Write dates as 2020-03-01 or 01.03.2020 to have them taken as dates.",
-}
-
-
-def _meant_for(levels: list[str]) -> str | None:
-    """Whether text was probably meant to hold numbers or dates; a few codes such as 01, 02 are fine."""
-    if len(levels) <= MANY_LEVELS:
-        return "dates" if len(levels) > 2 and _share_of_dates(levels) > _MEANT else None
-    if pd.Series(levels).str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT:
-        return "numbers"
-    return "dates" if _share_of_dates(levels) > _MEANT else None
-
-
-def _share_of_dates(levels: list[str]) -> float:
-    """How many read as a day of the calendar; at least two separators, so that 1.5 and A-3 are no dates."""
-    text = pd.Series(levels)
-    shaped = text.str.fullmatch(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}([T ].*)?")
-    if not shaped.any():
-        return 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
-        return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())
-
-
 def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
     if is_date(present) or are_number_dates(present):
         return
@@ -181,7 +108,7 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
         )
         return
     if (
-        2 < len(values) <= MAX_CODES
+        2 < len(values) <= FEW_VALUES
         and first in (0, 1)
         and np.array_equal(values - first, np.arange(len(values)))
     ):
@@ -193,6 +120,18 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             f"If so, use --categories {name} (from_table(..., categories=[{name!r}])); a count or a scale "
             "is fine.",
         )
+
+
+def _identifier(name: str, present: pd.Series) -> Iterator[Finding]:
+    """Whole numbers that never come up twice; in rising order they are a time, which may well matter."""
+    if are_number_dates(present) or has_rising_numbers(present) or not has_distinct_numbers(present):
+        return
+    yield Finding(
+        "identifier-covariate",
+        (name,),
+        f"Covariate {name!r} has a different whole number in every row, as identifiers do.",
+        "Leave it out, unless it measures something.",
+    )
 
 
 def filled_numbers(column: pd.Series, gaps: NDArray[np.bool_]) -> NDArray[np.float64]:

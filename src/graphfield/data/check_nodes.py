@@ -10,12 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from graphfield.data.check_values import value_findings
+from graphfield.data.check_codes import code_findings, few_different
+from graphfield.data.check_values import far_out_findings, missing_code_findings, missing_codes
 from graphfield.data.findings import Finding, drop_option
 from graphfield.data.frames import Frame
+from graphfield.data.identifiers import find_identifiers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
-from graphfield.data.roles import looks_like_identifier
-from graphfield.exceptions import count, listing
+from graphfield.exceptions import agreed, count, listing, named
 
 # A node whose variance the others explain by more than this share follows from them (total = a + b).
 COLLINEAR_R2 = 0.999
@@ -25,12 +26,8 @@ MONOTONE = 0.995
 _SPARE_ROWS = 30
 # Partial correlations (among nodes that follow from others) that put two of them in one relation.
 _RELATED = 0.2
-# Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
-ROWS_PER_NODE = 10
 # Beyond this skewness or excess kurtosis a node is far from Gaussian (an exponential has 2 and 6).
 SKEWED, HEAVY_TAILS = 2.0, 10.0
-# A node with at most so many different values is no measurement on a scale.
-DISCRETE = 5
 # A node with one value in more than this share of the rows has little left that could vary.
 MOSTLY_ONE_VALUE = 0.8
 # Names of columns that are numbers but hardly ever measurements.
@@ -41,7 +38,7 @@ _NAMED = 5  # columns with their numbers in one message
 
 
 def node_findings(
-    X: Frame, nodes: pd.DataFrame, empty: Sequence[str], rows: NDArray[np.intp], n_rows: int
+    X: Frame, nodes: pd.DataFrame, empty: Sequence[str], rows: NDArray[np.intp]
 ) -> Iterator[Finding]:
     """Findings about the nodes; ``nodes`` holds those that are numbers, filled where missing."""
     text = [n for n in X.names if n not in nodes.columns and n not in empty]
@@ -49,45 +46,56 @@ def node_findings(
         yield Finding(
             "text-node",
             tuple(text),
-            f"Node {listing(text)} holds text or dates, and nodes must hold numbers.",
-            f"Convert to numbers, use it as a covariate, or leave it out ({drop_option(text)}).",
+            f"{named('Node', text)} {agreed(len(text), 'holds', 'hold')} text or dates, and nodes must hold "
+            "numbers.",
+            f"Convert to numbers, use as covariates, or leave out ({drop_option(text)}).",
         )
-    ids = [n for n in nodes.columns if looks_like_identifier(X.values[n]) or _NO_NODE.fullmatch(n)]
-    if ids:
-        yield Finding(
-            "identifier-node",
-            tuple(ids),
-            f"Node {listing(ids)} looks like a row number, an identifier or a time.",
-            f"Leave it out ({drop_option(ids)}), or make it the group (--group) or the time (--time).",
-        )
+    ids = list(_identifiers(X, nodes))
+    yield from ids
     values = nodes.to_numpy()[rows]
     varies = np.array([nodes[name].min() < nodes[name].max() for name in nodes.columns], dtype=bool)
     constant = [name for name, own in zip(nodes.columns, varies, strict=True) if not own]
     if constant:
+        number = len(constant)
         yield Finding(
             "constant-node",
             tuple(constant),
-            f"Node {listing(constant)} has the same value in every row, so it can have no edge; fit "
-            "refuses it.",
-            f"Leave it out ({drop_option(constant)}).",
+            f"{named('Node', constant)} {agreed(number, 'has', 'have')} the same value in every row, so "
+            f"{agreed(number, 'it', 'they')} can have no edge; fit refuses {agreed(number, 'it', 'them')}.",
+            f"Leave {agreed(number, 'it', 'them')} out ({drop_option(constant)}).",
         )
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
-    yield from _size_findings(n_rows, len(names))
     if len(names) > 1 and len(values) > 2:
         kept = values[:, varies]
         still = np.ptp(kept, axis=0) > 0  # a value that only rows outside the sample have
         yield from _copies([n for n, own in zip(names, still, strict=True) if own], kept[:, still])
-    yield from _shape_findings(nodes[names])
+    told = {name for finding in ids for name in finding.columns}
+    yield from _shape_findings(nodes[names], told)
 
 
-def _size_findings(n_rows: int, n_nodes: int) -> Iterator[Finding]:
-    if n_nodes and n_rows < ROWS_PER_NODE * n_nodes:
+def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
+    """Row numbers and times by their order or their name, and numbers that never come up twice."""
+    names = list(nodes.columns)
+    rising, distinct = find_identifiers(X.values, names)
+    ids = [name for name in names if name in rising or _NO_NODE.fullmatch(name)]
+    if ids:
         yield Finding(
-            "few-rows",
-            (),
-            f"{count(n_rows, 'row')} for {count(n_nodes, 'node')}: {n_rows / n_nodes:.1f} rows per node, "
-            f"where {ROWS_PER_NODE} or more are wanted.",
-            "Use fewer nodes or more rows, and trust strong edges only.",
+            "identifier-node",
+            tuple(ids),
+            f"{named('Node', ids)} {agreed(len(ids), 'looks', 'look')} like a row number, an identifier or a "
+            "time.",
+            f"Leave {agreed(len(ids), 'it', 'them')} out ({drop_option(ids)}), or make it the group "
+            "(--group) or the time (--time).",
+        )
+    codes = [name for name in distinct if name not in ids]
+    if codes:
+        yield Finding(
+            "identifier-node",
+            tuple(codes),
+            f"{named('Node', codes)} {agreed(len(codes), 'has', 'have')} a different whole number in every "
+            "row, as identifiers do.",
+            f"Leave {agreed(len(codes), 'it', 'them')} out ({drop_option(codes)}), unless "
+            f"{agreed(len(codes), 'it measures', 'they measure')} something.",
         )
 
 
@@ -114,15 +122,16 @@ def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
     sums: list[Finding] = []
     if p > 2 and n > p + _SPARE_ROWS:
         sums = list(_collinear(kept, correlation[np.ix_(keep, keep)], n))
-    yield from sums
+    curves: list[Finding] = []
     if p > 1 and n > _SPARE_ROWS:
-        yield from _monotone(kept, values[:, keep], [set(finding.columns) for finding in sums])
+        curves = list(_monotone(kept, values[:, keep], [set(finding.columns) for finding in sums]))
+    # Where all of them are curves of each other and of more, one is to be kept, and that is said once.
+    yield from (one for one in sums if not any(set(one.columns) < set(curve.columns) for curve in curves))
+    yield from curves
 
 
 def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> Iterator[Finding]:
-    p = len(names)
-    precision = np.linalg.inv(correlation + 1e-10 * np.eye(p))
-    unexplained = (n - 1) / (n - p) / np.diag(precision)
+    precision, unexplained = _unexplained(correlation, n)
     flagged = np.flatnonzero(unexplained < 1 - COLLINEAR_R2)
     if len(flagged) < 2:
         return
@@ -130,15 +139,44 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
     partial = np.abs(own) / np.sqrt(np.outer(np.diag(own), np.diag(own)))
     part = connected_components(partial > _RELATED)[1]
     for which in range(part.max() + 1):
-        members = tuple(names[i] for i in flagged[part == which])
+        related = flagged[part == which]
+        members = tuple(names[i] for i in related)
         if len(members) > 1:
+            sums = [names[i] for i in _totals(correlation, related, n)]
             yield Finding(
                 "collinear-nodes",
                 members,
                 f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a total "
-                "does from its parts.",
-                "Leave one of them out (--drop); else their edges show the arithmetic, not the data.",
+                f"does from its parts: {listing(sums)} {agreed(len(sums), 'follows', 'follow')} from the "
+                "others.",
+                f"Leave {agreed(len(sums), 'it', 'them')} out ({drop_option(sums)}); else their edges show "
+                "the arithmetic, not the data.",
             )
+
+
+def _unexplained(correlation: NDArray[np.float64], n: int) -> tuple[NDArray, NDArray[np.float64]]:
+    """The precision matrix, and the share of each node's variance that the others do not explain."""
+    p = len(correlation)
+    precision = np.linalg.inv(correlation + 1e-10 * np.eye(p))
+    return precision, (n - 1) / (n - p) / np.diag(precision)
+
+
+def _totals(correlation: NDArray[np.float64], related: NDArray[np.intp], n: int) -> list[int]:
+    """Those of the ``related`` nodes without which the others do not follow from each other any more.
+
+    In units of their own spread, the total of a sum has the largest coefficient and is explained best.
+    """
+    left = np.arange(len(correlation))
+    found: list[int] = []
+    for _ in related[1:]:
+        unexplained = _unexplained(correlation[np.ix_(left, left)], n)[1]
+        unexplained[~np.isin(left, related)] = 1.0
+        best = int(np.argmin(unexplained))
+        if unexplained[best] >= 1 - COLLINEAR_R2:
+            break
+        found.append(int(left[best]))
+        left = np.delete(left, best)
+    return sorted(found)
 
 
 def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]]) -> Iterator[Finding]:
@@ -158,36 +196,38 @@ def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]
         )
 
 
-def _shape_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
-    """Discrete, mostly constant, skewed and heavy-tailed nodes, and values that lie far out."""
+def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
+    """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out.
+
+    Those ``told`` of as identifiers or times need not be called codes as well.
+    """
     values = nodes.to_numpy()
     if values.size == 0:
         return
     names = np.array(nodes.columns, dtype=object)
-    distinct = np.array([_few_distinct(values[:, j]) for j in range(values.shape[1])])
-    discrete = distinct <= DISCRETE
-    if discrete.any():
-        yield Finding(
-            "discrete-node",
-            tuple(names[discrete]),
-            f"Node {listing(names[discrete])} has {DISCRETE} or fewer different values; nodes are meant to "
-            "be measurements on a scale.",
-            "A category belongs among the covariates.",
-        )
+    codes = [missing_codes(column) for column in values.T]
+    known = [column[~np.isin(column, list(own))] for column, own in zip(values.T, codes, strict=True)]
+    yield from missing_code_findings(codes, names, "node")
+    few = np.array([few_different(column) for column in known])
+    asked = few & ~np.isin(names, list(told))
+    yield from code_findings(
+        [known[j] for j in np.flatnonzero(asked)], names[asked].tolist(), int((~few).sum())
+    )
     modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
-    stuck = (modes > MOSTLY_ONE_VALUE) & ~discrete
+    stuck = (modes > MOSTLY_ONE_VALUE) & ~few
     if stuck.any():
-        worst = names[stuck][np.argmax(modes[stuck])]
+        number, worst = int(stuck.sum()), names[stuck][np.argmax(modes[stuck])]
         yield Finding(
             "mostly-one-value",
             tuple(names[stuck]),
-            f"Node {listing(names[stuck])} has one and the same value in most rows "
-            f"({modes[stuck].max():.0%} of them in {worst!r}).",
-            f"Its edges rest on the few other rows; leave it out ({drop_option(names[stuck])}), or look at "
-            "those rows alone.",
+            f"{named('Node', names[stuck])} {agreed(number, 'has', 'have')} one and the same value in most "
+            f"rows ({modes[stuck].max():.0%} of them in {worst!r}).",
+            f"{agreed(number, 'Its', 'Their')} edges rest on the few other rows; leave "
+            f"{agreed(number, 'it', 'them')} out ({drop_option(names[stuck])}), or look at those rows alone.",
         )
-    plain = ~discrete & ~stuck
-    yield from _tails(names[plain], values[:, plain])
+    yield from _tails(names[~few & ~stuck], values[:, ~few & ~stuck])
+    plain = ~stuck & np.array([not own for own in codes])
+    yield from far_out_findings(values[:, plain], names[plain], "node")
 
 
 def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
@@ -199,13 +239,13 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     squares = np.square(centred)
     skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
-    scores = "Normal scores are considered by fit (marginals='auto')"
+    scores = "Neural models and comparisons of models consider normal scores (marginals='auto')"
     if skewed.any():
         yield Finding(
             "skewed-nodes",
             tuple(names[skewed]),
             f"{_how_many(skewed)} skewed: {_largest(names, skewness, skewed, 'skewness')}.",
-            f"{scores}; or take logarithms yourself.",
+            f"{scores}; for others take logarithms yourself.",
         )
     heavy = (kurtosis > HEAVY_TAILS) & ~skewed
     if heavy.any():
@@ -215,12 +255,11 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
             f"{_how_many(heavy)} heavy-tailed: {_largest(names, kurtosis, heavy, 'excess kurtosis')}.",
             f"{scores}.",
         )
-    yield from value_findings(values, names, "node")
 
 
 def _how_many(which: NDArray[np.bool_]) -> str:
     number = int(which.sum())
-    return f"{number:,} of {count(len(which), 'node')} {'is' if number == 1 else 'are'}"
+    return f"{count(number, 'node')} {agreed(number, 'is', 'are')}"
 
 
 def _largest(names: NDArray, numbers: NDArray, which: NDArray[np.bool_], what: str) -> str:
@@ -228,12 +267,6 @@ def _largest(names: NDArray, numbers: NDArray, which: NDArray[np.bool_], what: s
     parts = [f"{names[j]!r} {numbers[j]:.1f}" for j in order[:_NAMED]]
     more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
     return f"{what} {', '.join(parts)}{more}"
-
-
-def _few_distinct(values: NDArray[np.float64]) -> int:
-    """The number of different values, counted no further than needed."""
-    head = len(np.unique(values[:100]))
-    return head if head > DISCRETE else len(np.unique(values))
 
 
 def _largest_share(values: NDArray[np.float64]) -> float:

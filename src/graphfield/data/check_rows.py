@@ -24,6 +24,8 @@ COPIED_ROWS = 0.01
 # Rows per subject, on average, from which a column (or covariates that repeat) stands for subjects.
 ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
+# A text with more than so many times the average number of rows per text is a place or a group of people.
+_UNEVEN = 10
 # Correlation of a row with the next, covariates taken out and averaged over nodes, above which order matters.
 FOLLOWING_ROWS = 0.2
 _ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS = 20_000, 40, 100
@@ -75,7 +77,7 @@ def row_findings(
     n_rows = len(X.values)
     if nodes.shape[1] > 1:
         copies = _copies(nodes, Z)
-        if copies > COPIED_ROWS * n_rows:
+        if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
             yield Finding(
                 "duplicate-rows",
                 (),
@@ -94,7 +96,7 @@ def row_findings(
             "repeated-subjects",
             tuple(subjects),
             f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
-            "rows: it looks like a subject with several rows each.",
+            "rows: it may be a subject with several rows each.",
             f"If so, name it as the group (--group {name}), so that no subject is on both sides of a split.",
         )
         return
@@ -119,7 +121,7 @@ def row_findings(
             )
             return
         following = _following(nodes, Z, bad_z)
-        if following > FOLLOWING_ROWS:
+        if following > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
             yield Finding(
                 "ordered-rows",
                 (),
@@ -157,6 +159,21 @@ def _copies(nodes: pd.DataFrame, Z: Frame) -> int:
     return int(pd.Series(keys).duplicated().sum())
 
 
+def _is_sorted_by_a_node(nodes: pd.DataFrame) -> bool:
+    """Whether rows follow each other only because somebody sorted them; a time never comes up twice."""
+    return any(
+        own.is_monotonic_increasing or own.is_monotonic_decreasing
+        for _, own in nodes.items()
+        if own.duplicated().any() and own.nunique() > 1
+    )
+
+
+def _copies_by_chance(nodes: pd.DataFrame) -> float:
+    """Pairs of equal rows if nodes were independent: many where there are few nodes with few values."""
+    same = [float(np.square(column.value_counts(normalize=True)).sum()) for _, column in nodes.items()]
+    return float(len(nodes) ** 2 / 2 * np.prod(same))
+
+
 def _identifies_subjects(column: pd.Series) -> bool:
     """A text or whole-number column with several rows per value, called like one or with very many values."""
     if is_date(column.dropna()) or pd.api.types.is_bool_dtype(column):
@@ -167,8 +184,11 @@ def _identifies_subjects(column: pd.Series) -> bool:
     distinct = column.nunique()
     if distinct < _FEWEST_SUBJECTS or len(column) < ROWS_PER_SUBJECT * distinct:
         return False
-    named = _SUBJECT_NAME.search(str(column.name)) is not None
-    return named or (not numeric and distinct > 5 * _FEWEST_SUBJECTS)
+    if _SUBJECT_NAME.search(str(column.name)) is not None:
+        return True
+    if numeric or distinct <= 5 * _FEWEST_SUBJECTS or pd.to_numeric(column, errors="coerce").notna().any():
+        return False
+    return bool(column.value_counts().iloc[0] <= _UNEVEN * len(column) / distinct)
 
 
 def _covariates_repeat(Z: Frame, n_rows: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from graphfield.data.dates import are_number_dates, is_date, no_dates
 from graphfield.data.findings import Finding, drop_option
-from graphfield.exceptions import count, listing
+from graphfield.exceptions import agreed, count, listing
 
 # Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
+_FAR = f"more than {FAR_OUT:g} robust standard deviations from"
 # Numbers that people write for "missing". They are taken for it as the smallest or largest value of a column
 # that is there several times, and this many robust standard deviations from the median of the others.
-MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
+MISSING_CODES = (-8, -9, -88, -99, -888, -999, -9999, 88, 98, 99, 888, 998, 999, 9998, 9999)
 _CODE_TIMES, _CODE_DISTANCE = 3, 5.0
 _MAD_TO_SD = 1.4826  # of a Gaussian
 # 12, 3.5, 3,5, 1e-3, 12 kg, 5 %, € 12.50, $1,200
@@ -30,35 +31,65 @@ _NAMED = 5  # columns with their numbers in one message
 
 def value_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
     """Findings about single values of complete columns of one role, "node" or "covariate"."""
-    if values.size == 0:
+    codes = [missing_codes(column) for column in values.T]
+    yield from missing_code_findings(codes, names, role)
+    plain = np.array([not own for own in codes], dtype=bool)
+    yield from far_out_findings(values[:, plain], names[plain], role)
+
+
+def missing_code_findings(
+    codes: Sequence[Mapping[float, int]], names: NDArray, role: str
+) -> Iterator[Finding]:
+    """Numbers that stand for "missing", as :func:`missing_codes` found them in columns of one role."""
+    coded = [j for j, own in enumerate(codes) if own]
+    if not coded:
         return
-    codes = [_missing_code(values[:, j]) for j in range(values.shape[1])]
-    coded = [j for j, (code, _) in enumerate(codes) if code is not None]
-    if coded:
-        parts = [f"{names[j]!r} has {codes[j][0]:g} in {count(codes[j][1], 'row')}" for j in coded[:_NAMED]]
-        more = f" and {len(coded) - _NAMED} more" if len(coded) > _NAMED else ""
-        yield Finding(
-            "missing-code",
-            tuple(names[coded]),
-            f"A number may stand for missing: {role} {', '.join(parts)}{more}.",
-            "If it does, leave these cells empty.",
-        )
-    plain = np.array([j for j in range(values.shape[1]) if j not in coded], dtype=np.intp)
-    yield from _far_out(values[:, plain], names[plain], role)
+    parts = [f"{names[j]!r} has {_times(codes[j])}" for j in coded[:_NAMED]]
+    more = f" and {len(coded) - _NAMED} more" if len(coded) > _NAMED else ""
+    one = len(coded) == 1
+    several = one and len(codes[coded[0]]) > 1
+    yield Finding(
+        "missing-code",
+        tuple(names[j] for j in coded),
+        f"{'Numbers' if several or not one else 'A number'} may stand for missing: "
+        f"{role if one else f'{role}s'} {', '.join(parts)}{more}.",
+        "If so, leave these cells empty.",
+    )
 
 
-def _missing_code(values: NDArray[np.float64]) -> tuple[float | None, int]:
-    """A code for "missing" among the values of a column, and how often it is there."""
-    for end in (values.min(), values.max()):
-        if end not in MISSING_CODES:
-            continue
-        there = values == end
-        others = values[~there]
-        if there.sum() < _CODE_TIMES or len(others) < 2 * _CODE_TIMES:
-            continue
-        if abs(end - np.median(others)) > _CODE_DISTANCE * (_spread(others[:, None])[0] or np.inf):
-            return float(end), int(there.sum())
-    return None, 0
+def _times(codes: Mapping[float, int]) -> str:
+    return " and ".join(f"{code:g} in {count(times, 'row')}" for code, times in codes.items())
+
+
+def missing_codes(values: NDArray[np.float64]) -> dict[float, int]:
+    """Codes for "missing" among the values of a column, and how often each is there.
+
+    A column may have several, at both ends or one behind the other (998, 999).
+
+    >>> missing_codes(np.array([-9.0] * 3 + [1.0, 2.0, 3.0, 4.0] * 9 + [999.0] * 4))
+    {-9.0: 3, 999.0: 4}
+    """
+    found: dict[float, int] = {}
+    others = values
+    while code := next((end for end in _ends(others) if _is_missing_code(end, others)), None):
+        found[code] = int((others == code).sum())
+        others = others[others != code]
+    return dict(sorted(found.items()))
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return (float(values.min()), float(values.max())) if len(values) else ()
+
+
+def _is_missing_code(end: float, values: NDArray[np.float64]) -> bool:
+    if end not in MISSING_CODES:
+        return False
+    there = values == end
+    others = values[~there]
+    if there.sum() < _CODE_TIMES or len(others) < 2 * _CODE_TIMES:
+        return False
+    spread = _spread(others[:, None])[0] or others.std() or np.inf
+    return bool(abs(end - np.median(others)) > _CODE_DISTANCE * spread)
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,7 +97,10 @@ def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return _MAD_TO_SD * np.median(np.abs(values - np.median(values, axis=0)), axis=0)
 
 
-def _far_out(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
+def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
+    """A few values of complete columns of one role, "node" or "covariate", that are far from all others."""
+    if values.size == 0:
+        return
     distance = np.abs(values - np.median(values, axis=0))
     spread = _spread(values)
     counts = (distance > FAR_OUT * np.where(spread > 0, spread, np.inf)).sum(axis=0)
@@ -74,24 +108,26 @@ def _far_out(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
     if not order:
         return
-    parts = []
-    for j in order[:_NAMED]:
-        row = int(np.argmax(distance[:, j]))
-        such = "" if counts[j] == 1 else "such as "
-        parts.append(
-            f"{names[j]!r}: {count(int(counts[j]), 'value')}, {such}{values[row, j]:.4g} in row {row}"
-        )
-    more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
     total = int(counts.sum())
+    worst = {j: int(np.argmax(distance[:, j])) for j in order[:_NAMED]}
+    such = [f"{values[row, j]:.4g} in row {row}" for j, row in worst.items()]
+    if len(order) == 1:
+        several = agreed(total, "a value", f"{total:,} values")
+        what = f"{role.capitalize()} {names[order[0]]!r} has {several} {_FAR} its median, "
+        what += agreed(total, such[0], f"such as {such[0]}")
+    else:
+        many = [agreed(int(counts[j]), "", f"{counts[j]:,}, such as ") for j in worst]
+        parts = [f"{names[j]!r} ({size}{own})" for j, size, own in zip(worst, many, such, strict=True)]
+        more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+        what = f"{total:,} values are {_FAR} the median of their {role}s: {', '.join(parts)}{more}"
     real = {
-        "node": "normal scores (marginals='normal') tame what is real",
+        "node": "where a model has normal scores (marginals='normal'), they tame what is real",
         "covariate": "graphs at such values rest on very few rows",
     }
     yield Finding(
         "outliers",
         tuple(names[order]),
-        f"{count(total, 'value')} {'is' if total == 1 else 'are'} more than {FAR_OUT:g} robust standard "
-        f"deviations from the median of the {role}: {'; '.join(parts)}{more}.",
+        f"{what}.",
         f"Correct typing errors; {real[role]}.",
     )
 
@@ -154,14 +190,15 @@ def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
         if len(column) == 0 or pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
             continue
         numbers = pd.to_numeric(column.astype(object), errors="coerce")
+        blank = column.astype(str).str.strip() == ""
         odd = column[numbers.isna()]
-        yield from _numbers_with_units(str(name), odd, len(column))
-        if 0 < len(odd) < len(column) / 2:
+        yield from _numbers_with_units(str(name), odd[~blank], int((~blank).sum()))
+        if len(odd) and (~blank & numbers.isna()).sum() < (~blank).sum() / 2:
             texts = listing(odd.astype(str).unique()[:3])
             yield Finding(
                 "text-among-numbers",
                 (str(name),),
-                f"Column {name!r} is not used: it holds numbers, but {count(len(odd), 'row')} text "
-                f"({texts}).",
+                f"Column {name!r} is not used: it holds numbers, but {count(len(odd), 'row')} "
+                f"{agreed(len(odd), 'holds', 'hold')} text ({texts}).",
                 "Correct these entries or leave the cells empty if the column is to be a node.",
             )

@@ -15,7 +15,15 @@ from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, is_sl
 from graphfield.data.frames import Frame, match_columns, reads_as_number
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.data.saved_values import Saved, optional
-from graphfield.exceptions import DataError, DataWarning, ExtrapolationWarning, check_choice, listing
+from graphfield.exceptions import (
+    DataError,
+    DataWarning,
+    ExtrapolationWarning,
+    agreed,
+    check_choice,
+    listing,
+    named,
+)
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
@@ -128,17 +136,16 @@ class CovariateEncoder:
         self.names, self.named = Z.names, Z.named
         learned = {name: self._learn(name, Z.values[name], Z.rows) for name in Z.names}
         constant = [name for name, column in learned.items() if column is None]
-        if constant and len(constant) == len(Z.names):
+        who, n = named("Covariate", constant), len(constant)
+        if constant and n == len(Z.names):
             raise DataError(
-                f"Covariate {listing(constant)} has the same value in every training row, and "
-                "there is no other covariate: no graph can depend on it."
+                f"{who} {agreed(n, 'has', 'have')} the same value in every training row, and there is no "
+                "other covariate: no graph can depend on a constant."
             )
         if constant:
-            warnings.warn(
-                f"Covariate {listing(constant)} is constant in the training rows and is ignored.",
-                DataWarning,
-                stacklevel=3,
-            )
+            are = agreed(n, "is", "are")
+            told = f"{who} {are} constant in the training rows and {are} ignored."
+            warnings.warn(told, DataWarning, stacklevel=3)
         self.columns = [column for column in learned.values() if column is not None]
         return self
 
@@ -182,9 +189,8 @@ class CovariateEncoder:
             worst = values[outside][0]
             warnings.warn(
                 f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
-                f"training; {int(outside.sum())} row(s) lie far outside (for example "
-                f"{spec.shown(worst)}) and "
-                "get the graph at the edge of that range.",
+                f"training; {int(outside.sum())} row(s) lie far outside (for example {spec.shown(worst)}) "
+                "and get the graph at the edge of that range.",
                 ExtrapolationWarning,
                 stacklevel=4,
             )
@@ -388,7 +394,6 @@ def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
         odd = str(levels[~dates][0])
         row = int(rows[text == odd][0])
         raise DataError(
-            f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as "
-            "2020-03-01, or "
-            "leave the cell empty and use missing='drop'."
+            f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as 2020-03-01, "
+            "or leave the cell empty and use missing='drop'."
         )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pandas as pd
+
 from graphfield.exceptions import DataError, count, listing
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
@@ -14,6 +16,8 @@ FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
 _MOST_LINES = 12
 # Columns that an option to copy names one by one.
 _NAMED_TO_DROP = 8
+_TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
+_WIDEST = 40  # values in a line of text
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
 
 
@@ -66,6 +70,8 @@ class DataCheck:
         What `fit` changes on the way in, in words.
     warnings : tuple of Finding
         ``code``, ``columns``, ``message`` and ``advice`` of everything that looks wrong.
+    table : DataFrame
+        A line per column, with what was noticed about it.
     """
 
     n_rows: int
@@ -101,6 +107,21 @@ class DataCheck:
         columns = [Column(**column) for column in values["columns"]]
         return cls(values["n_rows"], tuple(columns), tuple(values["changes"]), tuple(findings))
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """A line per column: ``name``, ``role``, ``kind``, how many ``distinct`` and ``missing`` values.
+
+        ``values`` is their range or some of them, ``noticed`` the codes of the warnings that name the column.
+        """
+        lines = [
+            (c.name, c.role, c.kind, c.distinct, c.missing, c.note, ", ".join(self._noticed(c.name)))
+            for c in self.columns
+        ]
+        return pd.DataFrame(lines, columns=_TABLE)
+
+    def _noticed(self, name: str) -> list[str]:
+        return list(dict.fromkeys(one.code for one in self.warnings if name in one.columns))
+
     def of_role(self, role: str) -> list[Column]:
         return [column for column in self.columns if column.role == role]
 
@@ -120,6 +141,18 @@ class DataCheck:
         lines += [f"  not used: {listing(unused)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
         return lines + [f"Look: {one.message} {one.advice}" for one in self.warnings]
+
+    def column_lines(self) -> list[str]:
+        """:attr:`table` as lines of text, for a person."""
+        short = self.table.assign(values=[_shortened(column.note) for column in self.columns])
+        cells = [_TABLE, *short.astype(str).to_numpy().tolist()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [zip(row, widths, strict=True) for row in cells]
+        return ["  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in lines]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
 def _each(columns: Sequence[Column]) -> list[str]:

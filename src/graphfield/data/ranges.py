@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, agreed, named
 
 # Node values, and the inverse of how far they lie apart, whose squares are still numbers.
 MAX_MAGNITUDE = 1e100
@@ -39,8 +39,9 @@ def check_ranges(
     constant = [name for name, same in zip(names, low == high, strict=True) if same]
     if constant:
         raise DataError(
-            f"Node {listing(constant)} has the same value in every training row, so it can have no "
-            "edge. Drop it from X."
+            f"{named('Node', constant)} {agreed(len(constant), 'has', 'have')} the same value in every "
+            f"training row, so {agreed(len(constant), 'it', 'they')} can have no edge. Drop "
+            f"{agreed(len(constant), 'it', 'them')} from X."
         )
 
 

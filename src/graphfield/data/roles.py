@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import as_text, is_categorical, level_order
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
+from graphfield.data.identifiers import find_identifiers
 from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
 from graphfield.data.tables import read_file
-from graphfield.exceptions import DataError, DataWarning, ParameterError, count, listing, suggestion
+from graphfield.exceptions import (
+    DataError,
+    DataWarning,
+    ParameterError,
+    agreed,
+    count,
+    listing,
+    named,
+    suggestion,
+)
 
 OTHER = "other"  # the level that rare ones are pooled into
 
@@ -268,23 +278,20 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
         and not pd.api.types.is_bool_dtype(frame[name])
     ]
     names = [name for name in names if not name.startswith("Unnamed: ")]  # a saved pandas index
-    suspicious = [name for name in names if looks_like_identifier(frame[name])]
+    rising, distinct = find_identifiers(frame, names)
+    suspicious = [*rising, *distinct]
     if suspicious:
+        look = agreed(len(suspicious), "looks like an identifier", "look like identifiers")
+        used = agreed(len(suspicious), "is used as a node", "are used as nodes")
         warnings.warn(
-            f"Column {listing(suspicious)} looks like an identifier but is used as a node. Name the nodes, "
-            "or make it the group, to leave it out.",
+            f"{named('Column', suspicious)} {look} but {used}. Name the nodes, or leave out what measures "
+            "nothing (drop).",
             DataWarning,
             stacklevel=3,
         )
     if not names:
         raise DataError("No numeric column is left for the nodes. Name them with nodes.")
     return names
-
-
-def looks_like_identifier(column: pd.Series) -> bool:
-    """Whole numbers in rising order, as row numbers and subject codes are."""
-    whole = pd.api.types.is_integer_dtype(column)
-    return bool(whole and column.is_monotonic_increasing and column.nunique() > 10)
 
 
 def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str], time: list[str]) -> None:

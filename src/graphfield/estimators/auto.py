@@ -92,8 +92,8 @@ class AutoCGM(AveragedGraph):
         graph for everybody is 1), ``gain`` (1 - ``error``: 0.05 is 5 per cent less),
         ``standard_error`` (of the gain, in the same unit; paired over rows, or groups),
         ``weight`` in what was kept, ``seconds`` to fit and judge it, ``gain_over_own_average`` (what is
-        gained because its graph varies), ``note`` (why a candidate was left out; the weights of the
-        average).
+        gained because its graph varies, as a share of the error of its average over z), ``note`` (why a
+        candidate was left out; the weights of the average).
     members_, weights_ : list of estimators, ndarray
         The models that were kept, fitted to all rows, and their weights.
 

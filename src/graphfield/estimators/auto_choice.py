@@ -14,6 +14,7 @@ from graphfield.estimators.held_out import Yardstick
 from graphfield.numbers import CLEAR
 
 STATIC, AVERAGE = "static", "average"
+_NAMES = {AVERAGE: "an average of several"}
 TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds", "gain_over_own_average"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
 # By how many standard errors a model must beat one graph for everybody (and its own average graph, to be said
@@ -134,8 +135,10 @@ class _Gains:
         return self.yardstick.gain(self.errors[other], self.errors[name])
 
     def over_own_average(self, name: str) -> tuple[float, float]:
-        """By how much the graph has a smaller error than its average over z, and the standard error."""
-        return self.yardstick.gain(self.of_average[name], self.errors[name])
+        """The share of the error of its average over z that the graph saves, and its standard error."""
+        gain, standard_error = self.yardstick.gain(self.of_average[name], self.errors[name])
+        of_average = float(self.of_average[name].mean())
+        return gain / of_average, standard_error / of_average
 
     def varies(self, name: str) -> bool:
         """Whether it is clearly better that the graph varies; the static graph does not."""
@@ -161,8 +164,8 @@ def _summary(
             gain, standard_error = gains.over(nearest, STATIC)
             text = (
                 f"The model is one graph for everybody. Nothing else predicts {rows} better by more than two "
-                "standard errors; the nearest "
-                f"is {nearest}, better by {_percent(gain)} (standard error {_percent(standard_error)})."
+                f"standard errors; the nearest is {_NAMES.get(nearest, nearest)}, {_better(gain)} (standard "
+                f"error {_percent(standard_error)})."
             )
     else:
         gain, standard_error = gains.over(best, STATIC)
@@ -172,9 +175,11 @@ def _summary(
             f"{_percent(standard_error)}) below that of one graph for everybody"
         )
         if singles:
-            nearest = min(singles, key=gains.error)
+            nearest = min([*singles, STATIC], key=gains.error)
             ahead = 1 - gains.error(best) / gains.error(nearest)
-            if ahead >= 0:
+            if nearest == STATIC:
+                text += ", which is the next best"
+            elif ahead >= 0:
                 text += f", and {_percent(ahead)} below that of the next best ({nearest})"
             else:
                 text += (
@@ -187,6 +192,17 @@ def _summary(
     if left_out:
         text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."
     return text
+
+
+def _better(gain: float) -> str:
+    """A gain of either sign in words.
+
+    >>> _better(0.0015), _better(-0.0053)
+    ('better by 0.15 %', 'worse by 0.53 %')
+    """
+    if gain == 0:
+        return "no better and no worse"
+    return f"{'better' if gain > 0 else 'worse'} by {_percent(abs(gain))}"
 
 
 def _percent(share: float) -> str:

@@ -33,8 +33,9 @@ from graphfield.exceptions import (
     DataWarning,
     GraphfieldError,
     ParameterError,
+    agreed,
     check_choice,
-    listing,
+    named,
 )
 from graphfield.graphs.strength import partial_correlations
 
@@ -290,9 +291,10 @@ def _drawn_rows(inputs: Inputs, labels: NDArray | None, n_members: int, seed: in
         else:
             names = [name for name, same in zip(inputs.node_names, constant, strict=True) if same]
             raise DataError(
-                f"In member {member + 1} of {n_members}: node {listing(names)} has the same value in "
-                "all rows "
-                f"that were drawn, {_MOST_DRAWS} times over. Leave it out, or use resample=False."
+                f"In member {member + 1} of {n_members}: {named('node', names)} "
+                f"{agreed(len(names), 'has', 'have')} the same value in all rows that were drawn, "
+                f"{_MOST_DRAWS} times over. Leave {agreed(len(names), 'it', 'them')} out, or use "
+                "resample=False."
             )
         drawn.append(own)
     return drawn

@@ -140,7 +140,7 @@ class TreeCGM(PartitionedGraph):
     def rules_(self) -> list[str]:
         rules = [_rule(self.tree_, int(leaf), self.encoder_) for leaf in self.tree_.leaves]
         return [
-            " or ".join(rule for rule, own in zip(rules, self._leaf_part, strict=True) if own == part)
+            _either([rule for rule, own in zip(rules, self._leaf_part, strict=True) if own == part])
             for part in range(self.n_leaves_)
         ]
 
@@ -229,8 +229,28 @@ def _rule(tree: Tree, leaf: int, encoder: CovariateEncoder) -> str:
                 is_level[name] = level
     phrases = [_interval(name, low, high) for name, (low, high) in bounds.items()]
     phrases += [f"{name} is {level!r}" for name, level in is_level.items()]
-    phrases += [f"{n} is not {' or '.join(map(repr, out))}" for n, out in is_not.items() if n not in is_level]
+    known = {column.name: column.levels for column in encoder.categorical}
+    phrases += [_without(n, out, known[n]) for n, out in is_not.items() if n not in is_level]
     return " and ".join(phrases) or "all rows"
+
+
+def _either(rules: list[str]) -> str:
+    """One rule or another; in brackets where it is not plain which words belong together.
+
+    >>> _either(["age <= 20", "age > 60 and sex is 'F'"])
+    "age <= 20 or (age > 60 and sex is 'F')"
+    """
+    if len(rules) == 1:
+        return rules[0]
+    return " or ".join(f"({rule})" if " and " in rule else rule for rule in rules)
+
+
+def _without(name: str, out: list[str], levels: tuple[str, ...]) -> str:
+    """All levels but some, by the shorter of the two lists; who is not 'female' of two is 'male'."""
+    left = [level for level in levels if level not in out]
+    if len(left) <= len(out):
+        return f"{name} is {' or '.join(map(repr, left))}"
+    return f"{name} is not {' or '.join(map(repr, out))}"
 
 
 def _interval(name: str, low: float, high: float) -> str:

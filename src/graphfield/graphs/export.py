@@ -42,9 +42,11 @@ def to_networkx(
 
 
 def edge_frame(graph: nx.Graph) -> pd.DataFrame:
-    """``source, target, weight, partial_correlation``, strongest edge first."""
-    rows = [(a, b, d["weight"], d["partial_correlation"]) for a, b, d in graph.edges(data=True)]
-    frame = pd.DataFrame(rows, columns=["source", "target", "weight", "partial_correlation"])
+    """``source, target, weight, partial_correlation`` and what else edges carry, strongest edge first."""
+    lines = [{"source": a, "target": b, **d} for a, b, d in graph.edges(data=True)]
+    first = ["source", "target", "weight", "partial_correlation"]
+    others = [name for name in (lines[0] if lines else {}) if name not in first]
+    frame = pd.DataFrame(lines, columns=[*first, *others])
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -194,8 +194,7 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
         moves = "moves with the covariates" if model.mean_depends_on_covariates_ else "constant"
         facts.append(("Mean of the nodes", moves))
     if hasattr(model, "weights_"):
-        parts = zip(model.members_, model.weights_, strict=True)
-        facts.append(("Average of", ", ".join(f"{type(m).__name__} ({w:.2f})" for m, w in parts)))
+        facts.append(_members(model))
     facts.append(("Threshold", f"{model.threshold_.value:.4g} ({model.threshold_.reason})"))
     if fit and fit.get("seconds") is not None:
         facts.append(("Time to fit", f"{fit['seconds']:.1f} s"))
@@ -204,6 +203,17 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
     leaves = "<h3>Leaves of the tree</h3>" + _list(rules) if rules else ""
     left = f"<div><h3>What it is</h3>{_facts(facts)}{leaves}</div>"
     return f'<div class="cards">{left}<div><h3>Parameters</h3>{_facts(given)}</div></div>'
+
+
+def _members(model: Any) -> tuple[str, str]:
+    """What an average is made of; many members of one kind and weight are counted."""
+    kinds = [type(member).__name__ for member in model.members_]
+    if len(kinds) == 1:
+        return "Kept", kinds[0]
+    if len(set(kinds)) == 1 and np.ptp(model.weights_) == 0:
+        return "Average of", f"{len(kinds)} {kinds[0]}"
+    parts = zip(kinds, model.weights_, strict=True)
+    return "Average of", ", ".join(f"{kind} ({weight:.2f})" for kind, weight in parts)
 
 
 def _list(items: Iterable[str]) -> str:

@@ -1,0 +1,119 @@
+"""Nodes with few different values: answers on a scale, counts, or codes of a category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.findings import Finding, drop_option
+from graphfield.data.identifiers import is_whole
+from graphfield.exceptions import agreed, count, listing
+
+# A node with at most so many different values is no measurement, and one with at most so many different
+# whole numbers may be none (a cluster from 0 to 10, an item from 1 to 7) if they come up a few times each.
+DISCRETE, FEW_VALUES, _TIMES = 5, 15, 4
+# So many nodes with the same smallest and largest value are items of one questionnaire.
+_ITEMS = 3
+# Fewer answers than this are expected of an item that has none of them.
+_RARE_ANSWERS = 10
+_NAMED = 5  # columns with their values, or scales with their columns, in one message
+
+Ends = tuple[float, float]
+
+
+def few_different(values: NDArray[np.float64]) -> bool:
+    """Whether a column without its codes for missing values has few different ones.
+
+    >>> few_different(np.arange(300.0) % 11), few_different(np.arange(300.0) % 11 + 0.5)
+    (True, False)
+    """
+    if len(np.unique(values[:1000])) > FEW_VALUES:
+        return False
+    distinct = len(np.unique(values))
+    return distinct <= DISCRETE or (distinct <= min(FEW_VALUES, len(values) / _TIMES) and is_whole(values))
+
+
+def code_findings(
+    columns: Sequence[NDArray[np.float64]], names: Sequence[str], n_others: int
+) -> Iterator[Finding]:
+    """Findings about columns of :func:`few_different` values, beside ``n_others`` nodes with many.
+
+    Several columns with the same range are items or counts; one that has no like may hold codes, which only
+    the user can tell.
+    """
+    scales = _scales(columns, unlike=bool(n_others))
+    items = {ends: [names[j] for j in own] for ends, own in scales.items()}
+    if items:
+        yield _items(items)
+    single = [j for j in range(len(names)) if not any(j in own for own in scales.values())]
+    if single:
+        yield _codes([names[j] for j in single], [columns[j] for j in single])
+
+
+def _scales(columns: Sequence[NDArray[np.float64]], unlike: bool) -> dict[Ends, list[int]]:
+    """Positions of items by the range of their scale.
+
+    An item need not reach both ends of it, if answers beyond its own range are rare in the others. Where
+    there is nothing that few-valued nodes could be ``unlike``, all of them are items.
+    """
+    ends = [(float(values.min()), float(values.max())) for values in columns]
+    found = {own: [j for j, other in enumerate(ends) if other == own] for own in dict.fromkeys(ends)}
+    scales = {own: items for own, items in found.items() if len(items) >= _ITEMS}
+    if not scales and not unlike:
+        return found
+    alone = [j for own, items in found.items() if own not in scales for j in items]
+    complete = {own: np.concatenate([columns[j] for j in items]) for own, items in scales.items()}
+    for j in alone:
+        low, high = ends[j]
+        for own, items in scales.items():
+            answers = complete[own]
+            beyond = len(columns[j]) * ((answers < low) | (answers > high)).mean()
+            if own[0] <= low and high <= own[1] and beyond < _RARE_ANSWERS:
+                items.append(j)
+                break
+    return scales
+
+
+def _items(scales: dict[Ends, list[str]]) -> Finding:
+    nodes = [name for own in scales.values() for name in own]
+    parts = [f"{low:g} to {high:g}: {listing(own)}" for (low, high), own in list(scales.items())[:_NAMED]]
+    more = f"; and {len(scales) - _NAMED} more scales" if len(scales) > _NAMED else ""
+    return Finding(
+        "discrete-node",
+        tuple(nodes),
+        f"{count(len(nodes), 'node')} {agreed(len(nodes), 'has', 'have')} few different values, like answers "
+        f"on a scale (Likert items), yes or no, or counts. {'; '.join(parts)}{more}.",
+        "Such nodes may stay, though edges between them come out too weak; one that holds codes of a "
+        "category belongs among the covariates (--categories).",
+    )
+
+
+def _codes(names: list[str], columns: list[NDArray[np.float64]]) -> Finding:
+    number = len(names)
+    parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)][:_NAMED]
+    more = f" and {number - _NAMED} more" if number > _NAMED else ""
+    asked = agreed(
+        number,
+        "Is it a count, a rating or a yes or no, or does it hold",
+        "Are they counts, ratings or yes or no, or do they hold",
+    )
+    what = agreed(number, "it holds codes, make it a covariate", "they hold codes, make them covariates")
+    return Finding(
+        "discrete-node",
+        tuple(names),
+        f"{agreed(number, 'Node', 'Nodes')} {', '.join(parts)}{more} {agreed(number, 'has', 'have')} few "
+        f"different values, unlike the other nodes. {asked} codes of a category, such as a cluster, a "
+        "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
+        f"If {what} (--covariates, --categories) or leave {agreed(number, 'it', 'them')} "
+        f"out ({drop_option(names)}).",
+    )
+
+
+def _values(values: NDArray[np.float64]) -> str:
+    distinct = np.unique(values)
+    if len(distinct) == 2:
+        return f"{distinct[0]:g} and {distinct[1]:g} only"
+    what = "whole number" if is_whole(distinct) else "value"
+    return f"{count(len(distinct), what)}, {distinct[0]:g} to {distinct[-1]:g}"

@@ -1,0 +1,126 @@
+"""What may be wrong with the levels of a categorical covariate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pandas as pd
+
+from graphfield.data.check_values import NUMBER_WITH_UNIT
+from graphfield.data.covariates import MANY_LEVELS, as_text
+from graphfield.data.findings import Finding
+from graphfield.data.roles import OTHER
+from graphfield.exceptions import agreed, count
+
+# A level with fewer rows than this says little about its graph.
+RARE_LEVEL = 20
+# Fewer rows per level than this, on average, and text identifies rows or subjects.
+_ROWS_PER_LEVEL = 5
+# Share of values that read as numbers or dates above which text was meant to hold them.
+_MEANT = 0.8
+_NAMED = 6
+
+
+def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
+    """Findings about a category without its missing entries; ``pooled`` are levels that are "other" now."""
+    counts = pd.Series(as_text(present)).value_counts()
+    levels = [str(level) for level in counts.index]
+    meant = _meant_for(levels)
+    if meant:
+        yield Finding(
+            f"text-{meant}",
+            (name,),
+            f"Covariate {name!r} is text that looks like {meant} (such as {levels[0]!r}) and is taken as a "
+            f"category with {count(len(levels), 'level')}.",
+            _HOW_TO_CONVERT[meant],
+        )
+        return
+    if len(levels) > MANY_LEVELS and _ROWS_PER_LEVEL * len(levels) > len(present):
+        yield Finding(
+            "identifier-covariate",
+            (name,),
+            f"Covariate {name!r} has {count(len(levels), 'different text')} in "
+            f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
+            "Leave it out, or make it the group (--group on the command line).",
+        )
+        return
+    alike = _alike(counts)
+    yield from _spelling(name, counts, alike)
+    sizes = counts.groupby([alike[level] for level in counts.index], sort=False).sum()
+    yield from _rare_levels(name, sizes.sort_values(ascending=False, kind="stable"), pooled)
+
+
+def _alike(counts: pd.Series) -> dict[str, str]:
+    """For each level the most frequent one that differs from it in blanks or capitals at most."""
+    first: dict[str, str] = {}
+    return {level: first.setdefault(" ".join(level.split()).casefold(), level) for level in counts.index}
+
+
+def _spelling(name: str, counts: pd.Series, alike: dict[str, str]) -> Iterator[Finding]:
+    odd = [level for level, other in alike.items() if level != other]
+    if odd:
+        parts = [
+            f"{level!r} ({count(counts[level], 'row')}) beside {alike[level]!r} ({counts[alike[level]]:,})"
+            for level in odd[:_NAMED]
+        ]
+        more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
+        yield Finding(
+            "level-spelling",
+            (name,),
+            f"Covariate {name!r} has levels that differ in blanks or capitals only: {', '.join(parts)}"
+            f"{more}.",
+            "Write them alike, without blanks at the ends: now each is a level of its own.",
+        )
+
+
+def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Finding]:
+    few = counts[counts < RARE_LEVEL]
+    if not len(few):
+        return
+    shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
+    more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+    merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
+    pool = f"Pool them into {OTHER!r} with --rare {RARE_LEVEL} (from_table(..., rare={RARE_LEVEL}))."
+    yield Finding(
+        "rare-category",
+        (name,),
+        f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: "
+        f"{shown}{more}.",
+        pool
+        if _pooling_helps(few, len(counts)) and not pooled
+        else f"{merge}, or leave these rows out: from so few, a graph is a guess.",
+    )
+
+
+def _pooling_helps(few: pd.Series, n_levels: int) -> bool:
+    """Whether the pool has enough rows, is not mostly one level, and leaves a level to differ from."""
+    total = few.sum()
+    return bool(n_levels > len(few) and total >= RARE_LEVEL and few.max() <= total / 2)
+
+
+_HOW_TO_CONVERT = {
+    "numbers": "Write a quantity as a plain number (12.5, without unit, percent or currency), the codes of a "
+    "category as site-12.",
+    "dates": "Write dates as 2020-03-01 or 01.03.2020 to have them taken as dates.",
+}
+
+
+def _meant_for(levels: list[str]) -> str | None:
+    """Whether text was probably meant to hold numbers or dates; a few codes such as 01, 02 are fine."""
+    if len(levels) <= MANY_LEVELS:
+        return "dates" if len(levels) > 2 and _share_of_dates(levels) > _MEANT else None
+    if pd.Series(levels).str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT:
+        return "numbers"
+    return "dates" if _share_of_dates(levels) > _MEANT else None
+
+
+def _share_of_dates(levels: list[str]) -> float:
+    """How many read as a day of the calendar; at least two separators, so that 1.5 and A-3 are no dates."""
+    text = pd.Series(levels)
+    shaped = text.str.fullmatch(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}([T ].*)?")
+    if not shaped.any():
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
+        return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())

@@ -1,0 +1,66 @@
+"""Whether there are enough rows and nodes for a graph, and for one that moves with the covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graphfield.data.covariates import MANY_LEVELS
+from graphfield.data.findings import Column, Finding
+from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
+from graphfield.exceptions import count
+
+# Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
+ROWS_PER_NODE = 10
+# Rows per coefficient of a node on another that moves with a covariate, and rows at least, without which
+# nobody can tell how edges move.
+ROWS_PER_MOVEMENT, FEW_ROWS = 5, 100
+
+
+def size_findings(columns: Sequence[Column], n_rows: int, complete: bool) -> Iterator[Finding]:
+    """Findings about ``n_rows`` rows that a fit has, ``complete`` if others were left out for their gaps."""
+    nodes = [column for column in columns if column.role == "node"]
+    covariates = [column for column in columns if column.role == "covariate"]
+    if len(nodes) < MIN_NODES:
+        yield Finding(
+            "too-few-nodes",
+            tuple(column.name for column in nodes),
+            f"{count(len(nodes), 'node')}: a graph needs at least {MIN_NODES} nodes, and fit refuses fewer.",
+            "Name more columns for the nodes (--nodes); they must hold numbers.",
+        )
+    if n_rows < MIN_SAMPLES:
+        of = " without missing values" if complete else ""
+        yield Finding(
+            "too-few-rows",
+            (),
+            f"{count(n_rows, 'row')}{of}: fit refuses fewer than {MIN_SAMPLES}.",
+            "Collect more rows.",
+        )
+    varying = sum(column.distinct > 1 for column in nodes)
+    if varying:
+        yield from _few_rows(n_rows, varying, [column for column in covariates if column.distinct > 1])
+
+
+def _few_rows(n_rows: int, n_nodes: int, covariates: Sequence[Column]) -> Iterator[Finding]:
+    wanted = max(FEW_ROWS, ROWS_PER_MOVEMENT * n_nodes * (1 + sum(map(_directions, covariates))))
+    if n_rows < ROWS_PER_NODE * n_nodes:
+        yield Finding(
+            "few-rows",
+            (),
+            f"{count(n_rows, 'row')} for {count(n_nodes, 'node')}: {n_rows / n_nodes:.1f} rows per node, "
+            f"where {ROWS_PER_NODE} or more are wanted.",
+            "Use fewer nodes or more rows, and trust strong edges only.",
+        )
+    elif n_rows < wanted and covariates:
+        yield Finding(
+            "few-rows",
+            (),
+            f"{count(n_rows, 'row')} for {count(n_nodes, 'node')} and {count(len(covariates), 'covariate')} "
+            f"are few: {wanted:,} or more are wanted to tell how edges move.",
+            "Trust strong edges only, and do not expect to see which covariate moves them; fewer nodes, "
+            "covariates or levels help.",
+        )
+
+
+def _directions(covariate: Column) -> int:
+    """Columns of a linear model that stand for a covariate; very many levels are another finding."""
+    return 1 if covariate.kind in ("number", "date") else min(covariate.distinct, MANY_LEVELS) - 1
