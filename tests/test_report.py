@@ -409,7 +409,7 @@ def test_a_model_that_is_too_large_is_rounded_or_shown_as_a_grid(tmp_path):
             encoding="utf-8"
         )
         program = page_data(text)["program"]
-        kinds.append(program.get("part", program)["forward"]["type"])
+        kinds.append(program.get("part", program)["forward"]["type"])  # inside its residual scales
         notes.append(text)
     assert kinds == ["float32", "float16", "int16"]
     assert "half precision" in notes[1]

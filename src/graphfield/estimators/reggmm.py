@@ -28,6 +28,9 @@ from graphfield.solvers.scale_choice import learn_scales
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
+# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows, which
+# says nothing about scales.
+_ROWS_PER_WEIGHT = 5
 
 
 class RegGMM(GraphEstimator):
@@ -142,7 +145,9 @@ class RegGMM(GraphEstimator):
         else:
             self._fit_sparse_group(residual, W, labels)
         residual -= interaction_fit(residual, W, self.interactions_)
-        self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
+        self._residual_scales = None
+        if len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
+            self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
         self._set_threshold(encoded, seed=0)
         return self
