@@ -433,7 +433,7 @@ def test_models_of_scores_within_clusters(tmp_path):
             np.array,
             1_500,
             [],
-            "Nodes: as they are (normal scores do not predict held-out rows clearly better).",
+            "Nodes: as they are (normal scores ",
         ),
         (np.array, 100, [], "Nodes: as they are (too few rows to tell"),
         (np.array, 100, ["--set", "marginals=normal"], "Nodes: normal scores.\n"),
