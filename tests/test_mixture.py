@@ -17,7 +17,7 @@ from graphfield.nn.fields import Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
-from graphfield.training.finished_mixture import finished
+from graphfield.training.finished_mixture import finished, supported_variation
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
@@ -221,6 +221,84 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     torch.testing.assert_close(
         done.judged(*z)[0], about + done.variation * (whole - about), rtol=1e-4, atol=1e-5
     )
+
+
+def moving_rows(truth: float, seed: int, n: int = 200):
+    """A gate, patterns of one response, and rows that vary ``truth`` times as much as the mixture says."""
+    data = samples(n, seed=seed)
+    gate = GateField(CONFIG, generator()).eval()
+    gate.spread(data)
+    patterns = 0.5 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
+    patterns[:, 1:] = 0
+    shares = shares_of(gate, data)
+    mean = shares.mean(dim=0)
+    average = torch.tensordot(mean, patterns, dims=1)
+    beta = average + truth * (torch.tensordot(shares, patterns, dims=1) - average)
+    x = torch.randn(n, 6, generator=generator(seed))
+    x[:, 0] += torch.einsum("nk,nk->n", beta[:, 0, 1:], x[:, 1:])
+    return gate, patterns, replace(data, x=x), mean
+
+
+def test_movement_that_is_within_chance_is_not_kept():
+    kept = {}
+    for truth in (0.0, 2.0):
+        cases = (moving_rows(truth, seed) for seed in range(7))
+        every = torch.arange(200)[None]
+        kept[truth] = [supported_variation(g, p, data.take(every), m) for g, p, data, m in cases]
+    assert np.median(kept[0.0]) == 0
+    assert np.median(kept[2.0]) > 0.8
+
+
+def test_copies_of_rows_in_one_group_are_no_further_evidence():
+    gate, patterns, data, mean = moving_rows(1.0, seed=1)
+    rows = torch.arange(200)
+    once = supported_variation(gate, patterns, data.take(rows[None]), mean)
+    copied = rows.repeat(4)
+    grouped = supported_variation(gate, patterns, data.take(copied[None]), mean, units=copied)
+    alone = supported_variation(gate, patterns, data.take(copied[None]), mean)
+    assert 0 < once == pytest.approx(grouped, rel=1e-4)
+    assert alone > once
+
+
+def test_relaxed_patterns_are_nearer_to_the_truth_and_let_nothing_new_in():
+    """One strong edge among noise: at the same penalty it loses less, and what was zero stays zero."""
+    shares = torch.softmax(torch.randn(400, 3, generator=generator()), dim=1)
+    x = torch.randn(400, 8, generator=generator(1))
+    x[:, 1] = 0.8 * x[:, 0] + 0.6 * x[:, 1]
+    problem = PatternProblem(Moments.of(shares, x))
+    patterns = problem.solve(0.25, tolerance=1e-5)
+    relaxed = problem.relaxed(patterns, 0.06).solve(0.25, patterns, tolerance=1e-5)
+    strong = [
+        float(torch.tensordot(shares.mean(dim=0), found, dims=1)[1, 0]) for found in (patterns, relaxed)
+    ]
+    assert 0.3 < strong[0] < 0.7
+    assert strong[0] + 0.1 < strong[1] < 0.85
+    assert not relaxed[patterns == 0].any()
+
+
+def test_a_relaxed_problem_without_patterns_is_the_problem_itself():
+    problem = PatternProblem(Moments.of(*shares_and_x()))
+    relaxed = problem.relaxed(torch.zeros(3, 5, 5), 0.02)
+    torch.testing.assert_close(relaxed.solve(0.08), problem.solve(0.08))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("penalty", [None, 0.2])
+def test_strong_edges_are_relaxed_where_the_penalty_was_chosen(penalty):
+    """A penalty that the user gives means what it says."""
+    data = samples(900, seed=3)
+    x = torch.randn(900, 6, generator=generator(4))
+    x[:, 1] = 0.8 * x[:, 0] + 0.6 * x[:, 1]
+    data = replace(data, x=x)
+    gate = GateField(CONFIG, generator()).eval()
+    parts = tuple(torch.arange(800).split(270))
+    shares = shares_of(gate, data)
+    patterns = PatternProblem(Moments.of(shares[:800], x[:800])).solve(0.2)
+    mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.2, 0.0, 0)
+    task = MixtureTask(parts, torch.arange(800, 900), (1, 2, 3), penalty)
+    field = finished(mixture, FIELD, data, task).field
+    edge = float(field(data.numeric[None], data.codes[None])[0, :, 1, 0].mean())
+    assert (edge > 0.72) == (penalty is None)
 
 
 def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):

@@ -69,7 +69,7 @@ class _Relaxation:
 
 def _relaxation(mixture: Mixture, problem: PatternProblem, held_out: Moments) -> _Relaxation:
     lighter = problem.relaxed(mixture.patterns, _HALF_SIZE * mixture.penalty)
-    penalty, (found,) = best_penalty([(lighter, held_out)], mixture.penalty)
+    penalty, (found,) = best_penalty([(lighter, held_out)], mixture.penalty, relaxed=True)
     penalty *= _STRICTER
     found = lighter.solve(penalty, found)
     share = _best_share(mixture.patterns, found, held_out)

@@ -17,14 +17,15 @@ _WORSE = 2
 
 
 def best_penalty(
-    folds: Sequence[tuple[PatternProblem, Moments]], known: float | None
+    folds: Sequence[tuple[PatternProblem, Moments]], known: float | None, *, relaxed: bool = False
 ) -> tuple[float, list[Tensor]]:
     """The penalty with the smallest error on held-out rows, and the patterns of each fold there.
 
     The path leads from the empty graph down until the error has risen for good; where a penalty is
-    ``known`` from a similar problem, it begins there.
+    ``known`` from a similar problem, it begins there; for a ``relaxed`` problem, whose empty graph is far
+    away, it has the known one in its middle.
     """
-    path = _Path(folds)
+    path = _Path(folds, known / _RATIO ** (_LONGEST // 2) if relaxed and known else None)
     if known is None:
         path.walk(0)
     else:
@@ -34,9 +35,9 @@ def best_penalty(
 
 
 class _Path:
-    def __init__(self, folds: Sequence[tuple[PatternProblem, Moments]]) -> None:
+    def __init__(self, folds: Sequence[tuple[PatternProblem, Moments]], top: float | None) -> None:
         self.folds = folds
-        self.top = max(problem.largest_penalty() for problem, _ in folds)
+        self.top = top or max(problem.largest_penalty() for problem, _ in folds)
         self.solved: dict[int, tuple[float, list[Tensor]]] = {}
 
     def nearest(self, penalty: float) -> int:

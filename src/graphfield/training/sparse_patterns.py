@@ -8,7 +8,7 @@ Minimises, over patterns B_r with zero diagonals,
 with ``s_rk`` the root mean square of ``a_r x_k``: a lasso in standard units (the first part lets a pattern
 do without an edge), and a group lasso (the second lets all of them do without). Rows enter through
 their second moments alone, which add up over folds, so one pass over the rows serves all penalties. A relaxed
-problem has a weight of its own for the penalty of each edge.
+problem has weights of their own for the penalties of each entry and each edge.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -96,26 +97,26 @@ class PatternProblem:
         off = 1 - torch.eye(self.p, device=gram.device, dtype=gram.dtype)
         self.off_diagonal = off.repeat(self.rank, 1)
         self.curvature = _largest_eigenvalue(self.gram)
-        self.weights: Tensor | None = None  # of the penalty on each edge, (k, j)
+        # Of the penalties on entries (r, k, j), and on edges as a whole (k, j).
+        self.weights: tuple[Tensor, Tensor] | None = None
 
     def relaxed(self, patterns: Tensor, size: float) -> PatternProblem:
-        """The same problem with less penalty on the edges of ``patterns``, half of it at this size.
+        """The same problem with less penalty on what ``patterns`` have, half of it at this size.
 
         The size of an edge is the root mean square of what it adds to the prediction, and of both directions
-        the mean. Edges that are not there keep the whole penalty.
+        the mean; that of an entry is what the edge would be if all patterns had the like. Edges and entries
+        that are not there keep the whole penalty.
         """
         flat = (_flat(patterns) * self.units[:, None]).view(self.rank, self.p, self.p)
         among = self.gram.view(self.rank, self.p, self.rank, self.p).diagonal(dim1=1, dim2=3)  # (r, s, k)
         sizes = torch.einsum("rkj,rsk,skj->kj", flat, among, flat).clamp(min=0).sqrt()
         other = copy.copy(self)
-        other.weights = size / ((sizes + sizes.T) / 2 + size)
+        other.weights = size / (self.rank**0.5 * flat.abs() + size), size / ((sizes + sizes.T) / 2 + size)
         return other
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
         slope = (2 * self.cross * self.off_diagonal).view(self.rank, self.p, self.p)
-        if self.weights is not None:
-            slope = slope / self.weights
         low, high = 0.0, float(slope.abs().max()) / max(self.alpha, 1 - self.alpha) + 1e-12
         for _ in range(30):
             middle = (low + high) / 2
@@ -147,13 +148,15 @@ class PatternProblem:
         uphill is dropped.
         """
         cross, off_diagonal = self.cross[:, block], self.off_diagonal[:, block]
-        amount: float | Tensor = penalty / 2 / self.curvature
+        amount = penalty / 2 / self.curvature
+        cuts: tuple[Any, Any] = self.alpha * amount, (1 - self.alpha) * self.rank**0.5 * amount
         if self.weights is not None:
-            amount = amount * self.weights[:, block]
+            entries, edges = self.weights
+            cuts = cuts[0] * entries[:, :, block], cuts[1] * edges[:, block]
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
             step = point - (self.gram @ point - cross) / self.curvature
-            new = self._shrunk(step * off_diagonal, amount)
+            new = self._shrunk(step * off_diagonal, *cuts)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -166,17 +169,15 @@ class PatternProblem:
             weights = new
         return weights
 
-    def _shrunk(self, values: Tensor, amount: float | Tensor) -> Tensor:
-        """Values (R p, responses) by this amount, or by that of each edge, (p, responses)."""
+    def _shrunk(self, values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
+        """Entries, then edges as a whole, drawn towards zero by these amounts, of all or of each."""
         blocks = values.view(self.rank, self.p, -1)
-        if isinstance(amount, Tensor):
-            most = self.alpha * amount
-            blocks = blocks - blocks.clamp(-most, most)
+        if isinstance(of_entries, Tensor):
+            blocks = blocks - blocks.clamp(-of_entries, of_entries)
         else:
-            blocks = torch.nn.functional.softshrink(blocks, self.alpha * amount)
+            blocks = torch.nn.functional.softshrink(blocks, of_entries)
         size = blocks.square().sum(dim=0).sqrt_()  # several times faster than vector_norm over this axis
-        cut = (1 - self.alpha) * self.rank**0.5 * amount
-        return (blocks * torch.clamp(1 - cut / size.clamp(min=1e-30), min=0)).view_as(values)
+        return (blocks * torch.clamp(1 - of_edges / size.clamp(min=1e-30), min=0)).view_as(values)
 
 
 def _flat(patterns: Tensor) -> Tensor:

@@ -1,0 +1,72 @@
+"""What a default fit makes of tables where nothing moves, of wide ones and of heavy tails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphfield as gf
+from graphfield.estimators import dnncgm_setup
+from graphfield.estimators.dnncgm_setup import ranks_to_try
+from graphfield.estimators.inputs import training_inputs
+from graphfield.solvers.marginal_choice import prefer_normal_scores
+
+
+def still_rows(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A chain that is the same at every z: rows, covariates that do not matter, partial correlations."""
+    rng = np.random.default_rng([seed, n, p])
+    precision = np.eye(p) - 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    X = np.linalg.solve(np.linalg.cholesky(precision).T, rng.normal(size=(p, n))).T
+    return X, rng.uniform(-1, 1, (n, 2)), np.eye(p) - precision
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p"), [(500, 10), (500, 20), (2_000, 20)])
+def test_hardly_any_movement_is_kept_where_there_is_none(n, p):
+    kept, losses = [], []
+    for seed in range(5):
+        X, Z, _ = still_rows(n + 3_000, p, seed)
+        model = gf.DNNCGM(device="cpu", random_state=seed).fit(X[:n], Z[:n])
+        centred = X[n:] - X[:n].mean(axis=0)
+        average = centred - centred @ model.predict_coef(Z[:n]).mean(axis=0).T
+        left = X[n:] - model.predict(X[n:], Z[n:])
+        kept.append(model.variation_)
+        losses.append(np.square(left).mean() / np.square(average).mean() - 1)
+    assert np.median(kept) <= 0.2
+    assert np.median(losses) <= 1e-3
+
+
+@pytest.mark.slow
+def test_strong_edges_are_not_too_weak():
+    """On average within 8 % of what they are; the penalty alone takes off more than that."""
+    ratios = []
+    for seed in range(3):
+        X, Z, partial = still_rows(2_000, 20, seed)
+        found = gf.DNNCGM(device="cpu", random_state=seed).fit(X, Z).partial_correlations(Z[:20]).mean(axis=0)
+        ratios.append((found[partial != 0] / partial[partial != 0]).mean())
+    assert np.median(ratios) == pytest.approx(1, abs=0.08)
+
+
+def known_model(n_nodes: int) -> gf.DNNCGM:
+    rng = np.random.default_rng(0)
+    model = gf.DNNCGM(device="cpu")
+    model._learn_names(training_inputs(rng.normal(size=(60, n_nodes)), rng.normal(size=(60, 2)), "error"))
+    return model
+
+
+def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
+    monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 4 * 10**9)
+    assert ranks_to_try(known_model(1_000), 5_000) == (8,)
+    monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**9)
+    with pytest.warns(gf.TrainingWarning, match=r"2\.8 GB of memory, but 1\.0 GB are free"):
+        assert ranks_to_try(known_model(1_000), 5_000) == ()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_heavy_tails_are_seen_in_a_few_hundred_rows(seed):
+    """Normal rows and rows of the same covariance with the tails of a t distribution."""
+    rng = np.random.default_rng(seed)
+    X, Z, _ = still_rows(500, 10, seed)
+    W = np.column_stack([np.ones(500), Z])
+    assert not prefer_normal_scores(X, W).prefers
+    assert prefer_normal_scores(X * np.sqrt(2 / rng.chisquare(2, (500, 1))), W).prefers
