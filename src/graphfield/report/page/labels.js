@@ -1,7 +1,7 @@
 // Names of nodes in the network: as much of each as there is room for, where it hides least.
 
 const LONGEST = 18, SHORTEST = 6; // letters of a label
-const FILL = 0.36; // share of the picture that dots and labels may take
+const FILL = 0.36, FULL = 0.46; // share of the picture that dots and labels should take, and may before names get shorter
 const TALLEST = 3.5; // times the width, on narrow screens with many nodes
 
 // What all names begin with, up to the last separator; it is left out where names have to be short.
@@ -23,8 +23,8 @@ function labelPlan(names, start, width) {
   const low = Math.round(Math.min(0.8 * width, 740)), high = width * (width > 700 ? 0.95 : 1.25);
   for (let most = LONGEST; ; most--) {
     const texts = labelTexts(names, most, start), boxes = texts.map((text) => labelBox(text, font, radius));
-    const height = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / FILL / width;
-    if (height <= high || most === SHORTEST) return { font, radius, texts, boxes, height: Math.round(Math.max(low, Math.min(height, TALLEST * width))) };
+    const tall = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / width, fits = tall / FULL <= high;
+    if (fits || most === SHORTEST) return { font, radius, texts, boxes, height: Math.round(Math.max(low, Math.min(tall / FILL, fits ? high : TALLEST * width))) };
   }
 }
 

@@ -46,8 +46,9 @@ function filledOut(values) {
   return out;
 }
 
-// Move boxes apart within width x height; boxes are [left, up, right, down] around each node.
-function separate(x, y, boxes, width, height) {
+// Move boxes apart within width x height, and nodes off edges that are not theirs; boxes are [left, up, right, down]
+// around each node.
+function separate(x, y, boxes, edges, clearance, width, height) {
   const n = x.length;
   const inside = (a) => {
     x[a] = Math.max(boxes[a][0], Math.min(width - boxes[a][2], x[a]));
@@ -56,11 +57,29 @@ function separate(x, y, boxes, width, height) {
   for (let a = 0; a < n; a++) inside(a);
   const rounds = Math.min(PUSHES, SPRING_WORK / (n * n));
   for (let round = 0, moved = true; moved && round < rounds; round++) {
-    moved = false;
+    moved = round < rounds / 2 && stepAside(x, y, edges, clearance); // in the end names matter more
     for (let a = 0; a < n; a++)
       for (let b = a + 1; b < n; b++) moved = pushApart(x, y, boxes, a, b) || moved;
     for (let a = 0; a < n; a++) inside(a);
   }
+}
+
+// Nodes that stand on an edge of others look as if they ended it.
+function stepAside(x, y, edges, clearance) {
+  let moved = false;
+  for (const [a, b] of edges) {
+    const ex = x[b] - x[a], ey = y[b] - y[a], length = Math.hypot(ex, ey) || 1;
+    for (let k = 0; k < x.length; k++) {
+      if (k === a || k === b) continue;
+      const along = ((x[k] - x[a]) * ex + (y[k] - y[a]) * ey) / length, off = ((x[k] - x[a]) * ey - (y[k] - y[a]) * ex) / length;
+      if (along < 0 || along > length || Math.abs(off) >= clearance) continue;
+      const by = (off < 0 ? -1 : 1) * (clearance - Math.abs(off)) / 2;
+      x[k] += (by * ey) / length;
+      y[k] -= (by * ex) / length;
+      moved = true;
+    }
+  }
+  return moved;
 }
 
 // Along the axis on which they overlap less.

@@ -70,8 +70,9 @@ class Network {
     const { x, y } = springLayout([...core.keys()], edges);
     const inset = 0.25 / Math.sqrt(core.length); // a few nodes do not stand in the corners
     for (let i = 0; i < x.length; i++) { x[i] = width * (inset + (1 - 2 * inset) * x[i]); y[i] = plan.height * (inset + (1 - 2 * inset) * y[i]); }
-    separate(x, y, plan.boxes, width, plan.height);
-    const spots = placeLabels(plan, x, y, edges.slice(0, 300), width, plan.height);
+    const strong = edges.slice(0, 300);
+    separate(x, y, plan.boxes, strong, plan.radius + 3, width, plan.height);
+    const spots = placeLabels(plan, x, y, strong, width, plan.height);
     core.forEach((node, i) => {
       this.x[node] = x[i];
       this.y[node] = y[i];
