@@ -292,7 +292,7 @@ def _first_sentence(
         why = f" ({why_not.rstrip('.')})" if why_not else ""
         return f"Whether the fitted model predicts better than one graph for all was not looked at{why}."
     start = {
-        BETTER: f"The graph moves with {_named(covariates)}",
+        BETTER: f"Held-out rows support that the graph moves with {_named(covariates)}",
         UNCLEAR: "One graph for all predicts as well as the fitted model, as far as can be told",
         WORSE: "One graph for all predicts better than the fitted model",
     }[model]
@@ -344,7 +344,7 @@ def _which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     if len(covariates) < 2 or not test.adjusted or test.answer not in (YES, NO):
         return ""
     matter, undecided = (_listed(names) for names in (test.matter, test.undecided))
-    given = "Given the others and allowing for their number,"
+    given = "Given the others" + (" and allowing for their number," if len(test.adjusted) > 1 else ",")
     if test.answer == NO:
         if not test.matter:
             return ""

@@ -41,7 +41,7 @@ def verdict_lines(
 
     complete = data.Z[data.Z.notna().all(axis=1)]
     verdict = reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)
-    lines = [f"{verdict.headline}. {verdict.paragraph}"]
+    lines = [verdict.paragraph]
     if gain is not None:
         fits = count(gain.n_folds, "fit")
         lines.append(f"For that comparison, {fits} without some of the rows took {gain.seconds:.1f} s.")
