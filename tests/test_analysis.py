@@ -14,7 +14,7 @@ from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
 from graphfield.graphs import connectivity as cn
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 NAMES = ["a", "b", "c", "d"]
 # One of each way to give coefficients: networks, archetypes with scales that move, parts, averages, none.
 KINDS = ("archetype", "by-cluster", "dnncgm", "ensemble", "graphical-lasso", "reggmm", "tree")

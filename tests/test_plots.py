@@ -17,7 +17,7 @@ from matplotlib.dates import date2num  # noqa: E402
 
 from graphfield.report import plots  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from graphfield.report.summary import summary
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"
+    "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
 )
 NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{data}}", "a & b", "<!--", "ünï\u2028cödé"]
 EVIDENCE = {

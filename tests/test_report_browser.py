@@ -22,7 +22,7 @@ from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine"),
-    pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"),
+    pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"),
 ]
 # Move the slider of a covariate as a hand would, and wait for the screen.
 MOVE = """(async () => {{

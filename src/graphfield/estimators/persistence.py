@@ -20,15 +20,15 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import MIN_NODES
 from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import NodeScaler, read_scale
-from graphfield.data.saved_arrays import ArrayFile, SavedArrays
+from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
-from graphfield.data.saved_values import Saved
+from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.probe import has_finite_answers
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.folders import check_folder, restore, write_folder
-from graphfield.graphs.threshold import Threshold
+from graphfield.graphs.threshold import Gap, Threshold, earlier_threshold
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 1
@@ -93,13 +93,14 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "node_names": model.node_names_,
         "nodes_named": model._nodes_named,
         "encoder": model.encoder_.to_state(),
-        "threshold": asdict(model.threshold_),
+        "threshold": _plain_threshold(model.threshold_),
         "state": state,
     }
     node = {
         "node/center": model.scaler_.center,
         "node/scale": model.scaler_.scale,
         "node/residual_scale": model.residual_scale_,
+        "node/clear": np.flatnonzero(model.threshold_.clear),
     }
     if model._scores is not None:
         node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
@@ -176,7 +177,7 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     model.residual_scale_ = read_scale(node, "residual_scale", p)
     if "knots" in node:
         model._scores = NormalScores.from_arrays(node, p)
-    model.threshold_ = _threshold(header["threshold"])
+    model.threshold_ = _threshold(header["threshold"], node, p)
     with np.errstate(all="ignore"):  # what overflows is found next
         model._set_state(header["state"], arrays)
     if not isinstance(model, CompositeGraph) and not has_finite_answers(model):
@@ -184,8 +185,25 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
     return model
 
 
-def _threshold(found: Saved) -> Threshold:
-    return Threshold(
+def _plain_threshold(found: Threshold) -> dict[str, Any]:
+    own = {"value": found.value, "n_edges": found.n_edges, "reason": found.reason}
+    return {**own, "gap": asdict(found.gap)}
+
+
+def _threshold(found: Saved, node: SavedArrays, p: int) -> Threshold:
+    if "clear" not in node:  # files of earlier versions have the gap alone
+        return earlier_threshold(_gap(found), p)
+    clear = np.zeros((p, p), dtype=bool)
+    clear.flat[node.read("clear", (AtMost(p**2),), np.int64, low=0, high=p**2 - 1)] = True
+    if (clear != clear.T).any() or clear.diagonal().any():
+        node.refuse("clear", "pairs of two nodes, each in both orders", "others")
+    n_edges = optional(found.known("n_edges"), lambda value: value.whole(high=p**2), None)
+    value = found["value"].number(0, _MAX_CUT)
+    return Threshold(value, clear, n_edges, found["reason"].text(), _gap(found["gap"]))
+
+
+def _gap(found: Saved) -> Gap:
+    return Gap(
         found["value"].number(0, _MAX_CUT),
         found["largest"].number(0),
         found["is_gap"].flag(),

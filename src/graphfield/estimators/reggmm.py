@@ -115,6 +115,7 @@ class RegGMM(GraphEstimator):
             check_sparse_group()
         inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
         labels = group_labels(groups, X)
+        labels = None if labels is None else labels[inputs.rows]
         self._remember(inputs)
         self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
         self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
@@ -131,10 +132,10 @@ class RegGMM(GraphEstimator):
             self.penalty_ = float(self.ridge)
             self.interactions_ = interaction_coefficients(residual, W, self.ridge)
         else:
-            self._fit_sparse_group(residual, W, None if labels is None else labels[inputs.rows])
+            self._fit_sparse_group(residual, W, labels)
         residual -= interaction_fit(residual, W, self.interactions_)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_threshold(encoded, seed=0)
+        self._set_threshold(inputs.X, encoded, labels, seed=0)
         return self
 
     def _check_parameters(self) -> None:

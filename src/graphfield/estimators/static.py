@@ -89,10 +89,11 @@ class StaticGraph(GraphEstimator):
         self._mean = None
         if self.center == "covariates":
             values = self._without_mean(values, inputs.Z)
-        chosen = self._choose(values, None if labels is None else labels[inputs.rows])
+        labels = None if labels is None else labels[inputs.rows]
+        chosen = self._choose(values, labels)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
-        self._set_threshold(self._encode_frame(inputs.Z), seed=0)
+        self._set_threshold(inputs.X, self._encode_frame(inputs.Z), labels, seed=0)
         return self
 
     @property

@@ -95,7 +95,7 @@ def fit_together(
     training, mixing = plans(first, max(len(job.rows) for job in jobs))
     results = fit_fields(jobs, samples, training, first.center, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
-        model._adopt(result, inputs, seed)
+        model._adopt(result, inputs, labels, seed)
     return models
 
 

@@ -148,7 +148,11 @@ def _assembled(
         "nodes": model.node_names_,
         "groups": groups,
         "covariates": covariates,
-        "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
+        "threshold": {
+            "value": model.threshold_.value,
+            "reason": model.threshold_.reason,
+            "never": np.flatnonzero(~model.threshold_.clear[np.triu_indices(p, 1)]).tolist(),
+        },
         "program": program,
         "reach": reach,
         "pairs": {

@@ -19,11 +19,6 @@ _STILL = 1e-4  # a standard deviation below which nothing varies
 _END = 0.995  # what is shown as 1.00
 _NAMED = 5  # warnings and pairs that are named one by one
 
-_TOO_HIGH = (
-    "This threshold is an estimate of the noise, which comes out too high where most pairs are connected: "
-    "try a lower one below."
-)
-
 
 def summary(
     model: GraphEstimator,
@@ -68,15 +63,16 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
     if not model.encoder_.columns:
         where = "The graph"
+    clear = int(model.threshold_.clear.sum()) // 2
     rule = (
-        f"A pair counts as an edge where its strength is above {cut:.3f} from both nodes, that is in the "
-        "regression of each of the two on the others; its partial correlation is the mean of both strengths."
+        f"{clear:,} of {n_pairs:,} pairs stand clear of their noise; such a pair counts as an edge where its "
+        f"strength is above {cut:.3f} from both nodes, that is in the regression of each of the two on the "
+        "others. Its partial correlation is the mean of both strengths."
     )
     if not survey.present.any():
         most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
-        none = f"{where} has <strong>no edge above the threshold of the model</strong> ({cut:.3f})"
-        hint = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{hint} {rule}"
+        none = f"{where} has <strong>no edge that stands clear of its noise</strong>"
+        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "

@@ -207,7 +207,7 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
     if hasattr(model, "weights_"):
         parts = zip(model.members_, model.weights_, strict=True)
         facts.append(("Average of", ", ".join(f"{type(m).__name__} ({w:.2f})" for m, w in parts)))
-    facts.append(("Threshold", f"{model.threshold_.value:.4g} ({model.threshold_.reason})"))
+    facts.append(("Edges", model.threshold_.reason))
     if fit and fit.get("seconds") is not None:
         facts.append(("Time to fit", f"{fit['seconds']:.1f} s"))
     given = [(name, str(value)) for name, value in params.items() if name != "random_state"]

@@ -70,7 +70,7 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    byId("cut-note").textContent = `Edges are above it from both nodes. The fit chose ${found.value.toFixed(3)}: ${found.reason}.`;
+    byId("cut-note").textContent = `Edges are above it from both nodes. The fit chose ${found.value.toFixed(3)}: ${found.reason}. Another number holds for all pairs.`;
   }
 
   pin() {
