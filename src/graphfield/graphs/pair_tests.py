@@ -49,11 +49,13 @@ class PairScores:
             (5, n_nodes, n_nodes)
         )
         self._used = np.zeros((n_nodes, n_nodes), dtype=bool)
+        self._powers = np.zeros(n_nodes)  # of the residuals: their squares
         self._n_rows = self._n_units = self._square_sizes = 0
         self._last: tuple[NDArray, NDArray, NDArray, NDArray] | None = None  # a unit that may go on
 
     def add(self, residuals: NDArray, directed: NDArray, units: NDArray[np.intp]) -> None:
         """More rows, (b, p) and (b, p, p); those of one unit come without others between them."""
+        self._powers += np.square(residuals).sum(axis=0)
         course = directed + np.swapaxes(directed, 1, 2)
         course /= 2
         self._used |= course.any(axis=0)
@@ -87,7 +89,9 @@ class PairScores:
         if freedom > 1:  # the course was found in the same rows: it had so many directions to choose from
             p_values = np.minimum(1.0, 2 * np.fmin(p_values, fdtrc(freedom, rest, own / freedom)))
         p_values = np.where(self._used & off & np.isfinite(p_values), p_values, 1.0)
-        return PairTests(p_values, float(np.sqrt(np.median(variance[off]))))
+        # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
+        power = self._powers / n
+        return PairTests(p_values, float(np.sqrt(np.median((variance / (power[:, None] * power))[off]))))
 
     def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
         """Count all but the last of these units, which may go on in the rows to come."""
