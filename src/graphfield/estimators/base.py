@@ -24,7 +24,7 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_correlations
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.estimators.pair_scores import score_pairs
+from graphfield.estimators.judged_pairs import judge_pairs
 from graphfield.estimators.per_row import PerRow
 from graphfield.estimators.streaming import mean_r2, slices
 from graphfield.exceptions import DataError, TrainingError
@@ -109,10 +109,10 @@ class GraphEstimator(PerRow):
         Z : table of shape (n, q)
         threshold : "auto", float, "gap" or None
             "auto" has the pairs that stand clear of their noise in the training rows, where they are above
-            one standard error at z; a number is a cut in units of partial correlation, higher means fewer
-            edges; "gap" is the paper's cut between weak and strong edges; None keeps all that are not
-            exactly zero. "auto" and "gap" are found at fit time (``threshold_``), so no graph depends on
-            which others are asked for with it.
+            the largest cut that predicts as well as any; a number is a cut in units of partial correlation,
+            higher means fewer edges; "gap" is the paper's cut between weak and strong edges; None keeps all
+            that are not exactly zero. "auto" and "gap" are found at fit time (``threshold_``), so no graph
+            depends on which others are asked for with it.
         rule : {"and", "or"}
             Whether both directions of a pair must exceed the threshold, or one.
 
@@ -283,8 +283,8 @@ class GraphEstimator(PerRow):
         self._check_finite(found, self._mean_at(distinct), self.residual_scale_)
         gap = find_gap(found if len(distinct) == len(index) else found[index], n)
         freedom = n_directions(found, index)
-        tests = score_pairs(self, X, encoded, labels, freedom)
-        self.threshold_ = auto_threshold(tests, freedom, found, gap)
+        clear, value = judge_pairs(self, X, encoded, labels, freedom)
+        self.threshold_ = auto_threshold(clear, value, found, gap)
 
     def _check_finite(self, *results: NDArray) -> None:
         """The last step of every fit: what is not a number is an error, not a result."""

@@ -26,10 +26,11 @@ _STILL = 1e-5
 
 @dataclass(frozen=True)
 class PairTests:
-    """A p-value for every pair of "no edge at any z", (p, p), and the standard error of a typical pair."""
+    """A p-value for every pair of "no edge at any z", (p, p), and what scores are measured in."""
 
     p_values: NDArray[np.float64]
-    standard_error: float  # of a partial correlation that is averaged over z
+    standard_error: float  # of the partial correlation of a typical pair, averaged over z
+    scales: NDArray[np.float64]  # (p, p), what scores are to be divided by
 
     def clear(self) -> NDArray[np.bool_]:
         """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric."""
@@ -59,7 +60,8 @@ class PairScores:
         course = directed + np.swapaxes(directed, 1, 2)
         course /= 2
         self._used |= course.any(axis=0)
-        scores = _row_scores(residuals.astype(directed.dtype), directed)
+        left = residuals.astype(directed.dtype)
+        scores = pair_scores(left[:, :, None], left[:, None, :], directed, np.swapaxes(directed, 1, 2))
         course *= scores
         starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
         if len(starts) < len(units):
@@ -77,8 +79,9 @@ class PairScores:
         n, units = self._n_rows, self._n_units
         left = 1.0 - freedom * float(self._used.sum(axis=1).mean()) / n
         if left <= 0 or units < 2:
-            return PairTests(np.ones_like(self._total), np.inf)
-        mean, small = self._total / n, units / (units - 1) / left
+            return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total))
+        # A residual of a row that the fit has used is too small by its leverage (HC3 in regressions).
+        mean, small = self._total / n, units / (units - 1) / left**2
         variance = small * (self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes) / n**2
         off = ~np.eye(len(mean), dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,7 +94,8 @@ class PairScores:
         p_values = np.where(self._used & off & np.isfinite(p_values), p_values, 1.0)
         # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
         power = self._powers / n
-        return PairTests(p_values, float(np.sqrt(np.median((variance / (power[:, None] * power))[off]))))
+        scales = np.sqrt(power[:, None] * power)
+        return PairTests(p_values, float(np.median((np.sqrt(variance) / scales)[off])), scales)
 
     def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
         """Count all but the last of these units, which may go on in the rows to come."""
@@ -114,12 +118,9 @@ class PairScores:
         self._square_sizes += int(np.square(sizes).sum())
 
 
-def _row_scores(residuals: NDArray, directed: NDArray) -> NDArray:
-    """``e_j e_k + d_kj e_j^2 + d_jk e_k^2`` of every row, (b, p, p)."""
-    half = directed * np.square(residuals)[:, None, :]
-    scores = half + np.swapaxes(half, 1, 2)
-    scores += residuals[:, :, None] * residuals[:, None, :]
-    return scores
+def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:
+    """``e_j e_k + d_kj e_j^2 + d_jk e_k^2``, whose mean is the partial correlation of j and k."""
+    return e_j * e_k + d_kj * np.square(e_j) + d_jk * np.square(e_k)
 
 
 def n_directions(correlations: NDArray, index: NDArray[np.intp]) -> float:

@@ -1,4 +1,4 @@
-"""When an edge is there: pairs that stand clear of their noise, above the noise at z; or the paper's gap."""
+"""When an edge is there: pairs that stand clear of their noise, above a cut; or the paper's gap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from graphfield.exceptions import NoGapWarning, ParameterError, ThresholdWarning, count
-from graphfield.graphs.pair_tests import FALSE_SHARE, PairTests
+from graphfield.graphs.pair_tests import FALSE_SHARE
 
 # Histogram of log10 of the normalised magnitudes: three decades, 20 bins each.
 _DECADES = 3
@@ -64,8 +64,8 @@ class Threshold:
     Attributes
     ----------
     value : float
-        The size of a partial correlation above which a pair that is ``clear`` is an edge: its standard
-        error at one z.
+        The size of a partial correlation above which a pair that is ``clear`` is an edge: the largest cut
+        that predicts as well as any, within one standard error.
     clear : ndarray of shape (p, p), bool
         Pairs that stand clear of their noise. No other pair is an edge at any z.
     n_edges : int or None
@@ -115,20 +115,17 @@ class Threshold:
         return ""
 
 
-def auto_threshold(tests: PairTests, freedom: float, correlations: NDArray, gap: Gap) -> Threshold:
-    """Pairs that pass the tests, and the standard error at one z as the cut.
+def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray, gap: Gap) -> Threshold:
+    """Edges of the pairs that are ``clear``, above ``value``, in words.
 
-    ``correlations`` (m, pairs) are those at some covariate values; fields of graphs vary in ``freedom``
-    directions, and so many times fewer rows are behind the graph at one z than behind their average.
+    ``correlations`` (m, pairs) are those at some covariate values of the training rows.
     """
-    clear = tests.clear()
-    value = min(1.0, float(np.sqrt(freedom)) * tests.standard_error)
     upper = clear[np.triu_indices(len(clear), 1)]
     n_edges = int((np.abs(correlations[:, upper]) > value).any(axis=0).sum())
     share = f"one in {round(1 / FALSE_SHARE)} of them may be false"
     reason = (
-        f"{int(upper.sum()):,} of {len(upper):,} pairs stand clear of their noise ({share}), and at each z "
-        f"those above {value:.3g}, one standard error there, are edges"
+        f"{int(upper.sum()):,} of {len(upper):,} pairs stand clear of their noise ({share}); at each z those "
+        f"above {value:.3g} are edges, as smaller ones do not improve predictions"
     )
     return Threshold(value, clear, n_edges, reason, gap)
 
