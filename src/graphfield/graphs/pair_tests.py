@@ -22,6 +22,8 @@ from scipy.special import fdtrc, stdtr
 FALSE_SHARE = 0.1
 # A field of graphs whose variation is less than this share of its squares does not vary.
 _STILL = 1e-5
+# Squares of residuals, in units of what they should be, that count as none.
+_NO_POWER = 1e-12
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class PairScores:
             return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total))
         # A residual of a row that the fit has used is too small by its leverage (HC3 in regressions).
         mean, small = self._total / n, units / (units - 1) / left**2
-        variance = small * (self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes) / n**2
+        squares = self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes
+        variance = small * np.maximum(squares, 0.0) / n**2
         off = ~np.eye(len(mean), dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
             average = np.abs(mean) / np.sqrt(variance)
@@ -93,7 +96,7 @@ class PairScores:
             p_values = np.minimum(1.0, 2 * np.fmin(p_values, fdtrc(freedom, rest, own / freedom)))
         p_values = np.where(self._used & off & np.isfinite(p_values), p_values, 1.0)
         # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
-        power = self._powers / n
+        power = np.maximum(self._powers / n, _NO_POWER)
         scales = np.sqrt(power[:, None] * power)
         return PairTests(p_values, float(np.median((np.sqrt(variance) / scales)[off])), scales)
 
@@ -119,8 +122,11 @@ class PairScores:
 
 
 def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:
-    """``e_j e_k + d_kj e_j^2 + d_jk e_k^2``, whose mean is the partial correlation of j and k."""
-    return e_j * e_k + d_kj * np.square(e_j) + d_jk * np.square(e_k)
+    """``e_j e_k + d_kj e_j^2 + d_jk e_k^2``, whose mean is the partial correlation of j and k.
+
+    The same bits from both sides.
+    """
+    return e_j * e_k + (d_kj * np.square(e_j) + d_jk * np.square(e_k))
 
 
 def n_directions(correlations: NDArray, index: NDArray[np.intp]) -> float:
