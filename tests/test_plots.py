@@ -215,7 +215,10 @@ def test_only_the_strongest_of_many_edges_are_drawn_and_the_title_says_so():
     every = plots.plot_network(graph, title="all")
     assert len(every.collections[0].get_segments()) == (size > 0).sum()
     assert every.get_title() == "all"
-    assert plots.plot_network(graph * 0.01, threshold=0.05).get_title() == "no edge with |partial correlation| > 0.05"
+    assert (
+        plots.plot_network(graph * 0.01, threshold=0.05).get_title()
+        == "no edge with |partial correlation| > 0.05"
+    )
 
 
 def test_tiny_values_have_a_faint_colour():

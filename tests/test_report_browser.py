@@ -22,7 +22,9 @@ from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine"),
-    pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
+    ),
 ]
 # Move the slider of a covariate as a hand would, and wait for the screen.
 MOVE = """(async () => {{
@@ -81,7 +83,9 @@ def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) ->
     partial, present = in_page(browser, Z)
     np.testing.assert_allclose(partial, upper(model.partial_correlations(Z)), atol=atol)
     cut, clear = model.threshold_.value, upper(model.threshold_.clear[None])
-    sure = [upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) & clear for by in (2 * atol, -2 * atol)]
+    sure = [
+        upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) & clear for by in (2 * atol, -2 * atol)
+    ]
     assert (present >= sure[0]).all(), "an edge of Python's is missing in the page"
     assert (present <= sure[1]).all(), "the page has an edge that Python has not"
 
