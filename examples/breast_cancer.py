@@ -50,7 +50,7 @@ print("\nPartial correlations that differ most:")
 print(changes.head(8).round(2).to_string(index=False))
 
 # 6. Pictures.
-graphs = [ask.graph_at(model, z) for z in (benign, malignant)]
+graphs = [ask.graph_at(model, z, threshold=None) for z in (benign, malignant)]
 panels = plots.plot_difference(*graphs, labels=["benign", "malignant"])
 panels[0].figure.savefig(out / "difference.png", dpi=80)
 pairs = list(changes[["source", "target"]].head(6).itertuples(index=False, name=None))

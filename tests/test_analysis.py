@@ -14,7 +14,7 @@ from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
 from graphfield.graphs import connectivity as cn
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 NAMES = ["a", "b", "c", "d"]
 # One of each way to give coefficients: networks, archetypes with scales that move, parts, averages, none.
 KINDS = ("archetype", "by-cluster", "dnncgm", "ensemble", "graphical-lasso", "reggmm", "tree")
@@ -65,7 +65,7 @@ def any_model(request):
 def test_every_estimator_can_be_asked_and_agrees_with_its_own_methods(any_model):
     model, Z = any_model
     partial, graph = model.partial_correlations(Z), model.predict_graph(Z, threshold=0.1)
-    at = an.graph_at(model, dict(Z.iloc[3]))
+    at = an.graph_at(model, dict(Z.iloc[3]), threshold=None)
     np.testing.assert_allclose(at, partial[3], atol=1e-6)
     assert list(at.index) == list(at.columns) == model.node_names_
     thresholded = an.graph_at(model, dict(Z.iloc[3]), threshold=0.1)
@@ -324,7 +324,7 @@ def test_bands_of_a_number(model, Z):
 
 
 def test_parts_of_a_network(model, Z):
-    graph = an.graph_at(model, dict(Z.iloc[0]))
+    graph = an.graph_at(model, dict(Z.iloc[0]), threshold=None)
     groups = {"a": "one", "c": "one", "b": "two", "d": "two"}
     part = an.subnetwork(graph, "one", groups=groups)
     assert list(part.columns) == ["a", "c"]

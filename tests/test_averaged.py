@@ -14,7 +14,7 @@ from graphfield.estimators.held_out import Yardstick
 from graphfield.graphs.strength import partial_correlations
 from graphfield.solvers.simplex import simplex_weights
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 STATIC = gf.GraphicalLasso(penalty=0.05)
 FEW = {"n_penalties": 3, "n_folds": 3}
 QUICK = ("static", "linear", "tree")

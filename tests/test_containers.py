@@ -21,7 +21,7 @@ from graphfield.graphs.export import graph_text, write_graph
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 def lasso(**params) -> gf.GraphicalLasso:

@@ -17,7 +17,7 @@ import graphfield as gf
 from conftest import plain_params, small_data
 from graphfield.graphs.strength import partial_from_precision
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from graphfield.data.saved_files import MAX_JSON_BYTES, MAX_NESTING, parse_json
 from graphfield.report import write_report
 from model_edits import Folder, steps_data
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 @cache

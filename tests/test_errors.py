@@ -12,7 +12,7 @@ from conftest import small_data
 from graphfield import analysis as an
 from graphfield.estimators import ensemble
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 ERRORS = ["standard_error", "interval_low", "interval_high"]
 KEYS = ["source", "target"]
 

@@ -508,7 +508,7 @@ def test_a_study_of_real_prices_and_vix():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning", "ignore::graphfield.ExtrapolationWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning", "ignore::graphfield.ExtrapolationWarning")
 def test_the_stocks_of_the_paper_are_denser_at_high_vix_but_later_days_do_not_confirm_it():
     folder = REAL_DATA
     path = folder / "sp100_2001_2023.npz"

@@ -30,7 +30,7 @@ def few_rows_and_copies(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return standard(X), rng.normal(size=(n, q))
 
 
-@pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 @pytest.mark.parametrize("seed", [3, 6, 10, 13, 14, 17])
 def test_sparse_group_path_has_no_jumps(seed):
     """Tables on which some machines, or others in the last bits, found errors of 1e13 in place of 1."""
@@ -107,7 +107,7 @@ def test_search_on_collinear_nodes_is_optimal_and_scored_throughout(kind):
     assert violation <= 0.005 * found.penalty + 1e-8, "no penalty at all is the inverse, but for rounding"
 
 
-@pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 @pytest.mark.parametrize("kind", ["copies", "sums", "near copies", "opposites"])
 def test_leaves_of_trees_are_optimal_on_collinear_nodes(kind):
     rng = np.random.default_rng(0)

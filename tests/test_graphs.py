@@ -18,7 +18,7 @@ from graphfield.graphs.strength import (
     partial_from_precision,
     precision_from_partial,
 )
-from graphfield.graphs.threshold import find_threshold
+from graphfield.graphs.threshold import find_gap
 
 
 def random_precision(p: int = 6, seed: int = 0) -> np.ndarray:
@@ -94,13 +94,13 @@ def magnitudes(edge: float, n_edges: int = 60, rows: int = 50) -> np.ndarray:
 
 
 def test_the_gap_lies_between_noise_and_edges():
-    found = find_threshold(magnitudes(0.4), n_samples=1000)
+    found = find_gap(magnitudes(0.4), n_samples=1000)
     assert found.is_gap
     assert 0.05 < found.value < 0.3
 
 
 def test_the_gap_follows_the_scale():
-    plain, doubled = (find_threshold(s * magnitudes(0.4), n_samples=1000) for s in (1, 2))
+    plain, doubled = (find_gap(s * magnitudes(0.4), n_samples=1000) for s in (1, 2))
     assert doubled.value == pytest.approx(2 * plain.value)
     assert doubled.value / doubled.largest == pytest.approx(plain.value / plain.largest)
 
@@ -109,7 +109,7 @@ def test_a_sparse_estimate_is_cut_at_the_sampling_noise():
     """Its median is zero, which says nothing of the noise in the edges it kept."""
     weights = np.zeros((20, 600))
     weights[:, :150] = np.geomspace(0.001, 0.3, 150)
-    found = find_threshold(weights, n_samples=10_000)
+    found = find_gap(weights, n_samples=10_000)
     assert not found.is_gap
     assert found.value == pytest.approx(0.02)
 
@@ -118,23 +118,23 @@ def test_a_dense_graph_is_not_taken_for_noise():
     """Six nodes, all related to their neighbours: the median pair is an edge."""
     weights = np.abs(np.random.default_rng(0).normal(0.45, 0.06, size=(200, 15)))
     weights[:, :5] *= 0.2
-    found = find_threshold(weights, n_samples=600)
+    found = find_gap(weights, n_samples=600)
     assert not found.is_gap
     assert found.value < 0.41
-    assert find_threshold(weights, n_samples=8).value <= 1, "a partial correlation"
+    assert find_gap(weights, n_samples=8).value <= 1, "a partial correlation"
 
 
 def test_no_gap_in_pure_noise():
     noise = np.abs(np.random.default_rng(0).normal(0, 0.02, (50, 600)))
-    found = find_threshold(noise, n_samples=1000)
+    found = find_gap(noise, n_samples=1000)
     assert not found.is_gap
     assert (noise > found.value).mean() < 1e-3
     assert "no gap" in found.reason
 
 
 def test_few_pairs_or_no_edge_at_all():
-    assert not find_threshold(np.array([[0.5, 0.01, 0.02]]), n_samples=400).is_gap
-    assert find_threshold(np.zeros((5, 45)), n_samples=400).value == 0
+    assert not find_gap(np.array([[0.5, 0.01, 0.02]]), n_samples=400).is_gap
+    assert find_gap(np.zeros((5, 45)), n_samples=400).value == 0
 
 
 @pytest.fixture

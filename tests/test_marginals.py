@@ -19,7 +19,7 @@ from graphfield.data.splits import group_labels, hold_out
 from graphfield.solvers import marginal_choice
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 NORMAL = {**SMALL, "marginals": "normal"}
 
 

@@ -214,11 +214,11 @@ def test_each_covariate_value_is_evaluated_once(data, monkeypatch):
 
 def test_the_threshold_pools_a_bounded_number_of_magnitudes(data, monkeypatch):
     model = gf.RegGMM().fit(*data)
-    seen: list[tuple[int, ...]] = []
-    original = base.find_threshold
-    monkeypatch.setattr(base, "find_threshold", lambda w, n: seen.append(w.shape) or original(w, n))
+    values, seen = np.asarray(data[0], dtype=float), []
+    original = base.find_gap
+    monkeypatch.setattr(base, "find_gap", lambda w, n: seen.append(w.shape) or original(w, n))
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 40 * 15)
-    model._set_threshold(model._encode(data[1]), 0)
+    model._set_threshold(values, model._encode(data[1]), None, 0)
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 20_000_000)
-    model._set_threshold(model._encode(data[1]), 0)
+    model._set_threshold(values, model._encode(data[1]), None, 0)
     assert seen == [(40, 15), (120, 15)]

@@ -55,7 +55,7 @@ def test_import_layers():
 
 
 @pytest.mark.parametrize("name", [m for m in MODULES if not m.endswith("__main__")])
-@pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 def test_docstring_examples(name):
     if "triton" in name:
         pytest.importorskip("triton")

@@ -16,7 +16,7 @@ from graphfield.graphs.strength import partial_from_precision
 from graphfield.solvers import covariance_tree
 from graphfield.solvers.covariance_tree import grow_covariance_tree
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 STATIC = gf.GraphicalLasso(penalty=0.05)
 
 

@@ -12,7 +12,7 @@ import pytest
 import graphfield as gf
 from conftest import SMALL, plain_params, small_data
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 def test_round_trip_is_exact(fitted, data, tmp_path):

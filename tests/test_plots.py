@@ -17,7 +17,7 @@ from matplotlib.dates import date2num  # noqa: E402
 
 from graphfield.report import plots  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 @pytest.fixture(scope="module")
@@ -207,15 +207,18 @@ def test_positions_are_the_same_every_time_and_hardly_move_with_the_graph():
 
 def test_only_the_strongest_of_many_edges_are_drawn_and_the_title_says_so():
     graph = random_graph(40)
-    axes = plots.plot_network(graph, max_edges=10)
+    axes = plots.plot_network(graph, threshold=0.05, max_edges=10)
     assert len(axes.collections[0].get_segments()) == 10
     size = np.abs(graph.to_numpy()[np.triu_indices(40, 1)])
     many = f"the strongest 10 of {(size > 0.05).sum()} edges with |partial correlation| > 0.05"
     assert axes.get_title() == many
-    every = plots.plot_network(graph, threshold=0, title="all")
+    every = plots.plot_network(graph, title="all")
     assert len(every.collections[0].get_segments()) == (size > 0).sum()
     assert every.get_title() == "all"
-    assert plots.plot_network(graph * 0.01).get_title() == "no edge with |partial correlation| > 0.05"
+    assert (
+        plots.plot_network(graph * 0.01, threshold=0.05).get_title()
+        == "no edge with |partial correlation| > 0.05"
+    )
 
 
 def test_tiny_values_have_a_faint_colour():

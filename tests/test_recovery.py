@@ -9,7 +9,7 @@ from sklearn.covariance import GraphicalLassoCV
 import graphfield as gf
 from graphfield.metrics import auprc
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 def linear_field(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

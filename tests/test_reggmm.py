@@ -16,7 +16,7 @@ from graphfield.data.splits import fold_labels
 from graphfield.metrics import auprc
 from model_edits import Folder
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 # skglm's solver is compiled in every process that first uses it: ten seconds and more.
 compiles = pytest.mark.slow

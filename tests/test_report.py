@@ -29,7 +29,7 @@ from graphfield.report.summary import summary
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"
+    "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
 )
 NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{data}}", "a & b", "<!--", "ünï\u2028cödé"]
 EVIDENCE = {
@@ -220,7 +220,7 @@ def test_the_words_of_evidence_and_cards(tmp_path):
 def test_the_summary_counts_what_python_counts(tmp_path):
     model, Z = fitted("linear"), table()[1].iloc[:200]
     text = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
-    edges = upper(model.predict_graph(Z, threshold=model.threshold_.value)).sum(axis=1)
+    edges = upper(model.predict_graph(Z)).sum(axis=1)
     assert f"has {edges.mean():,.0f} of 15 possible edges on average" in text
     partial = upper(model.partial_correlations(Z))
     most = int(partial.std(axis=0).argmax())
@@ -228,7 +228,7 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     assert f"n{j[most]} \u2013 n{k[most]}</strong>" in text
     weakest = re.findall(r"<strong>n(\d) \u2013 n(\d)</strong> \([^)]*; an edge in (\d+)", text)
     assert weakest, "a test of nothing"
-    shares = model.predict_graph(Z, threshold=model.threshold_.value).mean(axis=0)
+    shares = model.predict_graph(Z).mean(axis=0)
     assert [int(w[2]) for w in weakest] == [
         max(1, round(100 * shares[int(w[0]), int(w[1])])) for w in weakest
     ]
@@ -352,17 +352,14 @@ def test_an_edge_is_one_from_both_nodes(tmp_path):
 
 def test_a_model_without_an_edge_says_so(tmp_path):
     model = copy.copy(fitted("linear"))
-    model.threshold_ = replace(model.threshold_, value=1.0, is_gap=True)
+    model.threshold_ = replace(model.threshold_, value=1.0)
     text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
     told = section(text, "summary")
-    assert "no edge above the threshold of the model</strong> (1.000)" in told
+    assert "no edge that stands clear of its noise</strong>" in told
     most = np.abs(upper(model.partial_correlations(table()[1]))).max()
     assert f"the largest |partial correlation| of any pair is {most:.3f}" in told
     assert "vary most" not in told
     assert page_data(text)["chosen"] == []
-    assert "try a lower one below" not in told
-    model.threshold_ = replace(model.threshold_, value=1.0, is_gap=False)
-    assert "try a lower one below" in section(written(model, tmp_path), "summary")
 
 
 def test_partial_correlations_at_the_end_of_the_scale_are_marked():

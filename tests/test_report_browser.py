@@ -21,7 +21,9 @@ from report_cases import GRID, MODELS, fitted, some_rows, table, upper
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine"),
-    pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
+    ),
 ]
 # Move the slider of a covariate as a hand would, and wait for the screen.
 MOVE = """(async () => {{
@@ -56,8 +58,10 @@ def in_page(browser: Browser, Z: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) -> None:
     partial, present = in_page(browser, Z)
     np.testing.assert_allclose(partial, upper(model.partial_correlations(Z)), atol=atol)
-    cut = model.threshold_.value
-    sure = [upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) for by in (2 * atol, -2 * atol)]
+    cut, clear = model.threshold_.value, upper(model.threshold_.clear[None])
+    sure = [
+        upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) & clear for by in (2 * atol, -2 * atol)
+    ]
     assert (present >= sure[0]).all(), "an edge of Python's is missing in the page"
     assert (present <= sure[1]).all(), "the page has an edge that Python has not"
 
@@ -98,7 +102,7 @@ def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
     assert np.abs(after - before).max() > 1e-3
     now = pd.DataFrame([state["z"]])
     np.testing.assert_allclose(after, upper(model.partial_correlations(now))[0], atol=1e-5)
-    edges = int(upper(model.predict_graph(now, threshold=model.threshold_.value)).sum())
+    edges = int(upper(model.predict_graph(now)).sum())
     assert f"{edges} {'edge' if edges == 1 else 'edges'} of 15 pairs" in browser.run(
         "document.getElementById('state').textContent"
     )
@@ -106,21 +110,23 @@ def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
 
 
 def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
-    """Also pairs whose partial correlation is above the threshold but only one of its two directions."""
+    """Also pairs that are above the threshold in one of their directions, or in both and never an edge."""
     Z = table()[1]
     model, between = copy.copy(fitted("full head")), 0
     along = pd.DataFrame({"age": np.linspace(20, 80, 25)})
-    for cut in (0.05, 0.1, 0.15):
-        model.threshold_ = replace(model.threshold_, value=cut)
+    some = ~np.eye(len(model.node_names_), dtype=bool)
+    some[:2] = some[:, :2] = False
+    for cut, clear in ((0.05, some), (0.1, ~np.eye(len(some), dtype=bool)), (0.15, some | some.T)):
+        model.threshold_ = replace(model.threshold_, value=cut, clear=clear)
         browser = opened(model, Z)
         state = browser.run("window.graphfield.state()")
         rows = along.assign(site=state["z"]["site"])
-        truth = upper(model.predict_graph(rows, threshold=cut))[:, state["chosen"]]
+        truth = upper(model.predict_graph(rows))[:, state["chosen"]]
         strong = np.abs(upper(model.partial_correlations(rows)))[:, state["chosen"]] > cut
         between += int((strong & ~truth).sum())
         found = browser.run(f"window.graphfield.along('age', {rows['age'].tolist()})")
         np.testing.assert_array_equal(np.column_stack([line["edges"] for line in found]), truth)
-        now = upper(model.predict_graph(pd.DataFrame([state["z"]]), threshold=cut))[0, state["chosen"]]
+        now = upper(model.predict_graph(pd.DataFrame([state["z"]])))[0, state["chosen"]]
         chips = browser.run("[...document.querySelectorAll('#chosen .chip')].map((c) => c.textContent)")
         assert ["no edge" not in chip for chip in chips] == now.tolist()
     assert between, "a test of nothing: no partial correlation is above the threshold without an edge"

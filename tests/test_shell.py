@@ -247,10 +247,12 @@ def test_a_threshold_is_a_partial_correlation(shell, tmp_path):
     shell("fit", table, "--covariates", "age", "--out", tmp_path / "m", *FAST)
     for cut in ("7", "1.01", "-0.1", "nan", "low"):
         said = shell("graph", tmp_path / "m", "--at", "age=50", f"--threshold={cut}", code=2)
-        assert "--threshold must be a partial correlation, a number from 0 to 1, or 'gap' or 'none'" in said
+        assert "--threshold must be 'auto', 'gap', 'none', or a partial correlation" in said
     model = gf.load(tmp_path / "m")
     for cut in (7, 1.01, -0.1, np.nan, np.float64(2), True, "low"):
-        with pytest.raises(gf.ParameterError, match="threshold must be a partial correlation"):
+        with pytest.raises(
+            gf.ParameterError, match="threshold must be 'auto', 'gap', None, or a partial correlation"
+        ):
             model.predict_graph(table[["age"]], threshold=cut)
     assert not model.predict_graph(table[["age"]], threshold=1).any()
 

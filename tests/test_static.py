@@ -24,7 +24,7 @@ from graphfield.solvers.glasso_admm import optimality_violation
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
 from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path, penalty_path
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
 def band(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import graphfield as gf
 from conftest import SMALL, small_data
 from graphfield.data.nodes import rescale_coef
 
-pytestmark = pytest.mark.filterwarnings("ignore::graphfield.NoGapWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 # Powers of two, so that digits stay as they are: about 1e40, 1e-60, 1e-90, 1e90 and 1e-25.
 NODE_UNITS = 2.0 ** np.array([133, -200, -300, 300, 0, -83])
 TINY = 2.0**-565  # about 1e-170

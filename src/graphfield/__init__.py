@@ -50,6 +50,7 @@ _PUBLIC = {
     "NoGapWarning": "graphfield.exceptions",
     "OutputError": "graphfield.exceptions",
     "ParameterError": "graphfield.exceptions",
+    "ThresholdWarning": "graphfield.exceptions",
     "TrainingError": "graphfield.exceptions",
     "TrainingWarning": "graphfield.exceptions",
 }
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from graphfield.exceptions import NoGapWarning as NoGapWarning
     from graphfield.exceptions import OutputError as OutputError
     from graphfield.exceptions import ParameterError as ParameterError
+    from graphfield.exceptions import ThresholdWarning as ThresholdWarning
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
     from graphfield.simulate import Simulation as Simulation

@@ -43,7 +43,11 @@ class ExtrapolationWarning(UserWarning):
     """A graph was asked for far outside the covariates that training has seen."""
 
 
-class NoGapWarning(UserWarning):
+class ThresholdWarning(UserWarning):
+    """``threshold="auto"`` keeps nearly no edge, or nearly all."""
+
+
+class NoGapWarning(ThresholdWarning):
     """The edge magnitudes have no gap, so ``threshold="gap"`` fell back to another rule."""
 
 

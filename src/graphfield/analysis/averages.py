@@ -38,7 +38,7 @@ class Bands:
     n_rows : list of int
     node_names : list of str
     threshold : float or None
-        The size of a partial correlation above which an edge counts as present; what "gap" came to.
+        The size of a partial correlation above which an edge counts as present, of the pairs that can be one.
     """
 
     name: str
@@ -91,7 +91,7 @@ def bands(
     covariate: str,
     *,
     quantiles: int | Sequence[float] = 4,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> Bands:
     """Average graphs over quantile bands of a covariate, or over its levels.
@@ -143,7 +143,7 @@ def average_graphs(
     labels: Sequence[Any] | NDArray | pd.Series,
     *,
     name: str = "",
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> Bands:
     """Average graphs of rows with the same label; rows labelled None or NaN are left out.
@@ -191,7 +191,7 @@ def _averages(
         presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)  # whole numbers, hence exact
     matrices, presence = (sums / n_rows[:, None, None] for sums in (matrices, presence))
     counted = n_rows.astype(int).tolist()
-    return Bands(name, labels, matrices, presence, counted, list(model.node_names_), asked.cut)
+    return Bands(name, labels, matrices, presence, counted, list(model.node_names_), asked.least_cut)
 
 
 def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -> NDArray[np.intp]:

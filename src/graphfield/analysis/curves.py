@@ -132,7 +132,7 @@ def connectivity_curves(
     n_points: int = 20,
     others: str | Mapping[str, Any] = "average",
     n_rows: int | None = 200,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> pd.DataFrame:
     """Connectivity as a curve over one covariate, the others as in :func:`edge_curves`.

@@ -27,7 +27,7 @@ def connectivity(
     measures: Sequence[str] | None = None,
     *,
     groups: Groups | None = None,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> pd.DataFrame:
     """Measures of the graph at every row of Z.
@@ -47,7 +47,7 @@ def connectivity(
         ``modularity``, ``within`` and ``between`` (mean weight over pairs of one and of two groups). By
         default the quick ones.
     groups : mapping from node name to group, or one group per node, optional
-    threshold : float, "gap" or None
+    threshold : "auto", float, "gap" or None
         As in ``predict_graph``. Differences between rows can depend on it: with None, density counts
         everything that is not exactly zero.
     rule : {"and", "or"}
@@ -78,7 +78,7 @@ def node_connectivity(
     Z: TableLike,
     measure: str = "strength",
     *,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> pd.DataFrame:
     """One measure of every node at every row of Z: a table with one column per node.

@@ -160,8 +160,13 @@ class Asked:
     model: GraphEstimator
     encoded: Any
     index: NDArray[np.intp]
-    cut: float
+    cut: float | NDArray[np.float64]
     rule: str
+
+    @property
+    def least_cut(self) -> float:
+        """The cut as one number, for words: of a pair that can be an edge."""
+        return self.cut if isinstance(self.cut, float) else self.model.threshold_.value
 
     @property
     def n_distinct(self) -> int:

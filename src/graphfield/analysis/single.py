@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def graph_at(
-    model: GraphEstimator, z: Any, *, threshold: float | str | None = None, rule: str = "and"
+    model: GraphEstimator, z: Any, *, threshold: float | str | None = "auto", rule: str = "and"
 ) -> pd.DataFrame:
     """Partial correlations at one covariate value, as a table with the names of the nodes on both sides.
 
@@ -26,9 +26,9 @@ def graph_at(
     model : fitted estimator
     z : mapping, sequence or one-row table
         A value for every covariate.
-    threshold : float, "gap" or None
-        Edges that :meth:`~graphfield.estimators.base.GraphEstimator.predict_graph` does not have at this
-        threshold are zero. None keeps all.
+    threshold : "auto", float, "gap" or None
+        Pairs that are no edges in :meth:`~graphfield.estimators.base.GraphEstimator.predict_graph` at this
+        threshold are zero. None keeps all estimates, which is what differences are taken of.
     rule : {"and", "or"}
 
     Examples
@@ -37,7 +37,7 @@ def graph_at(
     >>> from graphfield.analysis import graph_at
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
-    >>> list(graph_at(model, [0.5, 0.2]).columns)
+    >>> list(graph_at(model, [0.5, 0.2], threshold=0.1).columns)
     ['x1', 'x2', 'x3', 'x4']
     """
     asked = ask(model, at_one(model, z), threshold, rule)

@@ -41,7 +41,7 @@ def varying_edges(
     Z: TableLike,
     *,
     n_rows: int | None = 500,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
 ) -> pd.DataFrame:
     """How much every pair of nodes varies over the rows of Z, the most varying first.

@@ -15,13 +15,13 @@ from graphfield.exceptions import (
     DataWarning,
     ExtrapolationWarning,
     GraphfieldError,
-    NoGapWarning,
+    ThresholdWarning,
     TrainingError,
     TrainingWarning,
 )
 
 FAILURE, INTERRUPTED = 1, 130
-_FOR_PEOPLE = (DataWarning, ExtrapolationWarning, NoGapWarning, TrainingWarning)
+_FOR_PEOPLE = (DataWarning, ExtrapolationWarning, ThresholdWarning, TrainingWarning)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -219,7 +219,7 @@ def _compared(model: Any, seconds: float) -> str:
 
 def _shown(model: Any) -> str:
     cut = model.threshold_
-    return f"Edges above |partial correlation| {cut.value:.3f} are shown ({cut.reason})."
+    return f"Edges: {cut.reason}."
 
 
 def _gain(model: Any) -> float | None:

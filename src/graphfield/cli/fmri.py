@@ -16,7 +16,7 @@ from graphfield.exceptions import ParameterError
 def fmri(arguments: argparse.Namespace) -> None:
     cut = threshold(arguments.threshold)
     if cut is None:
-        raise ParameterError("--threshold must be a number or 'gap': a density needs a cut.")
+        raise ParameterError("--threshold must be 'auto', 'gap' or a number: a density needs a cut.")
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.estimators.persistence import check_writable
     from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
@@ -74,7 +74,9 @@ def fmri_parser(group: Any) -> None:
     p.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th time point")
     p.add_argument("--missing", choices=("error", "drop"), default="error")
     p.add_argument("--quantiles", type=int, default=4, help="bands of the score (default 4)")
-    p.add_argument("--threshold", default="gap", help="a number (the paper has 0.05) or 'gap' (default)")
+    p.add_argument(
+        "--threshold", default="auto", help="'auto' (default), 'gap' or a number (the paper has 0.05)"
+    )
     p.add_argument(
         "--folds", type=int, default=3, help="folds of subjects to judge by (default 3; 0: leave this out)"
     )

@@ -90,7 +90,11 @@ def model_options(p: argparse.ArgumentParser) -> None:
 
 def graph_options(p: argparse.ArgumentParser) -> None:
     """When an edge counts as present."""
-    p.add_argument("--threshold", default="gap", help="a number, 'gap' (default), or 'none': all but zeros")
+    p.add_argument(
+        "--threshold",
+        default="auto",
+        help="'auto' (default): edges clear of their noise; a number, 'gap', or 'none': all but zeros",
+    )
     p.add_argument("--rule", choices=("and", "or"), default="and")
 
 

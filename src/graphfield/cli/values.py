@@ -116,7 +116,7 @@ def _value(text: str, *, several: bool) -> Any:
 def threshold(text: str) -> float | str | None:
     if text == "none":
         return None
-    if text == "gap":
+    if text in ("auto", "gap"):
         return text
     try:
         cut = float(text)
@@ -124,7 +124,7 @@ def threshold(text: str) -> float | str | None:
         cut = math.nan
     if not 0 <= cut <= 1:
         raise ParameterError(
-            "--threshold must be a partial correlation, a number from 0 to 1, or 'gap' or 'none', got "
+            "--threshold must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got "
             f"{text!r}."
         )
     return cut

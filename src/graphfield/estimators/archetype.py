@@ -186,7 +186,7 @@ class ArchetypeCGM(GraphEstimator):
         shares = self._find(inputs, encoded, split, seed)
         precision = np.einsum("nr,rj->nj", shares, self._matrices.diagonal(dim1=1, dim2=2).numpy())
         self.residual_scale_ = self.scaler_.scale * np.sqrt((1 / precision).mean(axis=0))
-        self._set_threshold(encoded, child_seeds(seed, 8)[1])
+        self._set_threshold(inputs.X, encoded, labels, child_seeds(seed, 8)[1])
         return self
 
     def shares(self, Z: Any) -> pd.DataFrame:
@@ -224,11 +224,6 @@ class ArchetypeCGM(GraphEstimator):
             start = rows.stop
         values = drawn * self._unit_at(encoded) + self._mean_at(encoded)
         return values if self._scores is None else self._scores.restore(values)
-
-    def _standard(self, X: NDArray, encoded: Encoded) -> NDArray[np.float64]:
-        """Node values in standard units (at z), their mean at z taken out."""
-        values = X if self._scores is None else self._scores.transform(X)
-        return (values - self._mean_at(encoded)) / self._unit_at(encoded)
 
     @property
     def marginals_(self) -> str:

@@ -153,7 +153,7 @@ class AutoCGM(AveragedGraph):
         self._remember(inputs)
         self._uses_covariates = True
         self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
-        inputs = self._learn_marginals(inputs, labels, self.marginals)
+        given, inputs = inputs, self._learn_marginals(inputs, labels, self.marginals)
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         split_seed, gap_seed, *seeds = child_seeds(root_seed(self.random_state), 2 + len(CANDIDATES))
         seed_of = dict(zip(CANDIDATES, seeds, strict=True))
@@ -173,7 +173,7 @@ class AutoCGM(AveragedGraph):
         self._names = list(choice.weights)
         members = fits.again(self._names)
         self._take(members, list(choice.weights.values()))
-        self._finish(inputs, gap_seed)
+        self._finish(given, labels, gap_seed)
         return self
 
     @property

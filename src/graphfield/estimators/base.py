@@ -23,12 +23,14 @@ from graphfield.data.frames import (
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
-from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_magnitudes
+from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_correlations
 from graphfield.estimators.inputs import Inputs, one_row
+from graphfield.estimators.judged_pairs import judge_pairs
 from graphfield.estimators.per_row import PerRow
 from graphfield.estimators.streaming import mean_r2, slices
 from graphfield.exceptions import DataError, TrainingError
 from graphfield.graphs.export import to_networkx
+from graphfield.graphs.pair_tests import n_directions
 from graphfield.graphs.strength import (
     apply_rule,
     directed_strengths,
@@ -38,7 +40,7 @@ from graphfield.graphs.strength import (
     precision_shrinkage,
     symmetrise,
 )
-from graphfield.graphs.threshold import Threshold, chosen_cut, find_threshold, gap_rows
+from graphfield.graphs.threshold import Threshold, auto_threshold, chosen_cut, find_gap, gap_rows
 
 TableLike = Any
 
@@ -57,7 +59,7 @@ class GraphEstimator(PerRow):
         Standard deviation of each node given the others, in the user's units. Where it differs with
         z, this is its root mean square over the training rows.
     threshold_ : Threshold
-        The cut that ``threshold="gap"`` stands for, found at fit time.
+        What ``threshold="auto"`` stands for, found at fit time, and beside it the "gap".
     level_check_ : LevelCheck or None
         Whether ``groups`` have levels of their own, which were then subtracted; None without groups.
     """
@@ -102,16 +104,19 @@ class GraphEstimator(PerRow):
         return self._per_row(Z, lambda coef, scale, _: edge_magnitudes(coef, scale))
 
     def predict_graph(
-        self, Z: TableLike, threshold: float | str | None = "gap", rule: str = "and"
+        self, Z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
     ) -> NDArray[np.bool_]:
         """Which edges are present at each row of Z.
 
         Parameters
         ----------
         Z : table of shape (n, q)
-        threshold : float, "gap" or None
-            In units of partial correlation; higher means fewer edges. "gap" is the cut found at fit time
-            between weak and strong edges (``threshold_``). None keeps all that are not exactly zero.
+        threshold : "auto", float, "gap" or None
+            "auto" has the pairs that stand clear of their noise in the training rows, where they are above
+            the largest cut that predicts as well as any; a number is a cut in units of partial correlation,
+            higher means fewer edges; "gap" is the paper's cut between weak and strong edges; None keeps all
+            that are not exactly zero. "auto" and "gap" are found at fit time (``threshold_``), so no graph
+            depends on which others are asked for with it.
         rule : {"and", "or"}
             Whether both directions of a pair must exceed the threshold, or one.
 
@@ -178,7 +183,7 @@ class GraphEstimator(PerRow):
     def edges(
         self,
         Z: TableLike,
-        threshold: float | str | None = "gap",
+        threshold: float | str | None = "auto",
         rule: str = "and",
         max_rows: int = DEFAULT_MAX_ROWS,
     ) -> pd.DataFrame:
@@ -197,7 +202,7 @@ class GraphEstimator(PerRow):
         return long_frame(blocks, index, self.node_names_, max_rows)
 
     def iter_edges(
-        self, Z: TableLike, threshold: float | str | None = "gap", rule: str = "and"
+        self, Z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
     ) -> Iterator[pd.DataFrame]:
         """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
         cut = self._resolve_threshold(threshold)
@@ -217,7 +222,9 @@ class GraphEstimator(PerRow):
             frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
             yield frame
 
-    def to_networkx(self, z: TableLike, threshold: float | str | None = "gap", rule: str = "and") -> nx.Graph:
+    def to_networkx(
+        self, z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
+    ) -> nx.Graph:
         """The graph at one covariate value, given as a mapping, a sequence or a one-row table.
 
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
@@ -292,13 +299,16 @@ class GraphEstimator(PerRow):
         self.encoder_ = encoder.fit(inputs.Z, allow_empty=not self._uses_covariates)
         self.covariate_names_ = list(self.encoder_.names)
 
-    def _set_threshold(self, encoded: Encoded, seed: int) -> None:
-        """Find the gap from training covariates, so that no prediction depends on its company."""
+    def _set_threshold(self, X: NDArray, encoded: Encoded, labels: NDArray | None, seed: int) -> None:
+        """Find from the training rows when an edge is there, so that no prediction depends on its company."""
         n = len(encoded)
         distinct, index = encoded.take(gap_rows(n, self.n_features_in_, seed)).distinct()
-        weights = np.concatenate([pair_magnitudes(coef, scale) for coef, scale, _ in self._chunks(distinct)])
-        self._check_finite(weights, self._mean_at(distinct), self.residual_scale_)
-        self.threshold_ = find_threshold(weights if len(distinct) == len(index) else weights[index], n)
+        found = np.concatenate([pair_correlations(coef, scale) for coef, scale, _ in self._chunks(distinct)])
+        self._check_finite(found, self._mean_at(distinct), self.residual_scale_)
+        gap = find_gap(found if len(distinct) == len(index) else found[index], n)
+        freedom = n_directions(found, index)
+        clear, value = judge_pairs(self, X, encoded, labels, freedom)
+        self.threshold_ = auto_threshold(clear, value, found, gap)
 
     def _check_finite(self, *results: NDArray) -> None:
         """The last step of every fit: what is not a number is an error, not a result."""
@@ -310,7 +320,7 @@ class GraphEstimator(PerRow):
             "out, or use another estimator, such as GraphicalLasso."
         )
 
-    def _resolve_threshold(self, threshold: float | str | None) -> float:
+    def _resolve_threshold(self, threshold: float | str | None) -> float | NDArray[np.float64]:
         check_is_fitted(self)
         return chosen_cut(threshold, self.threshold_)
 

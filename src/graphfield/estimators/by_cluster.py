@@ -73,7 +73,7 @@ class ByCluster(PartitionedGraph):
         self._check_parameters()
         prototype = self._prototype()
         inputs = training_inputs(X, Z, self.missing)
-        inputs, _, self.level_check_ = without_levels(inputs, groups, X)
+        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
         self._remember(inputs)
         if self.by is not None:
             self.by_ = _known(self.by, inputs.Z)
@@ -93,7 +93,7 @@ class ByCluster(PartitionedGraph):
             None if groups is None else np.asarray(groups, dtype=object)[inputs.rows],
             [f"the cluster {self.by_} = {level!r}" for level in self.clusters_],
         )
-        self._finish(inputs, seed=0)
+        self._finish(inputs, labels, seed=0)
         return self
 
     @property

@@ -21,12 +21,12 @@ class CompositeGraph(GraphEstimator):
 
     _parts: list[GraphEstimator]
 
-    def _finish(self, inputs: Inputs, seed: int) -> None:
-        """What the base keeps about all rows together."""
+    def _finish(self, inputs: Inputs, labels: NDArray | None, seed: int) -> None:
+        """What the base keeps about all rows together; nodes as the user gave them."""
         encoded = self._encode_frame(inputs.Z)
         scale = self._residual_scale_at(encoded) * (self._unit_at(encoded) / self.scaler_.scale)
         self.residual_scale_ = self.scaler_.scale * np.sqrt((scale**2).mean(axis=0))
-        self._set_threshold(encoded, seed)
+        self._set_threshold(inputs.X, encoded, labels, seed)
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         from graphfield.estimators.persistence import pack

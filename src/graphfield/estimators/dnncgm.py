@@ -270,7 +270,7 @@ class DNNCGM(GraphEstimator):
         training, mixing = plans(self, len(job.rows), ranks)
         W = scale_features(self, samples)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
-        return self._adopt(fitted, inputs, seed)
+        return self._adopt(fitted, inputs, labels, seed)
 
     @property
     def rank_(self) -> int | None:
@@ -341,7 +341,7 @@ class DNNCGM(GraphEstimator):
         rescale = bool(self.standardize)
         return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
 
-    def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
+    def _adopt(self, fitted: Fitted, inputs: Inputs, labels: NDArray | None, seed: int) -> DNNCGM:
         """The results of training as attributes."""
         self._mean_field, self._coef_field = fitted.mean, fitted.coef
         self._scales, self._residual_scales = fitted.scales, fitted.residual_scales
@@ -354,7 +354,7 @@ class DNNCGM(GraphEstimator):
         self.penalty_, self.lost_ = fitted.penalty, fitted.lost
         self.variation_ = fitted.variation
         self.residual_scale_ = self.scaler_.scale * fitted.scale
-        self._set_threshold(self.encoder_.transform(inputs.Z), child_seeds(seed, 8)[1])
+        self._set_threshold(inputs.X, self.encoder_.transform(inputs.Z), labels, child_seeds(seed, 8)[1])
         return self
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.estimators.streaming import cache_slices
 from graphfield.exceptions import DataError
-from graphfield.graphs.strength import apply_rule, directed_strengths, edge_magnitudes
+from graphfield.graphs.strength import apply_rule, directed_strengths, partial_correlations
 
 DEFAULT_MAX_ROWS = 100_000_000  # 1.6 GB
 
@@ -25,7 +25,7 @@ class EdgeBlock:
     partial: NDArray[np.float32]
 
 
-def edge_blocks(coef: NDArray, residual_scale: NDArray, cut: float, rule: str) -> list[EdgeBlock]:
+def edge_blocks(coef: NDArray, residual_scale: NDArray, cut: float | NDArray, rule: str) -> list[EdgeBlock]:
     """The edges of each graph whose strengths pass ``cut`` under ``rule``."""
     blocks: list[EdgeBlock] = []
     for part in cache_slices(len(coef), coef.shape[1]):
@@ -50,15 +50,15 @@ def _above_diagonal(graphs: NDArray[np.bool_], directed: NDArray) -> list[EdgeBl
     return [EdgeBlock(*block) for block in split]
 
 
-def pair_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray[np.float32]:
-    """Size of the partial correlation of every pair j < k: (m, p (p - 1) / 2)."""
+def pair_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray[np.float32]:
+    """The partial correlation of every pair j < k: (m, p (p - 1) / 2)."""
     n_graphs, p = coef.shape[:2]
     upper = np.flatnonzero(np.triu(np.ones((p, p), dtype=bool), 1))
-    magnitudes = np.empty((n_graphs, len(upper)), dtype=np.float32)
+    correlations = np.empty((n_graphs, len(upper)), dtype=np.float32)
     for part in cache_slices(n_graphs, p):
-        found = edge_magnitudes(coef[part], residual_scale[part])
-        magnitudes[part] = found.reshape(-1, p * p)[:, upper]
-    return magnitudes
+        found = partial_correlations(coef[part], residual_scale[part])
+        correlations[part] = found.reshape(-1, p * p)[:, upper]
+    return correlations
 
 
 def long_frame(

@@ -122,7 +122,7 @@ class Ensemble(AveragedGraph):
         self._uses_covariates = prototype._uses_covariates
         policy = self.unknown or _setting(prototype, "unknown", "average")
         self._learn_covariates(inputs, standardize=True, unknown=policy)
-        inputs = self._learn_marginals(inputs, labels, _marginals(prototype))
+        given, inputs = inputs, self._learn_marginals(inputs, labels, _marginals(prototype))
         self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
         draw, gap, *seeds = child_seeds(root_seed(self.random_state), 2 + int(self.n_members))
         members = [_reseeded(clone(prototype), seed) for seed in seeds]
@@ -139,7 +139,7 @@ class Ensemble(AveragedGraph):
             fit_all = _fit_together if neural else _fit_in_turn
             fit_all(members, inputs, rows, labels)
         self._take(members, np.ones(len(members)))
-        self._finish(inputs, gap)
+        self._finish(given, labels, gap)
         return self
 
     def spread(self, Z: Any) -> NDArray[np.float32]:

@@ -113,6 +113,12 @@ class PartitionedGraph(CompositeGraph):
             scale[rows] = model._node_scale_at(own)
         return scale
 
+    def _standard(self, values: NDArray, encoded: Encoded) -> NDArray[np.float64]:
+        standard = np.empty(values.shape)
+        for rows, model, own in self._by_part(encoded):
+            standard[rows] = model._standard(values[rows], own)
+        return standard
+
     def _fitted_values(self, values: NDArray, encoded: Encoded) -> Iterator[Part]:
         """Each model speaks for its rows: one may be a model of normal scores, another not."""
         for rows, model, own in self._by_part(encoded):

@@ -92,6 +92,11 @@ class PerRow(BaseEstimator, ABC):
         known = getattr(self, "standardize", True) and not self._definite
         return np.full((len(encoded), self.n_features_in_), 1.0 if known else np.inf)
 
+    def _standard(self, values: NDArray, encoded: Encoded) -> NDArray[np.float64]:
+        """Node values, or their scores, less their mean at z and in units of :meth:`_unit_at`."""
+        nodes = values if self._scores is None else self._scores.transform(values)
+        return (nodes - self._mean_at(encoded)) / self._unit_at(encoded)
+
     def _encode_frame(self, frame: Frame) -> Encoded:
         """Covariates (checked, columns in the order of ``fit``) as the methods above want them."""
         return self.encoder_.transform(frame)

@@ -22,7 +22,7 @@ from graphfield.data.group_levels import LevelCheck
 from graphfield.data.marginals import NormalScores
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, read_scale
-from graphfield.data.saved_arrays import ArrayFile, SavedArrays
+from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
 from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.base import GraphEstimator
@@ -30,7 +30,7 @@ from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.probe import has_finite_answers
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.folders import check_folder, restore, write_folder
-from graphfield.graphs.threshold import Threshold
+from graphfield.graphs.threshold import Gap, Threshold, earlier_threshold
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 1
@@ -95,7 +95,7 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "node_names": model.node_names_,
         "nodes_named": model._nodes_named,
         "encoder": model.encoder_.to_state(),
-        "threshold": asdict(model.threshold_),
+        "threshold": _plain_threshold(model.threshold_),
         "levels": None if model.level_check_ is None else asdict(model.level_check_),
         "state": state,
     }
@@ -103,6 +103,7 @@ def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "node/center": model.scaler_.center,
         "node/scale": model.scaler_.scale,
         "node/residual_scale": model.residual_scale_,
+        "node/clear": np.flatnonzero(model.threshold_.clear),
     }
     if model._scores is not None:
         node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
@@ -184,7 +185,7 @@ def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
         model._scores = NormalScores.from_arrays(node, p)
     model._scales = _moving_scales(node.below("scales/"), model.encoder_, p)
     model._residual_scales = _moving_scales(node.below("residual_scales/"), model.encoder_, p)
-    model.threshold_ = _threshold(header["threshold"])
+    model.threshold_ = _threshold(header["threshold"], node, p)
     model.level_check_ = optional(header.known("levels"), LevelCheck.from_saved, None)
     with np.errstate(all="ignore"):  # what overflows is found next
         model._set_state(header["state"], arrays)
@@ -200,8 +201,25 @@ def _moving_scales(arrays: SavedArrays, encoder: CovariateEncoder, n_nodes: int)
     return MovingScales.from_arrays(arrays, n_features(encoder), n_nodes)
 
 
-def _threshold(found: Saved) -> Threshold:
-    return Threshold(
+def _plain_threshold(found: Threshold) -> dict[str, Any]:
+    own = {"value": found.value, "n_edges": found.n_edges, "reason": found.reason}
+    return {**own, "gap": asdict(found.gap)}
+
+
+def _threshold(found: Saved, node: SavedArrays, p: int) -> Threshold:
+    if "clear" not in node:  # files of earlier versions have the gap alone
+        return earlier_threshold(_gap(found), p)
+    clear = np.zeros((p, p), dtype=bool)
+    clear.flat[node.read("clear", (AtMost(p**2),), np.int64, low=0, high=p**2 - 1)] = True
+    if (clear != clear.T).any() or clear.diagonal().any():
+        node.refuse("clear", "pairs of two nodes, each in both orders", "others")
+    n_edges = optional(found.known("n_edges"), lambda value: value.whole(high=p**2), None)
+    value = found["value"].number(0, _MAX_CUT)
+    return Threshold(value, clear, n_edges, found["reason"].text(), _gap(found["gap"]))
+
+
+def _gap(found: Saved) -> Gap:
+    return Gap(
         found["value"].number(0, _MAX_CUT),
         found["largest"].number(0),
         found["is_gap"].flag(),

@@ -28,8 +28,8 @@ from graphfield.solvers.scale_choice import learn_scales
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
-# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows, which
-# says nothing about scales.
+# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows,
+# which says nothing about scales.
 _ROWS_PER_WEIGHT = 5
 
 
@@ -149,7 +149,7 @@ class RegGMM(GraphEstimator):
         if len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
             self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
         self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_threshold(encoded, seed=0)
+        self._set_threshold(inputs.X, encoded, labels, seed=0)
         return self
 
     def _moving_scales(

@@ -95,7 +95,7 @@ class StaticGraph(GraphEstimator):
         chosen = self._choose(values, labels)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
         self._use(chosen.solution, values)
-        self._set_threshold(self._encode_frame(inputs.Z), seed=0)
+        self._set_threshold(inputs.X, self._encode_frame(inputs.Z), labels, seed=0)
         return self
 
     @property

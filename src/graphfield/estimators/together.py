@@ -103,7 +103,7 @@ def fit_together(
     W = scale_features(first, samples)
     results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
     for model, result, seed in zip(models, results, seeds, strict=True):
-        model._adopt(result, inputs, seed).level_check_ = levels
+        model._adopt(result, inputs, labels, seed).level_check_ = levels
     return models
 
 

@@ -125,7 +125,7 @@ class TreeCGM(PartitionedGraph):
             _leaf_model(part == k, factor, subjects, values.shape[1]) for k, factor in enumerate(factors)
         ]
         self._fit_parts(models, inputs, part, subjects, [f"the leaf {rule!r}" for rule in self.rules_])
-        self._finish(inputs, gap_seed)
+        self._finish(inputs, subjects, gap_seed)
         return self
 
     def leaf(self, Z: Any) -> NDArray[np.intp]:

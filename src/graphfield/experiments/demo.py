@@ -98,7 +98,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         "n_train": n_train,
         "n_test": n_test,
         "lines": [asdict(line) for line in lines],
-        "threshold": asdict(model.threshold_),
+        "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
         "f1_at_threshold": float(f1(graphs, truth).mean()),
         "versions": {
             "graphfield": __version__,

@@ -58,7 +58,7 @@ def setting_figure(sim: Simulation, n_train: int, seed: int, device: str) -> Any
     model = DNNCGM(random_state=seed, device=device).fit(sim.X[:n_train], sim.Z[:n_train])
     cut = model.threshold_.value
     partial = model.partial_correlations(Z)
-    estimate = np.where(model.predict_graph(Z, threshold=cut), partial, 0.0)
+    estimate = np.where(model.predict_graph(Z), partial, 0.0)
     truth, kind = _truth(sim, Z)
     candidates, titles = _candidates(sim, Z)
     plt = pyplot()

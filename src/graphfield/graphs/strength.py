@@ -65,15 +65,17 @@ def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
     return np.abs(partial, out=partial)
 
 
-def apply_rule(directed: NDArray, threshold: float, rule: str = "and") -> NDArray[np.bool_]:
+def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and") -> NDArray[np.bool_]:
     """Edges whose directed strengths exceed ``threshold`` in both (AND) or either (OR) direction.
+
+    ``threshold`` is one number or one for every pair, (p, p); infinite for a pair that is no edge.
 
     >>> directed = np.array([[[0.0, 0.3], [0.1, 0.0]]])
     >>> bool(apply_rule(directed, 0.2, "and")[0, 0, 1]), bool(apply_rule(directed, 0.2, "or")[0, 0, 1])
     (False, True)
     """
     check_choice("rule", rule, ("and", "or"))
-    if not (np.isfinite(threshold) and threshold >= 0):
+    if not np.all(np.asarray(threshold) >= 0):
         raise ParameterError(
             f"threshold must be a number >= 0 in units of partial correlation, got {threshold!r}."
         )

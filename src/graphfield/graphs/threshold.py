@@ -1,4 +1,4 @@
-"""Where to cut: the gap of the edge-magnitude histogram, or a noise level where there is no gap."""
+"""When an edge is there: pairs that stand clear of their noise, above a cut; or the paper's gap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from graphfield.exceptions import NoGapWarning, ParameterError
+from graphfield.exceptions import NoGapWarning, ParameterError, ThresholdWarning, count
+from graphfield.graphs.pair_tests import FALSE_SHARE
 
 # Histogram of log10 of the normalised magnitudes: three decades, 20 bins each.
 _DECADES = 3
@@ -21,6 +22,8 @@ _DEPTH = 0.5
 _MIN_SHARE = 1e-3
 # Pairs of nodes below which a histogram says nothing.
 _MIN_PAIRS = 10
+# Edges per node up to which there are nearly none, and the share of pairs from which there are nearly all.
+_NEARLY_NONE, _NEARLY_ALL = 0.1, 0.9
 # How many times the sampling noise of a static graph the noise of edges may be: as if a sixteenth of the
 # rows were behind each graph.
 _MOST_NOISE = 4.0
@@ -32,8 +35,8 @@ GAP_ENTRIES = 20_000_000
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """The cut found at fit time.
+class Gap:
+    """The cut between weak and strong edges: what ``threshold="gap"`` stands for.
 
     Attributes
     ----------
@@ -54,24 +57,120 @@ class Threshold:
     reason: str
 
 
-def chosen_cut(threshold: float | str | None, found: Threshold) -> float:
-    """The number that a user's ``threshold`` stands for; called by what a method of an estimator calls."""
+@dataclass(frozen=True, eq=False)
+class Threshold:
+    """What ``threshold="auto"`` stands for, found at fit time: edges of some pairs, above one cut.
+
+    Attributes
+    ----------
+    value : float
+        The size of a partial correlation above which a pair that is ``clear`` is an edge: the largest cut
+        that predicts as well as any, within one standard error.
+    clear : ndarray of shape (p, p), bool
+        Pairs that stand clear of their noise. No other pair is an edge at any z.
+    n_edges : int or None
+        Pairs that are an edge at some z of the training rows; None where it is not known.
+    reason : str
+        How many pairs and why, for a person.
+    gap : Gap
+        What ``threshold="gap"`` stands for.
+    """
+
+    value: float
+    clear: NDArray[np.bool_]
+    n_edges: int | None
+    reason: str
+    gap: Gap
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Threshold):
+            return NotImplemented
+        same = all(
+            getattr(self, name) == getattr(other, name) for name in ("value", "n_edges", "reason", "gap")
+        )
+        return same and np.array_equal(self.clear, other.clear)
+
+    @property
+    def cuts(self) -> NDArray[np.float64]:
+        """The cut of every pair, (p, p); infinite where the pair is never an edge."""
+        return np.where(self.clear, self.value, np.inf)
+
+    @property
+    def clear_pairs(self) -> NDArray[np.bool_]:
+        """``clear`` of each pair once, in the order of ``numpy.triu_indices(p, 1)``."""
+        return self.clear[np.triu_indices(len(self.clear), 1)]
+
+    @property
+    def caution(self) -> str:
+        """What to know where nearly none or nearly all pairs are edges; empty elsewhere."""
+        n_nodes = len(self.clear)
+        n_pairs = n_nodes * (n_nodes - 1) // 2
+        if self.n_edges is None or n_pairs < _MIN_PAIRS:
+            return ""
+        if self.n_edges <= _NEARLY_NONE * n_nodes:
+            return (
+                "which is nearly none: either few nodes are connected, or there are too few rows to tell. "
+                "threshold=None has all estimates, with their noise"
+            )
+        if self.n_edges >= _NEARLY_ALL * n_pairs:
+            return (
+                "which is nearly all: with so many rows weak edges are clear of their noise, too. Pass a "
+                "number as threshold to see the strong ones"
+            )
+        return ""
+
+
+def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray, gap: Gap) -> Threshold:
+    """Edges of the pairs that are ``clear``, above ``value``, in words.
+
+    ``correlations`` (m, pairs) are those at some covariate values of the training rows.
+    """
+    upper = clear[np.triu_indices(len(clear), 1)]
+    n_edges = int((np.abs(correlations[:, upper]) > value).any(axis=0).sum())
+    share = f"one in {round(1 / FALSE_SHARE)} of them may be false"
+    reason = (
+        f"{int(upper.sum()):,} of {len(upper):,} pairs stand clear of their noise ({share}); at each z those "
+        f"above {value:.3g} are edges, as smaller ones do not improve predictions"
+    )
+    return Threshold(value, clear, n_edges, reason, gap)
+
+
+def earlier_threshold(gap: Gap, n_nodes: int) -> Threshold:
+    """What "auto" is for a model of an earlier version, which tested no pairs."""
+    reason = f"a model of an earlier version, without tests of pairs; {gap.reason}"
+    return Threshold(gap.value, ~np.eye(n_nodes, dtype=bool), None, reason, gap)
+
+
+def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArray[np.float64]:
+    """The cut, or the (p, p) cuts, that a user's ``threshold`` stands for.
+
+    Called by what a method of an estimator calls, whose caller a warning names.
+    """
     if threshold is None:
         return 0.0
-    if threshold == "gap":
-        if not found.is_gap:
+    if isinstance(threshold, str) and threshold == "auto":
+        if found.caution:
             warnings.warn(
-                f"threshold='gap' found no gap ({found.reason}); edges with |partial "
-                f"correlation| above {found.value:.3g} are shown, an estimate of the noise. "
+                f"threshold='auto' keeps {count(found.n_edges or 0, 'edge')}, {found.caution} "
+                f"({found.reason}).",
+                ThresholdWarning,
+                stacklevel=4,
+            )
+        return found.cuts
+    if isinstance(threshold, str) and threshold == "gap":
+        if not found.gap.is_gap:
+            warnings.warn(
+                f"threshold='gap' found no gap ({found.gap.reason}); edges with |partial "
+                f"correlation| above {found.gap.value:.3g} are shown, an estimate of the noise. "
                 "Pass a number as threshold to choose yourself.",
                 NoGapWarning,
                 stacklevel=4,
             )
-        return found.value
+        return found.gap.value
     is_number = np.isscalar(threshold) and not isinstance(threshold, (str, bool))
     if not (is_number and 0 <= float(threshold) <= 1):
         raise ParameterError(
-            "threshold must be a partial correlation, a number from 0 to 1, or 'gap' or None, got "
+            "threshold must be 'auto', 'gap', None, or a partial correlation, a number from 0 to 1, got "
             f"{threshold!r}."
         )
     return float(threshold)
@@ -92,7 +191,7 @@ def gap_rows(n_rows: int, n_nodes: int, seed: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(seed).choice(n_rows, wanted, replace=False))
 
 
-def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
+def find_gap(weights: NDArray, n_samples: int) -> Gap:
     """Find the gap between weak and strong edges in pooled magnitudes.
 
     The magnitudes are normalised so that the largest is 1. On a log scale, noise forms one hump
@@ -101,7 +200,7 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
     Parameters
     ----------
     weights : ndarray of shape (m, n_pairs)
-        Edge magnitudes, one row per covariate value, one column per pair of nodes.
+        Partial correlations or their sizes, one row per covariate value, one column per pair of nodes.
     n_samples : int
         Rows the model was trained on; sets the noise level of very small graphs.
     """
@@ -110,15 +209,13 @@ def find_threshold(weights: NDArray, n_samples: int) -> Threshold:
     n_pairs = weights.shape[-1]
     noise = _noise_level(pooled, n_pairs, n_samples)
     if largest == 0.0:
-        return Threshold(0.0, 0.0, False, "every edge weight is zero")
+        return Gap(0.0, 0.0, False, "every edge weight is zero")
     if n_pairs < _MIN_PAIRS:
-        return Threshold(noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap")
+        return Gap(noise, largest, False, f"{n_pairs} pairs of nodes are too few to show a gap")
     cut = _valley(pooled, largest)
     if cut is None:
-        return Threshold(
-            noise, largest, False, "the histogram of edge magnitudes has no gap: it falls steadily"
-        )
-    return Threshold(float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram")
+        return Gap(noise, largest, False, "the histogram of edge magnitudes has no gap: it falls steadily")
+    return Gap(float(10.0**cut * largest), largest, True, "the gap of the edge-magnitude histogram")
 
 
 def _valley(pooled: NDArray, largest: float) -> float | None:

@@ -44,7 +44,7 @@ def survey(model: GraphEstimator, Z: pd.DataFrame, groups: Sequence[str] | None)
     for start in range(0, len(Z), _BLOCK):
         rows = slice(start, start + _BLOCK)
         matrices = model.partial_correlations(Z.iloc[rows])
-        graphs = model.predict_graph(Z.iloc[rows], threshold=model.threshold_.value)
+        graphs = model.predict_graph(Z.iloc[rows], threshold="auto")
         partial[rows], present[rows] = matrices[:, j, k], graphs[:, j, k]
         measured.append(_measures(matrices, graphs, groups))
     measures = {name: np.concatenate([block[name] for block in measured]) for name in measured[0]}

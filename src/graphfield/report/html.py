@@ -170,7 +170,11 @@ def _assembled(
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),
-        "threshold": {"value": model.threshold_.value, "reason": model.threshold_.reason},
+        "threshold": {
+            "value": model.threshold_.value,
+            "reason": model.threshold_.reason,
+            "never": np.flatnonzero(~model.threshold_.clear_pairs).tolist(),
+        },
         "program": program,
         "reach": reach,
         "pairs": {

@@ -18,11 +18,6 @@ Pairs = Sequence[tuple[str, str]]
 _END = 0.995  # what is shown as 1.00
 _NAMED = 5  # warnings and pairs that are named one by one
 
-_TOO_HIGH = (
-    "This threshold is an estimate of the noise, which comes out too high where most pairs are connected: "
-    "try a lower one below."
-)
-
 
 def summary(
     model: GraphEstimator,
@@ -70,25 +65,28 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
     if not model.encoder_.columns:
         where = "The graph"
+    clear = model.threshold_.clear_pairs
+    rule = (
+        f"{int(clear.sum()):,} pairs stand clear of their noise; such a pair is an edge where its strength "
+        f"is above {model.threshold_.value:.3f} from both nodes."
+    )
     if not survey.present.any():
         most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
-        cut = model.threshold_.value
-        none = f"{where} has <strong>no edge above the threshold of the model</strong> ({cut:.3f})"
-        hint = "" if model.threshold_.is_gap or most < cut / 2 else f" {_TOO_HIGH}"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}.{hint}"
+        none = f"{where} has <strong>no edge that stands clear of its noise</strong>"
+        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
         f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
-        f"({100 * average:.2g}\u00a0%{spread})."
+        f"({100 * average:.2g}\u00a0%{spread}). {rule}"
     )
 
 
 def _average_edges(model: GraphEstimator, survey: Survey) -> str:
     cut, n_pairs = model.threshold_.value, len(survey.mean)
-    n_edges = int((np.abs(survey.mean) > cut).sum())
+    n_edges = int(((np.abs(survey.mean) > cut) & model.threshold_.clear_pairs).sum())
     return (
-        f"The average graph has {n_edges:,} of {n_pairs:,} possible edges: pairs whose partial correlation, "
-        f"averaged over the rows, is above {cut:.3f} in size."
+        f"The average graph has {n_edges:,} of {n_pairs:,} possible edges: pairs that stand clear of their "
+        f"noise and whose partial correlation, averaged over the rows, is above {cut:.3f} in size."
     )
 
 

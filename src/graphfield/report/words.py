@@ -195,7 +195,7 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> str:
         facts.append(("Mean of the nodes", moves))
     if hasattr(model, "weights_"):
         facts.append(_members(model))
-    facts.append(("Threshold", f"{model.threshold_.value:.4g} ({model.threshold_.reason})"))
+    facts.append(("Edges", model.threshold_.reason))
     if fit and fit.get("seconds") is not None:
         facts.append(("Time to fit", f"{fit['seconds']:.1f} s"))
     given = [(name, str(value)) for name, value in params.items() if name != "random_state"]

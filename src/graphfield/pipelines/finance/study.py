@@ -204,7 +204,7 @@ def finance_study(
     end: Any = None,
     estimator: GraphEstimator | None = None,
     measures: Sequence[str] | None = None,
-    threshold: float | str | None = "gap",
+    threshold: float | str | None = "auto",
     rule: str = "and",
     high: float = 0.9,
     normal: float = 0.5,

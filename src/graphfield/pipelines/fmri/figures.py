@@ -63,7 +63,7 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
     for i, axis in enumerate(axes):
         text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
-    about = f"averages with |partial correlation| > {study.threshold:.3g}; density: mean over subjects"
+    about = f"averages with |partial correlation| > {study.bands.threshold:.3g}; density: mean over subjects"
     above_pictures(axes[0].figure, f"{title or 'All regions'}: {about}{_caution(study)}")
     return axes[0].figure
 
@@ -144,7 +144,9 @@ def _network_density(study: FmriStudy) -> Figure:
         )
     ax.set_xticks(where, study.bands.labels)
     ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
-    title = f"Density within sub-networks at |partial correlation| > {study.threshold:.3g}{_caution(study)}"
+    title = (
+        f"Density within sub-networks at |partial correlation| > {study.bands.threshold:.3g}{_caution(study)}"
+    )
     ax.set_title(title, fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)

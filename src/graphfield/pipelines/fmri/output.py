@@ -75,6 +75,6 @@ def _graphs(study: FmriStudy) -> bytes:
         subjects=np.array(study.subjects.ids),
         regions=np.array(study.subjects.regions),
         networks=np.array(study.networks),
-        threshold=np.array(study.threshold),
+        threshold=np.array(study.bands.threshold),
     )
     return buffer.getvalue()

@@ -52,8 +52,8 @@ class FmriStudy:
         Of all subjects.
     networks : list of str
         The sub-network of every region; clusters of these data where none were given.
-    threshold : float
-        Partial correlation above which an edge counts as there.
+    threshold : float or str
+        When an edge counts as there, as it was asked for; ``bands.threshold`` is the number that it came to.
     bands : Bands
         The average graph of the subjects in each quantile band of the score.
     gain : SubjectGain or None
@@ -70,7 +70,7 @@ class FmriStudy:
     subjects: Subjects
     model: GraphEstimator
     networks: list[str]
-    threshold: float
+    threshold: float | str
     bands: Bands
     gain: SubjectGain | None
     evidence: Any
@@ -188,13 +188,13 @@ class FmriStudy:
         if not self.bands.presence.any():
             lines.append(
                 f"The model found no edge: no |partial correlation| of any subject is above "
-                f"{self.threshold:.3g}. Pictures of the graph are empty."
+                f"{self.bands.threshold:.3g}. Pictures of the graph are empty."
             )
         labels, density = self.bands.labels, self.bands.density
         values = ", ".join(f"{100 * d:.1f} % ({label})" for label, d in zip(labels, density, strict=True))
         lines.append(
-            f"Density at |partial correlation| > {self.threshold:.3g} by {self.score}, mean over subjects: "
-            f"{values}."
+            f"Density at |partial correlation| > {self.bands.threshold:.3g} by {self.score}, mean over "
+            f"subjects: {values}."
         )
         return [*lines, *self.notes]
 
@@ -241,7 +241,7 @@ def fmri_study(
     *,
     estimator: GraphEstimator | None = None,
     quantiles: int = 4,
-    threshold: float | str = "gap",
+    threshold: float | str = "auto",
     n_folds: int = 3,
     n_networks: int = 7,
     evidence: bool = True,
@@ -259,8 +259,8 @@ def fmri_study(
         within every subject. Its splits are by subject.
     quantiles : int
         Bands of the score with about equally many subjects.
-    threshold : float or "gap"
-        When an edge counts as there; the paper's figures have 0.05. "gap" is the cut that the model found.
+    threshold : "auto", "gap" or float
+        When an edge counts as there, as in ``predict_graph``; the paper's figures have 0.05.
     n_folds : int
         Folds of subjects in which the varying graph is compared with a static one; each costs a fit more.
         0 leaves the comparison out.
@@ -322,12 +322,11 @@ def fmri_study(
             f"No sub-networks were given: regions were put into {len(set(networks))} clusters by how their "
             "time series go together."
         )
-    cut = model._resolve_threshold(threshold)
     by_band = bands(
-        model, subjects.table.reset_index(drop=True), subjects.score, quantiles=quantiles, threshold=cut
+        model, subjects.table.reset_index(drop=True), subjects.score, quantiles=quantiles, threshold=threshold
     )
     seconds["bands"] = time.perf_counter() - start
-    return FmriStudy(subjects, model, networks, cut, by_band, gain, found, notes, seconds)
+    return FmriStudy(subjects, model, networks, threshold, by_band, gain, found, notes, seconds)
 
 
 def default_estimator(n_regions: int, seed: int) -> GraphEstimator:

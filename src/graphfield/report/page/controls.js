@@ -80,7 +80,7 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    byId("cut-note").replaceChildren(`Chosen in the fit: ${found.value.toFixed(3)} (`, el("a", { href: "#model" }, "why"), ").");
+    byId("cut-note").replaceChildren(`Chosen in the fit: ${found.value.toFixed(3)}, for pairs that stand clear of their noise (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
   }
 
   pin() {

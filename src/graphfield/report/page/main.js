@@ -18,6 +18,7 @@ class Page {
     this.field = new GraphField(withArrays(data.program, buffer), this.p);
     this.z = Object.fromEntries(data.covariates.map((c) => [c.name, c.start]));
     this.cut = data.threshold.value;
+    this.never = new Set(data.threshold.never); // pairs that are no edge at any z, at the threshold of the fit
     this.pinned = null;
     this.chosen = data.chosen;
     this.plainOrder = this.names.map((_, i) => i);
@@ -50,7 +51,9 @@ class Page {
   order() { return byId("order").checked ? this.data.order : this.plainOrder; }
   grouped() { return this.groups && byId("order").checked; }
   colour(node) { return GROUPS[this.groupNames.indexOf(this.groups[node]) % GROUPS.length]; }
-  isEdge(graph, i) { return graph.weaker[i] > this.cut; }
+  // A threshold that was moved by hand holds for all pairs.
+  byFit() { return this.cut === this.data.threshold.value; }
+  isEdge(graph, i, pair = i) { return graph.weaker[i] > this.cut && !(this.byFit() && this.never.has(pair)); }
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
@@ -174,8 +177,8 @@ class Page {
     const at = values.map((v) => ({ ...this.z, [c.name]: v }));
     const along = at.map((z) => this.field.edgesAt(z, this.chosen));
     const reach = this.data.reach && at.map((z) => this.field.spreadAt(z, this.chosen).map((s) => this.data.reach * s));
-    return this.chosen.map((_, s) => ({
-      edges: along.map((graph) => this.isEdge(graph, s)),
+    return this.chosen.map((pair, s) => ({
+      edges: along.map((graph) => this.isEdge(graph, s, pair)),
       points: values.map((v, i) => {
         const y = along[i].partial[s];
         return reach ? [v, y, Math.max(-1, y - reach[i][s]), Math.min(1, y + reach[i][s])] : [v, y];
@@ -259,7 +262,7 @@ byId("page-arrays").textContent = "";
 window.graphfield = {
   evaluate(z) {
     const graph = page.field.graphAt(z), cut = page.data.threshold.value;
-    return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v) => v > cut) };
+    return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v, i) => v > cut && !page.never.has(i)) };
   },
   state: () => ({ moves: page.moves, z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
   shown: () => Array.from(page.now.partial),

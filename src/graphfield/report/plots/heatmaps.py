@@ -172,8 +172,8 @@ def plot_bands(
         From ``graphfield.analysis.bands`` or ``average_graphs``, or a ``subnetwork`` of it.
     groups : mapping from node name to group, or one group per node, optional
     threshold : float, optional
-        Averages that are not larger are left white; 0 shows all. By default that of the bands, above which
-        an edge counted as present. The line above the pictures says so.
+        Averages that are not larger are left white; 0 shows all. By default that of the bands, and pairs that
+        are no edge in any row of a band are white, too. The line above the pictures says so.
     limit : float, optional
         The value at full colour.
 
@@ -188,6 +188,8 @@ def plot_bands(
     """
     cut = bands.threshold if threshold is None else threshold
     matrices = bands.matrices if cut is None else bands.matrices * (np.abs(bands.matrices) > cut)
+    if threshold is None:
+        matrices = matrices * (bands.presence > 0)
     titles = [
         f"{bands.name} {label}".strip() + f"\n{count:,} row{'s' * (count != 1)}, density {_percent(share)}"
         for label, count, share in zip(bands.labels, bands.n_rows, bands.density, strict=True)

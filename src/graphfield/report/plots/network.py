@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 Positions = dict[str, tuple[float, float]]
 _LAYOUTS = ("circle", "spring")
-# Pairs of nodes up to this partial correlation are no edges, unless asked for.
-_FAINT = 0.05
 
 
 def network_positions(
@@ -95,7 +93,7 @@ def plot_network(
     groups: Groups | None = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
     layout: str = "circle",
-    threshold: float = _FAINT,
+    threshold: float = 0.0,
     max_edges: int = 400,
     limit: float | None = None,
     title: str = "",
@@ -106,8 +104,7 @@ def plot_network(
     Parameters
     ----------
     partial : array or DataFrame of shape (p, p)
-        As from ``graph_at``, whose names are used; with ``graph_at(..., threshold="gap")`` the edges of the
-        model's own graph.
+        As from ``graph_at``, whose names are used, and whose zeros are no edges.
     names : list of str, optional
     groups : mapping from node name to group, or one group per node, optional
         Colours of the dots, and neighbours on the circle.
@@ -117,7 +114,7 @@ def plot_network(
         Where positions are not given.
     threshold : float
         Edges whose partial correlation is not larger than this are not drawn, and the title says so where
-        there are such. 0 draws every pair that is not exactly zero.
+        there are such. 0, the default, draws every pair that is not exactly zero.
     max_edges : int
         Only so many of the strongest edges are drawn; the title says so where there are more.
     limit : float, optional

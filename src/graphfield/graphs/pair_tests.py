@@ -1,0 +1,148 @@
+"""Which pairs of nodes stand clear of their noise: one test per pair, and how many of all pairs pass.
+
+With residuals e (in units of their standard deviations) and directed strengths d, the score of a row
+
+    t_jk = e_j e_k + d_kj e_j^2 + d_jk e_k^2
+
+has the partial correlation at z as its mean, and errors of d reach it in second order only: what a penalty
+takes away from an edge, its score gives back (Liu, Annals of Statistics 2013, for one graph). A pair is
+judged by its average score and by its scores along its own course over z, so that an edge which is there for
+some z alone, or changes its sign, is not lost in its average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, stdtr
+
+# The share of false ones among the pairs that pass, on average (Benjamini and Hochberg).
+FALSE_SHARE = 0.1
+# A field of graphs whose variation is less than this share of its squares does not vary.
+_STILL = 1e-5
+# Squares of residuals, in units of what they should be, that count as none.
+_NO_POWER = 1e-12
+
+
+@dataclass(frozen=True)
+class PairTests:
+    """A p-value for every pair of "no edge at any z", (p, p), and what scores are measured in."""
+
+    p_values: NDArray[np.float64]
+    standard_error: float  # of the partial correlation of a typical pair, averaged over z
+    scales: NDArray[np.float64]  # (p, p), what scores are to be divided by
+
+    def clear(self) -> NDArray[np.bool_]:
+        """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric."""
+        ordered = np.sort(self.p_values[np.triu_indices(len(self.p_values), 1)])
+        allowed = FALSE_SHARE * np.arange(1, len(ordered) + 1) / len(ordered)
+        passing = ordered[ordered <= allowed]
+        return self.p_values <= passing.max(initial=-1.0)
+
+
+class PairScores:
+    """Sums over units: rows, or groups of rows, which may go together in any way."""
+
+    def __init__(self, n_nodes: int) -> None:
+        # Of the scores of a unit: their sum, its square, its product with the number of its rows; of the
+        # scores times the course of the pair: their sum and its square.
+        self._total, self._squares, self._sized, self._along, self._along_squares = np.zeros(
+            (5, n_nodes, n_nodes)
+        )
+        self._used = np.zeros((n_nodes, n_nodes), dtype=bool)
+        self._powers = np.zeros(n_nodes)  # of the residuals: their squares
+        self._n_rows = self._n_units = self._square_sizes = 0
+        self._last: tuple[NDArray, NDArray, NDArray, NDArray] | None = None  # a unit that may go on
+
+    def add(self, residuals: NDArray, directed: NDArray, units: NDArray[np.intp]) -> None:
+        """More rows, (b, p) and (b, p, p); those of one unit come without others between them."""
+        self._powers += np.square(residuals).sum(axis=0)
+        course = directed + np.swapaxes(directed, 1, 2)
+        course /= 2
+        self._used |= course.any(axis=0)
+        left = residuals.astype(directed.dtype)
+        scores = pair_scores(left[:, :, None], left[:, None, :], directed, np.swapaxes(directed, 1, 2))
+        course *= scores
+        starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
+        if len(starts) < len(units):
+            scores, course = (np.add.reduceat(part, starts, axis=0) for part in (scores, course))
+        self._add_units(units[starts], scores, course, np.diff(starts, append=len(units)))
+
+    def tests(self, freedom: float) -> PairTests:
+        """The tests where fields of graphs vary in so many directions, one of them the average.
+
+        The rows that the fit has used up, one for each direction of each edge of a node, do not count.
+        """
+        if self._last is not None:
+            self._count(*self._last[1:])
+            self._last = None
+        n, units = self._n_rows, self._n_units
+        left = 1.0 - freedom * float(self._used.sum(axis=1).mean()) / n
+        if left <= 0 or units < 2:
+            return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total))
+        # A residual of a row that the fit has used is too small by its leverage (HC3 in regressions).
+        mean, small = self._total / n, units / (units - 1) / left**2
+        squares = self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes
+        variance = small * np.maximum(squares, 0.0) / n**2
+        off = ~np.eye(len(mean), dtype=bool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            average = np.abs(mean) / np.sqrt(variance)
+            own = np.square(np.maximum(self._along, 0.0)) / (small * self._along_squares)
+        rest = max(1.0, (units - 1) * left)
+        p_values = 2 * stdtr(rest, -average)
+        if freedom > 1:  # the course was found in the same rows: it had so many directions to choose from
+            p_values = np.minimum(1.0, 2 * np.fmin(p_values, fdtrc(freedom, rest, own / freedom)))
+        p_values = np.where(self._used & off & np.isfinite(p_values), p_values, 1.0)
+        # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
+        power = np.maximum(self._powers / n, _NO_POWER)
+        scales = np.sqrt(power[:, None] * power)
+        return PairTests(p_values, float(np.median((np.sqrt(variance) / scales)[off])), scales)
+
+    def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
+        """Count all but the last of these units, which may go on in the rows to come."""
+        if self._last is not None:
+            if self._last[0] == names[0]:
+                for part, begun in zip((scores, along, sizes), self._last[1:], strict=True):
+                    part[:1] += begun
+            else:
+                self._count(*self._last[1:])
+        self._count(scores[:-1], along[:-1], sizes[:-1])
+        self._last = names[-1], scores[-1:].copy(), along[-1:].copy(), sizes[-1:].copy()
+
+    def _count(self, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
+        self._total += scores.sum(axis=0, dtype=np.float64)
+        self._sized += np.einsum("u,ujk->jk", sizes.astype(np.float64), scores)
+        self._squares += np.square(scores).sum(axis=0, dtype=np.float64)
+        self._along += along.sum(axis=0, dtype=np.float64)
+        self._along_squares += np.square(along).sum(axis=0, dtype=np.float64)
+        self._n_rows, self._n_units = self._n_rows + int(sizes.sum()), self._n_units + len(sizes)
+        self._square_sizes += int(np.square(sizes).sum())
+
+
+def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:
+    """``e_j e_k + d_kj e_j^2 + d_jk e_k^2``, whose mean is the partial correlation of j and k.
+
+    The same bits from both sides.
+    """
+    return e_j * e_k + (d_kj * np.square(e_j) + d_jk * np.square(e_k))
+
+
+def n_directions(correlations: NDArray, index: NDArray[np.intp]) -> float:
+    """In how many directions graphs vary over rows, one of them the average: 1 is one graph for all.
+
+    ``correlations`` (m, pairs) are the partial correlations at the distinct covariate values, ``index`` the
+    value that each row has. The others are counted by the participation ratio of the variances.
+
+    >>> n_directions(np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([0, 0, 1, 1]))
+    2.0
+    """
+    products = (correlations @ correlations.T).astype(np.float64)[np.ix_(index, index)]
+    squares = np.trace(products)
+    products -= products.mean(axis=0)
+    products -= products.mean(axis=1, keepdims=True)
+    variation = np.trace(products)
+    if variation <= _STILL * squares:
+        return 1.0
+    return 1.0 + float(variation**2 / np.square(products).sum())
