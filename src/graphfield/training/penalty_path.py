@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from graphfield.training.sparse_patterns import Moments, PatternProblem
+from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each
 
 # Penalties are the smallest one that leaves no edge, times powers of this.
 _RATIO = 0.7
@@ -63,8 +63,6 @@ class _Path:
         penalty = self.top * _RATIO**step
         near = min(self.solved, key=lambda other: abs(other - step), default=None)
         starts: Sequence[Tensor | None] = [None] * len(self.folds) if near is None else self.solved[near][1]
-        patterns = [
-            problem.solve(penalty, start) for (problem, _), start in zip(self.folds, starts, strict=True)
-        ]
+        patterns = solve_each([problem for problem, _ in self.folds], penalty, starts)
         errors = [part.error(found) for (_, part), found in zip(self.folds, patterns, strict=True)]
         self.solved[step] = (sum(errors) / len(errors), patterns)
