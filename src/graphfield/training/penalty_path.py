@@ -12,7 +12,8 @@ from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_e
 # Penalties are the smallest one that leaves no edge, times powers of this.
 _RATIO = 0.7
 _LONGEST = 20
-# A path ends when this many penalties in a row are worse than the best one.
+# A path ends when this many penalties in a row are worse than the best one; one that begins near the best,
+# after the first.
 _WORSE = 2
 
 
@@ -26,9 +27,9 @@ def best_penalty(
     """
     path = _Path(folds)
     if known is None:
-        path.walk(0)
+        path.walk(0, _WORSE)
     else:
-        path.walk(max(0, path.nearest(known) - 1))
+        path.walk(max(0, path.nearest(known) - 1), 1)
         path.walk_back()
     return path.chosen()
 
@@ -42,10 +43,10 @@ class _Path:
     def nearest(self, penalty: float) -> int:
         return min(_LONGEST - 1, max(0, round(math.log(penalty / self.top) / math.log(_RATIO))))
 
-    def walk(self, first: int) -> None:
+    def walk(self, first: int, worse: int) -> None:
         for step in range(first, _LONGEST):
             self._solve(step)
-            if step - self._best() >= _WORSE:
+            if step - self._best() >= worse:
                 break
 
     def walk_back(self) -> None:
