@@ -39,7 +39,8 @@ class ResidualStep:
     @torch.no_grad()
     def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:  # (m or 1, b, q), (2, m, 1, b, h)
         # Detached: what is kept from step to step must not keep the graph of the embedding alive.
-        self.z, self.wants_z = self._own(z.detach()), z.requires_grad
+        self.wants_z = z.requires_grad
+        self.z = self._own(z.detach() if self.wants_z else z)
         self.keep = None if keep is None else self._factors(keep)
         before = self.first.forward(self.z)
         self.hidden = (before if self.norm is None else self.norm.forward(before)).relu_()

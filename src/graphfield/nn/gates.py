@@ -68,7 +68,7 @@ class GateField(Field):
         shares = _softmax(layer.forward(u))
         among, with_x, power = self._parts(table if u.ndim == 3 else table[0])
         error = _mixed(among, shares) - with_x
-        losses = power.mean(dim=-1) + (shares * (error - with_x)).sum(dim=(-2, -1)) / u.shape[-2]
+        losses = (power + (shares * (error - with_x)).sum(dim=-1)).mean(dim=-1)
         slope = _softmax_slope(shares, error.mul_(2 / u.shape[-2]))
         layer.write(u, slope)
         return losses, layer.back(slope)

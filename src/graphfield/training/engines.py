@@ -58,9 +58,10 @@ class PlainEngine:
 
     def run(self, steps: Steps) -> Tensor:
         losses = []
+        keep = [None] * len(steps) if steps.keep is None else steps.keep.unbind()
         for i, rate in enumerate(steps.rates):
             batch = self.data.take(steps.rows[i]) if steps.batches is None else steps.batches[i]
-            losses.append(self._gradients(batch, None if steps.keep is None else steps.keep[i]))
+            losses.append(self._gradients(batch, keep[i]))
             update(self.pack, self.adam, rate)
         return torch.stack(losses)
 
