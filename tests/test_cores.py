@@ -17,6 +17,7 @@ from graphfield import cores
 from graphfield.cores import core_count, one_ahead, side_by_side
 from graphfield.estimators import auto_candidates
 from graphfield.nn.threads import one_thread_each, spread
+from graphfield.training import sparse_patterns
 
 
 @pytest.fixture
@@ -126,6 +127,8 @@ def test_a_product_has_the_same_bits_in_a_thread_of_ours(two_cores):
 
 @pytest.mark.parametrize("changes", [{"rank": 4}, {"rank": None}], ids=str)
 def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
+    monkeypatch.setattr(sparse_patterns, "_LEAST_RESPONSES", 10)
+    monkeypatch.setattr(sparse_patterns, "_BLOCK_WORK", 100_000)
     X, Z = small_data(100, p=34)
     found = []
     for count in (1, 2, 3):

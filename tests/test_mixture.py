@@ -17,6 +17,7 @@ from graphfield.nn.fields import Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
+from graphfield.training import sparse_patterns
 from graphfield.training.finished_mixture import finished, supported_variation
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
 from graphfield.training.mixture_state import Mixture
@@ -54,6 +55,29 @@ def test_moments_add_up_and_give_the_error():
     patterns = torch.randn(3, 5, 5, generator=generator())
     fitted = torch.einsum("nr,rjk,nk->nj", shares, patterns, x)
     assert whole.error(patterns) == pytest.approx(float((x - fitted).square().mean()), rel=1e-4)
+
+
+def test_moments_are_those_of_the_products():
+    """Against the products themselves, row by row; in blocks of a few rows."""
+    shares, x = shares_and_x(50)
+    features = torch.einsum("nr,nk->nrk", shares, x).flatten(1)
+    for rows in (1_000, 7):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sparse_patterns, "_BLOCK_ENTRIES", 25 * rows)  # 10 pairs of shares, 15 of nodes
+            found = Moments.of(shares, x)
+        torch.testing.assert_close(found.gram, features.T @ features, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(found.cross, x.T @ features, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(found.power, x.square().sum(dim=0), rtol=1e-4, atol=1e-4)
+        assert found.count == 50
+
+
+def test_blocks_of_responses_solve_what_all_of_them_do(monkeypatch):
+    problem = PatternProblem(Moments.of(*shares_and_x()))
+    whole = problem.solve(0.08, tolerance=1e-6)
+    monkeypatch.setattr(sparse_patterns, "_LEAST_RESPONSES", 1)
+    monkeypatch.setattr(sparse_patterns, "_BLOCK_WORK", 500)
+    assert len(problem.blocks()) == 2
+    torch.testing.assert_close(problem.solve(0.08, tolerance=1e-6), whole, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
@@ -126,23 +150,31 @@ def test_the_path_finds_the_best_of_a_fine_grid():
         assert 0 < penalty <= top
 
 
-def test_the_table_holds_the_error_of_every_mixture():
-    shares, x = shares_and_x(50)
-    patterns = torch.randn(3, 5, 5, generator=generator())
-    gate = GateField(replace(CONFIG, n_nodes=5), generator())
+@pytest.mark.parametrize("has_mkl", [True, False])
+@pytest.mark.parametrize("rank", [3, 20])
+def test_the_table_holds_the_error_of_every_mixture(rank, has_mkl, monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: has_mkl)
+    shares, x = shares_and_x(50, rank)
+    patterns = torch.randn(rank, 5, 5, generator=generator())
+    gate = GateField(replace(CONFIG, n_nodes=5, rank=rank), generator())
     errors = gate._errors(shares[None], mixture_table(patterns, x)[None])[0]
     fitted = torch.einsum("nr,rjk,nk->nj", shares, patterns, x)
     torch.testing.assert_close(errors, (x - fitted).square().mean(dim=1), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("has_mkl", [True, False])
+@pytest.mark.parametrize("rank", [3, 20])
 @pytest.mark.parametrize("members", [1, 2])
-def test_the_written_out_step_of_a_gate_is_autograds(members):
+def test_the_written_out_step_of_a_gate_is_autograds(members, rank, has_mkl, monkeypatch):
+    """Also the forms of other processors and other numbers of patterns."""
     from graphfield.nn.pack import packed
 
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: has_mkl)
     data = samples(40)
-    table = mixture_table(torch.randn(3, 6, 6, generator=generator()), data.x)
+    table = mixture_table(torch.randn(rank, 6, 6, generator=generator()), data.x)
     batch = Samples(table[None], data.numeric[None], data.codes[None])
-    gate = packed([GateField(CONFIG, generator(i)) for i in range(members)]).train()
+    config = replace(CONFIG, rank=rank)
+    gate = packed([GateField(config, generator(i)) for i in range(members)]).train()
     pack = Pack(gate)
     losses = gate.backward(batch, None)
     written = pack.gradient.clone()

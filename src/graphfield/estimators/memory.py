@@ -38,7 +38,7 @@ _COPIES_OF_WEIGHTS = 6
 _WORKSPACE = 100 * 2**20
 # Matrices of second moments: of three parts, of all rows, of all but a part, and these in standard units.
 _COPIES_OF_MOMENTS = 10
-# The table, and the copy that training reads; a block of shares times nodes.
+# The table, and the copy that training reads; a block of products of pairs.
 _COPIES_OF_TABLE, _FEATURES = 2, 4 * 2**24
 # Predictions that stream, and the bytes of an entry of those that return an array (n, p, p).
 _STREAMING = ("predict", "score", "edges", "iter_coef", "iter_edges")

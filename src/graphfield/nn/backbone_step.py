@@ -1,10 +1,14 @@
-"""The residual backbone of a step, forward and backward, written out.
+"""The residual backbone of a step and dense layers, forward and backward, written out.
 
 For a small batch most of a step's time is the overhead of small operations. Written out, the backbone
-takes half as many as through autograd, which serves the tests as the check.
+takes half as many as through autograd, which serves the tests as the check. A field with one member, the
+usual case on a CPU, goes without the member axis: what is (m, b, h) below is (b, h) then, and views of
+the weights are made once, for on a CPU a view costs half as much as a small operation.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -23,45 +27,60 @@ class ResidualStep:
 
     def __init__(self, backbone: ResidualBackbone) -> None:
         self.first, self.narrow, self.second = (
-            _Layer(dense) for dense in (backbone.first.dense, backbone.narrow, backbone.second)
+            DenseStep(dense) for dense in (backbone.first.dense, backbone.narrow, backbone.second)
         )
-        self.norm = _Norm(backbone.first.norm) if isinstance(backbone.first.norm, BatchNorm) else None
+        self.members = len(backbone.first.dense.weight)
+        norm = backbone.first.norm
+        self.norm = _Norm(norm, self.members) if isinstance(norm, BatchNorm) else None
+        q = self.first.weight.shape[-2]
+        self.by_z, self.by_narrow = self.second.weight[..., :q, :], self.second.weight[..., q:, :]
+        self.joined = self.first.weight.new_empty(0, 0)
 
     @torch.no_grad()
     def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:  # (m or 1, b, q), (2, m, 1, b, h)
-        m, q = self.first.weight.shape[:2]
-        b = z.shape[1]
-        self.keep = None if keep is None else keep.flatten(1, 2).unbind()
         # Detached: what is kept from step to step must not keep the graph of the embedding alive.
-        self.z, self.wants_z = z.detach().expand(m, b, q), z.requires_grad
+        self.wants_z = z.requires_grad
+        self.z = self._own(z.detach() if self.wants_z else z)
+        self.keep = None if keep is None else self._factors(keep)
         before = self.first.forward(self.z)
         self.hidden = (before if self.norm is None else self.norm.forward(before)).relu_()
-        self.joined = z.new_empty(m, b, q + self.narrow.weight.shape[2])
-        self.joined[:, :, :q] = self.z
         if self.keep is not None:
             self.hidden.mul_(self.keep[0])
-        self.narrow.forward(self.hidden, out=self.joined[:, :, q:])
+        self._make_room()
+        self.parts[0].copy_(self.z)
+        self.narrow.forward(self.hidden, out=self.parts[1])
         self.out = self.second.forward(self.joined).relu_()
         return self.out if self.keep is None else self.out.mul_(self.keep[1])  # (m, b, h)
 
     @torch.no_grad()
     def backward(self, slope: Tensor) -> Tensor | None:
         """Write the gradients for the slope of the loss by u; that by z where z asks for it."""
-        m, b, q = self.z.shape
-        ones = self.z.new_ones(1, 1, b).expand(m, 1, b)
         slope = self._through_relu(slope, self.out, 1)
-        self.second.write(self.joined, slope, ones)
-        narrow = torch.bmm(slope, turned(self.second.weight[:, q:]))
-        self.narrow.write(self.hidden, narrow, ones)
-        inner = self._through_relu(torch.bmm(narrow, turned(self.narrow.weight)), self.hidden, 0)
+        self.second.write(self.joined, slope)
+        narrow = torch.matmul(slope, turned(self.by_narrow))
+        self.narrow.write(self.hidden, narrow)
+        inner = self._through_relu(self.narrow.back(narrow), self.hidden, 0)
         if self.norm is not None:
             inner = self.norm.backward(inner)
         # A batch norm takes every constant out, see FirstBlock.
-        self.first.write(self.z, inner, None if self.norm is not None else ones)
+        self.first.write(self.z, inner, train_bias=self.norm is None)
         if not self.wants_z:
             return None
-        by_z = torch.bmm(slope, turned(self.second.weight[:, :q]))
-        return by_z.baddbmm_(inner, turned(self.first.weight))
+        by_z = torch.matmul(slope, turned(self.by_z)) + self.first.back(inner)
+        return by_z[None] if self.members == 1 else by_z
+
+    def _own(self, z: Tensor) -> Tensor:
+        return z[0] if self.members == 1 else z.expand(self.members, -1, -1)
+
+    def _factors(self, keep: Tensor) -> tuple[Tensor, ...]:
+        return (keep[:, 0, 0] if self.members == 1 else keep[:, :, 0]).unbind()
+
+    def _make_room(self) -> None:
+        """For z and what follows it, side by side."""
+        lead, widths = self.z.shape[:-1], (self.z.shape[-1], self.narrow.weight.shape[-1])
+        if self.joined.shape[:-1] != lead:
+            self.joined = self.z.new_empty(*lead, sum(widths))
+            self.parts = self.joined.split(widths, dim=-1)
 
     def _through_relu(self, slope: Tensor, out: Tensor, place: int) -> Tensor:
         """Zero where the unit or dropout gave zero; dropout's factor elsewhere."""
@@ -69,53 +88,64 @@ class ResidualStep:
         return passed if self.keep is None else passed.mul_(self.keep[place])
 
 
-class _Layer:
-    """A dense layer with one group: weight (m, d_in, d_out), bias (m, 1, d_out), their gradients."""
+class DenseStep:
+    """A dense layer with one group: weight (m, d_in, d_out), bias (m, 1, d_out), their gradients.
+
+    Like the backbone's step it must be made anew when these move.
+    """
 
     def __init__(self, dense: Dense) -> None:
-        self.weight, self.bias = dense.weight.detach()[:, 0], dense.bias.detach()[:, 0]
-        self.by_weight, self.by_bias = gradient_of(dense.weight)[:, 0], gradient_of(dense.bias)[:, 0]
-        # One member: the plain product adds its bias on the way.
-        self.single = (self.weight[0], self.bias[0, 0]) if len(self.weight) == 1 else None
+        single = len(dense.weight) == 1
+        own = (0, 0) if single else (slice(None), 0)
+        self.weight, self.bias = dense.weight.detach()[own], dense.bias.detach()[own]
+        self.by_weight, self.by_bias = gradient_of(dense.weight)[own], gradient_of(dense.bias)[own]
+        self.product: Callable[..., Tensor] = torch.mm if single else torch.bmm
+        self.add_product: Callable[..., Tensor] = torch.addmm if single else torch.baddbmm
+        self.ones = self.bias.new_empty(0)
 
     def forward(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        if self.single is None:
-            return torch.baddbmm(self.bias, x, self.weight, out=out)
-        weight, bias = self.single
-        return torch.addmm(bias, x[0], weight, out=None if out is None else out[0])[None]
+        return self.add_product(self.bias, x, self.weight, out=out)
 
-    def write(self, x: Tensor, slope: Tensor, ones: Tensor | None) -> None:
-        """Gradients of weight and bias; without ``ones`` that of the bias is known to be zero."""
+    def write(self, x: Tensor, slope: Tensor, *, train_bias: bool = True) -> None:
+        """Gradients of weight and bias, that of the bias zero where it is not to be trained."""
+        if self.ones.shape[-1] != x.shape[-2]:
+            self.ones = x.new_ones(*x.shape[:-2], 1, x.shape[-2])
         with aside(x, slope):
-            torch.bmm(x.transpose(1, 2), slope, out=self.by_weight)
-            if ones is None:
-                self.by_bias.zero_()
+            self.product(x.mT, slope, out=self.by_weight)
+            if train_bias:
+                self.product(self.ones, slope, out=self.by_bias)
             else:
-                torch.bmm(ones, slope, out=self.by_bias)
+                self.by_bias.zero_()
+
+    def back(self, slope: Tensor) -> Tensor:
+        """The slope by the inputs, given that by the outputs."""
+        return self.product(slope, turned(self.weight))
 
 
 class _Norm:
     """Batch normalisation of (m, b, h)."""
 
-    def __init__(self, norm: BatchNorm) -> None:
+    def __init__(self, norm: BatchNorm, members: int) -> None:
+        self.members = members
+        self.affine = [one.detach().flatten() for one in (norm.weight, norm.bias)]
         self.norm = norm
-        self.gradients = [gradient_of(norm.weight), gradient_of(norm.bias)]
+        self.gradients = [gradient_of(one) for one in (norm.weight, norm.bias)]
         self.running = [norm.get_buffer(f"running_{what}").view(-1) for what in ("mean", "var")]
 
     def forward(self, before: Tensor) -> Tensor:
-        self.weight = self.norm.weight.detach().reshape(-1)
-        self.before = _side_by_side(before)
-        bias = self.norm.bias.detach().reshape(-1)
+        self.before = self._side_by_side(before)
+        if self.members > 1:  # their weights lie apart, so what is flat is a copy
+            self.affine = [one.detach().flatten() for one in (self.norm.weight, self.norm.bias)]
         out, self.mean, self.scale = torch.ops.aten.native_batch_norm(
-            self.before, self.weight, bias, *self.running, True, 0.1, 1e-5
+            self.before, *self.affine, *self.running, True, 0.1, 1e-5
         )
-        return _apart(out, len(before))
+        return self._apart(out)
 
     def backward(self, slope: Tensor) -> Tensor:
         back, *found = torch.ops.aten.native_batch_norm_backward(
-            _side_by_side(slope),
+            self._side_by_side(slope),
             self.before,
-            self.weight,
+            self.affine[0],
             None,
             None,
             self.mean,
@@ -127,16 +157,14 @@ class _Norm:
         shaped = [one.view_as(into) for one, into in zip(found, self.gradients, strict=True)]
         with aside(*found):
             torch._foreach_copy_(self.gradients, shaped)
-        return _apart(back, len(slope))
+        return self._apart(back)
 
+    def _side_by_side(self, values: Tensor) -> Tensor:
+        """(m, b, h) to (b, m h); nothing to do for one member."""
+        return values if self.members == 1 else values.transpose(0, 1).flatten(1)
 
-def _side_by_side(values: Tensor) -> Tensor:
-    """(m, b, h) to (b, m h); no copy for one member."""
-    return values[0] if len(values) == 1 else values.transpose(0, 1).reshape(values.shape[1], -1)
-
-
-def _apart(values: Tensor, members: int) -> Tensor:
-    """Inverse of :func:`_side_by_side`."""
-    if members == 1:
-        return values[None]
-    return values.view(len(values), members, -1).transpose(0, 1).contiguous()
+    def _apart(self, values: Tensor) -> Tensor:
+        """Inverse of :meth:`_side_by_side`."""
+        if self.members == 1:
+            return values
+        return values.view(len(values), self.members, -1).transpose(0, 1).contiguous()

@@ -8,7 +8,7 @@ by side. Everywhere else it does nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -23,6 +23,7 @@ class _Branch:
     held: list[Tensor] = field(default_factory=list)
 
 
+_HERE = nullcontext()  # made once: a step asks for it often
 _current: ContextVar[_Branch | None] = ContextVar("branch", default=None)
 
 
@@ -39,13 +40,14 @@ def branching(stream: torch.cuda.Stream) -> Iterator[None]:
             torch.cuda.current_stream(stream.device).wait_stream(stream)
 
 
-@contextmanager
-def aside(*needed: Tensor) -> Iterator[None]:
+def aside(*needed: Tensor) -> AbstractContextManager[None]:
     """Run on the second branch, if there is one; ``needed`` are the tensors that the work reads."""
     branch = _current.get()
-    if branch is None:
-        yield
-        return
+    return _HERE if branch is None else _on(branch, needed)
+
+
+@contextmanager
+def _on(branch: _Branch, needed: tuple[Tensor, ...]) -> Iterator[None]:
     branch.held.extend(needed)
     branch.stream.wait_stream(torch.cuda.current_stream(branch.stream.device))
     with torch.cuda.stream(branch.stream):

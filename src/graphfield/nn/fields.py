@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, ResidualBackbone, make_backbone
-from graphfield.nn.backbone_step import ResidualStep
+from graphfield.nn.backbone_step import DenseStep, ResidualStep
 from graphfield.nn.head_forms import HeadTask, choose_form, fitted
 from graphfield.nn.heads import GroupedHead, SharedHead
-from graphfield.nn.layers import Dense, gradient_of, turned
+from graphfield.nn.layers import Dense, gradient_of
 from graphfield.nn.losses import LOSSES
 
 SHARING = ("all", "node", "edge")
@@ -121,11 +121,12 @@ class Field(nn.Module, ABC):
             generator=generator,
         )
         self.set_penalties((config.penalty,))
-        self._step: ResidualStep | None = None
+        self.forget_step()
 
     def forget_step(self) -> None:
         """To be called when the weights have moved in memory."""
-        self._step = None
+        self._step: ResidualStep | None = None
+        self._head_step: DenseStep | None = None
 
     def factors_shape(self, batch_size: int) -> tuple[int, ...] | None:
         """Of the dropout factors of one member and one step; None where nothing is dropped."""
@@ -159,15 +160,23 @@ class Field(nn.Module, ABC):
     ) -> Tensor:
         """:meth:`backward` of the default network without autograd, but for the embedding of categories.
 
-        ``head`` takes u and gives losses and their slope by u, having written its own gradients.
+        ``head`` takes u and gives losses and their slope by u, having written its own gradients; without
+        a member axis where there is one member, see :mod:`graphfield.nn.backbone_step`.
         """
-        self._step = step = self._step or ResidualStep(backbone)
+        if self._step is None:
+            self._step = ResidualStep(backbone)
+        step = self._step
         z = self.embedding(batch.numeric, batch.codes)
         losses, slope = head(step.forward(z, keep))
         by_z = step.backward(slope)
         if by_z is not None:
             _differentiate(z, by_z, list(self.embedding.parameters()))
-        return losses
+        return losses.reshape(-1)
+
+    def _dense_head(self, dense: Dense) -> DenseStep:
+        if self._head_step is None:
+            self._head_step = DenseStep(dense)
+        return self._head_step
 
     def set_penalties(self, penalties: tuple[float, ...]) -> None:
         """One per member; everything else of the configuration is common to them."""
@@ -232,8 +241,12 @@ class CoefField(Field):
         def head(u: Tensor) -> tuple[Tensor, Tensor]:
             return form(u, weight.detach(), gradient_of(weight), batch.x, task)
 
+        def own_head(u: Tensor) -> tuple[Tensor, Tensor]:
+            losses, slope = head(u.view(len(weight), *u.shape[-2:]))
+            return losses, slope.view_as(u)
+
         if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
-            return self._written_out(self.backbone, batch, keep, head)
+            return self._written_out(self.backbone, batch, keep, own_head)
         u = self.hidden(batch.numeric, batch.codes, keep)
         losses, slope = head(u.detach()[:, 0].expand(len(weight), -1, -1))
         if u.requires_grad:
@@ -275,17 +288,16 @@ class MeanField(Field):
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
         if not isinstance(self.backbone, ResidualBackbone):
             return super().backward(batch, keep)
-        return self._written_out(self.backbone, batch, keep, partial(self._head_step, x=batch.x))
+        return self._written_out(self.backbone, batch, keep, partial(self._through_head, x=batch.x))
 
     @torch.no_grad()
-    def _head_step(self, u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        weight, bias = self.head.weight, self.head.bias
-        error = x - torch.baddbmm(bias[:, 0], u, weight[:, 0])
+    def _through_head(self, u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        layer = self._dense_head(self.head)
+        error = (x if u.ndim == 3 else x[0]) - layer.forward(u)
         loss = LOSSES[self.config.loss]
-        slope = loss.slope(error).mul_(-1 / error[0].numel())
-        torch.bmm(u.transpose(1, 2), slope, out=gradient_of(weight)[:, 0])
-        torch.sum(slope, dim=1, keepdim=True, out=gradient_of(bias)[:, 0])
-        return loss.value(error).mean(dim=(1, 2)), torch.bmm(slope, turned(weight[:, 0]))
+        slope = loss.slope(error).mul_(-1 / error.shape[-2:].numel())
+        layer.write(u, slope)
+        return loss.value(error).mean(dim=(-2, -1)), layer.back(slope)
 
 
 def mean_config(config: FieldConfig) -> FieldConfig:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphfield.nn.backbone import ResidualBackbone
 from graphfield.nn.fields import CoefField, Field, FieldConfig, Samples
-from graphfield.nn.layers import Dense, gradient_of, turned
+from graphfield.nn.layers import Dense
 
 # Logits of a gate that has not been trained are spread by this factor: its shares must differ between
 # rows for the patterns to become different.
@@ -28,6 +28,8 @@ _WARM_ROWS = 2_048
 _LIKELIHOOD_ROWS = 512
 # Patterns from which mixtures of a row are multiplied out (measured: 16 as fast, 32 up to four times faster).
 _MULTIPLY_OUT = 16
+# Entries of a vector of a processor, at the most.
+_VECTOR = 16
 # Rows of a table that are computed at a time, to stay in a cache.
 _TABLE_ROWS = 256
 
@@ -58,31 +60,28 @@ class GateField(Field):
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
         if not isinstance(self.backbone, ResidualBackbone):
             return super().backward(batch, keep)
-        return self._written_out(self.backbone, batch, keep, partial(self._head, table=batch.x))
+        return self._written_out(self.backbone, batch, keep, partial(self._through_head, table=batch.x))
 
     @torch.no_grad()
-    def _head(self, u: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-        weight, bias = self.bottleneck.weight, self.bottleneck.bias
-        shares = torch.softmax(torch.baddbmm(bias[:, 0], u, weight[:, 0]), dim=-1)
-        among, with_x, power = self._parts(table, len(shares))
-        mixed = _mixed(among, shares)
-        losses = (power + (shares * (mixed - 2 * with_x)).sum(dim=-1)).mean(dim=1)
-        slope = (mixed - with_x).mul_(2 / u.shape[1])
-        slope = torch.ops.aten._softmax_backward_data(slope, shares, -1, slope.dtype)
-        torch.bmm(u.transpose(1, 2), slope, out=gradient_of(weight)[:, 0])
-        torch.sum(slope, dim=1, keepdim=True, out=gradient_of(bias)[:, 0])
-        return losses, torch.bmm(slope, turned(weight[:, 0]))
+    def _through_head(self, u: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+        layer = self._dense_head(self.bottleneck)
+        shares = _softmax(layer.forward(u))
+        among, with_x, power = self._parts(table if u.ndim == 3 else table[0])
+        error = _mixed(among, shares) - with_x
+        losses = (power + (shares * (error - with_x)).sum(dim=-1)).mean(dim=-1)
+        slope = _softmax_slope(shares, error.mul_(2 / u.shape[-2]))
+        layer.write(u, slope)
+        return losses, layer.back(slope)
 
     def _errors(self, shares: Tensor, table: Tensor) -> Tensor:
-        among, with_x, power = self._parts(table, len(shares))
+        among, with_x, power = self._parts(table)
         mixed = _mixed(among, shares)
         return power + (shares * (mixed - 2 * with_x)).sum(dim=-1)
 
-    def _parts(self, table: Tensor, members: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Products among the patterns (m, b, R, R), with x (m, b, R), and of x with itself (m, b)."""
-        rank, table = self.rank, table.expand(members, -1, -1)
-        among = table[..., : rank * rank].unflatten(-1, (rank, rank))
-        return among, table[..., rank * rank : -1], table[..., -1]
+    def _parts(self, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Products among the patterns (..., b, R, R), with x (..., b, R), and of x with itself (..., b)."""
+        among, with_x, power = table.split([self.rank**2, self.rank, 1], dim=-1)
+        return among.unflatten(-1, (self.rank, self.rank)), with_x, power[..., 0]
 
     @torch.no_grad()
     def spread(self, data: Samples) -> None:
@@ -120,13 +119,35 @@ class LikelihoodGate(GateField):
 
 
 def _mixed(among: Tensor, shares: Tensor) -> Tensor:
-    """``sum_s among_rs shares_s`` of every row, (m, b, R); ``among`` is symmetric.
+    """``sum_s among_rs shares_s`` of every row, (..., b, R); ``among`` is symmetric.
 
-    On the CPU many small products cost more than multiplying out, from some size on.
+    MKL is faster with many small products if they come from the left, from some size on; without it, on a
+    CPU, they cost more than multiplying out.
     """
     if among.is_cuda or shares.shape[-1] < _MULTIPLY_OUT:
         return torch.matmul(among, shares[..., None])[..., 0]
+    if torch.backends.mkl.is_available():
+        return torch.matmul(shares[..., None, :], among)[..., 0, :]
     return (among * shares[..., None]).sum(dim=-2)
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    """Over the last axis, (..., b, R).
+
+    Along an axis shorter than its vectors (16 numbers), an x86 processor would go number by number, ten times
+    slower than along the one beside it.
+    """
+    if logits.is_cuda or logits.shape[-1] >= _VECTOR or not torch.backends.mkl.is_available():
+        return torch.softmax(logits, dim=-1)
+    return torch.softmax(logits.mT.contiguous(), dim=-2).mT.contiguous()
+
+
+def _softmax_slope(shares: Tensor, slope: Tensor) -> Tensor:
+    """The slope by the logits, given that by the shares; see :func:`_softmax`."""
+    if shares.is_cuda or shares.shape[-1] >= _VECTOR or not torch.backends.mkl.is_available():
+        return torch.ops.aten._softmax_backward_data(slope, shares, -1, slope.dtype)
+    weighted = slope * shares
+    return torch.addcmul(weighted, shares, weighted.sum(dim=-1, keepdim=True), value=-1)
 
 
 def split_gate(gate: GateField, generator: torch.Generator) -> GateField:
@@ -151,8 +172,10 @@ def mixture_table(patterns: Tensor, x: Tensor) -> Tensor:
         rows = x[start : start + _TABLE_ROWS]
         out = table[start : start + _TABLE_ROWS]
         fits = (rows @ patterns.reshape(rank * p, p).T).view(-1, rank, p)
+        among = out[:, : rank * rank].unflatten(1, (rank, rank))
         for r in range(rank):
-            torch.sum(fits * fits[:, r : r + 1], dim=2, out=out[:, r * rank : (r + 1) * rank])
+            torch.sum(fits[:, r:] * fits[:, r : r + 1], dim=2, out=among[:, r, r:])
+            among[:, r + 1 :, r] = among[:, r, r + 1 :]
         torch.sum(fits * rows[:, None], dim=2, out=out[:, rank * rank : -1])
         torch.sum(rows.square(), dim=1, out=out[:, -1])
     return table.div_(p)

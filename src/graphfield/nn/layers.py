@@ -70,7 +70,9 @@ def dropout_factors(
     count = math.prod(shape)
     words = torch.empty(-(-count // 4), dtype=torch.int64, device=device).random_(generator=generator)
     bits = words.view(torch.int16)[:count].bitwise_and_(0x7FFF)
-    return (bits >= round(rate * 2**15)).to(torch.float32).mul_(1 / (1 - rate)).reshape(shape)
+    factors = torch.empty(count, dtype=torch.float32, device=device)
+    # Compared straight into them: several times faster than truth values that are converted afterwards.
+    return torch.ge(bits, round(rate * 2**15), out=factors).mul_(1 / (1 - rate)).reshape(shape)
 
 
 def uniform_parameter(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> nn.Parameter:
@@ -85,11 +87,11 @@ def gradient_of(parameter: nn.Parameter) -> Tensor:
 
 
 def turned(weight: Tensor) -> Tensor:
-    """``weight`` (m, d_in, d_out) transposed for a product from the right.
+    """``weight`` (..., d_in, d_out) transposed for a product from the right.
 
     Without MKL, a product with a small transposed matrix takes four times as long as with its copy.
     """
-    view = weight.transpose(1, 2)
+    view = weight.mT
     return view if weight.is_cuda or torch.backends.mkl.is_available() else view.contiguous()
 
 

@@ -58,9 +58,10 @@ class PlainEngine:
 
     def run(self, steps: Steps) -> Tensor:
         losses = []
+        keep = [None] * len(steps) if steps.keep is None else steps.keep.unbind()
         for i, rate in enumerate(steps.rates):
             batch = self.data.take(steps.rows[i]) if steps.batches is None else steps.batches[i]
-            losses.append(self._gradients(batch, None if steps.keep is None else steps.keep[i]))
+            losses.append(self._gradients(batch, keep[i]))
             update(self.pack, self.adam, rate)
         return torch.stack(losses)
 
@@ -184,11 +185,11 @@ def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
     """Clip each member's gradient to the norm that the published code allows; one step of Adam."""
     # Over all of one member: without a dimension to keep, torch uses every core.
     norm = (
-        torch.linalg.vector_norm(pack.gradient).view(1, 1)
+        torch.linalg.vector_norm(pack.gradient)
         if len(pack) == 1
         else torch.linalg.vector_norm(pack.gradient, dim=1, keepdim=True)
     )
-    excess = (norm + 1e-6).div_(CLIP_NORM).clamp_(min=1.0)
+    excess = norm.add_(1e-6).div_(CLIP_NORM).clamp_(min=1.0)
     adam["step"].add_(1)
     if len(pack) > 1:
         pack.gradient.div_(excess)
@@ -207,7 +208,7 @@ def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
         amsgrad=False,
         maximize=False,
         # The kernel divides by it, which saves a pass over the gradient of a single member.
-        grad_scale=excess.view(()) if len(pack) == 1 else None,
+        grad_scale=excess if len(pack) == 1 else None,
     )
 
 

@@ -26,7 +26,7 @@ from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_sn
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.plan import Member
 from graphfield.training.progress import progress_bar
-from graphfield.training.sparse_patterns import Moments, PatternProblem
+from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each
 
 # Numbers of patterns that are tried where none is given: each twice the one before, as long as held-out
 # rows like it better by one standard error.
@@ -186,7 +186,7 @@ class _Fits:
             return x.new_empty(0)
         table = x.new_zeros(len(x), rank * (rank + 1) + 1)
         more = (len(parts) / (len(parts) - 1)) ** 0.5  # as the noise of fewer rows asks for
-        found = [problem.solve(penalty * more, patterns) for problem in others]
+        found = solve_each(others, penalty * more, [patterns] * len(others))
 
         def fill(piece: tuple[Tensor, Tensor]) -> None:
             rows, own = piece

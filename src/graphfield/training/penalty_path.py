@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from graphfield.training.sparse_patterns import Moments, PatternProblem
+from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each
 
 # Penalties are the smallest one that leaves no edge, times powers of this.
 _RATIO = 0.7
 _LONGEST = 20
-# A path ends when this many penalties in a row are worse than the best one.
+# A path ends when this many penalties in a row are worse than the best one; one that begins near the best,
+# after the first.
 _WORSE = 2
 
 
@@ -27,9 +28,9 @@ def best_penalty(
     """
     path = _Path(folds, known / _RATIO ** (_LONGEST // 2) if relaxed and known else None)
     if known is None:
-        path.walk(0)
+        path.walk(0, _WORSE)
     else:
-        path.walk(max(0, path.nearest(known) - 1))
+        path.walk(max(0, path.nearest(known) - 1), 1)
         path.walk_back()
     return path.chosen()
 
@@ -43,10 +44,10 @@ class _Path:
     def nearest(self, penalty: float) -> int:
         return min(_LONGEST - 1, max(0, round(math.log(penalty / self.top) / math.log(_RATIO))))
 
-    def walk(self, first: int) -> None:
+    def walk(self, first: int, worse: int) -> None:
         for step in range(first, _LONGEST):
             self._solve(step)
-            if step - self._best() >= _WORSE:
+            if step - self._best() >= worse:
                 break
 
     def walk_back(self) -> None:
@@ -64,8 +65,6 @@ class _Path:
         penalty = self.top * _RATIO**step
         near = min(self.solved, key=lambda other: abs(other - step), default=None)
         starts: Sequence[Tensor | None] = [None] * len(self.folds) if near is None else self.solved[near][1]
-        patterns = [
-            problem.solve(penalty, start) for (problem, _), start in zip(self.folds, starts, strict=True)
-        ]
+        patterns = solve_each([problem for problem, _ in self.folds], penalty, starts)
         errors = [part.error(found) for (_, part), found in zip(self.folds, patterns, strict=True)]
         self.solved[step] = (sum(errors) / len(errors), patterns)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,10 @@ ALPHA = 0.25
 ROUGH, FINE = 1e-3, 1e-4
 _ITERATIONS = 200
 _CHECK_EVERY = 5
-_BLOCK_ENTRIES = 2**24
-# Pieces of a matrix of products, and responses that are solved for at a time: what is shared among cores.
-_PIECES, _RESPONSES = 8, 32
+_BLOCK_ENTRIES = 2**23
+# What is shared among cores: pieces of the pairs of nodes, and blocks of responses. A block has at least so
+# many responses, and so many multiplications in each step; smaller ones cost more than they gain.
+_PIECES, _LEAST_RESPONSES, _BLOCK_WORK = 8, 25, 4_000_000
 # Directions in which the largest eigenvalue is looked for.
 _DIRECTIONS = 4
 
@@ -41,22 +43,29 @@ class Moments:
     """Sums over rows of products of ``f = (a_r x_k)`` with itself and with x."""
 
     gram: Tensor  # (R p, R p)
-    cross: Tensor  # (R p, p)
+    cross: Tensor  # (p, R p)
     power: Tensor  # (p,), of x_j^2
     count: int
 
     @classmethod
     def of(cls, shares: Tensor, x: Tensor) -> Moments:
-        """Shares (n, R) and node values (n, p)."""
-        n, rank = shares.shape
-        p = x.shape[1]
-        gram, cross = x.new_zeros(rank * p, rank * p), x.new_zeros(rank * p, p)
-        step = max(1, _BLOCK_ENTRIES // (rank * p))
-        for start in range(0, n, step):
-            a, part = shares[start : start + step], x[start : start + step]
-            features = (a[:, :, None] * part[:, None, :]).flatten(1)
-            _add_products(gram, cross, features, part)
-        return cls(_mirrored(gram), cross, x.square().sum(dim=0), n)
+        """Shares (n, R) and node values (n, p).
+
+        ``a_r x_k a_s x_l`` is a product of two shares times one of two nodes: sums over rows for pairs of
+        either hold each moment once, a quarter of the gram.
+        """
+        rank, p = shares.shape[1], x.shape[1]
+        sums = _sums_of_pairs(torch.nn.functional.pad(shares, (0, 1), value=1.0), x)
+        of_shares, of_nodes = (_places(size, x.device) for size in (rank + 1, p))
+        sums = sums.index_select(1, of_nodes.flatten())
+        gram = sums.index_select(0, of_shares[:rank, :rank].flatten()).view(rank, rank, p, p)
+        cross = sums.index_select(0, of_shares[:rank, rank]).view(rank, p, p)
+        return cls(
+            gram.transpose(1, 2).reshape(rank * p, rank * p),
+            cross.transpose(0, 1).reshape(p, rank * p),
+            sums[-1].view(p, p).diagonal().contiguous(),
+            len(x),
+        )
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -80,8 +89,8 @@ class Moments:
 
     def error(self, patterns: Tensor) -> float:
         """Mean squared error over rows and nodes of patterns (R, p, p)."""
-        flat = _flat(patterns)
-        total = self.power.sum() - 2 * (flat * self.cross).sum() + (flat * (self.gram @ flat)).sum()
+        lines = _lines(patterns)
+        total = self.power.sum() + (lines * (lines @ self.gram - 2 * self.cross)).sum()
         return float(total) / (self.count * len(self.power))
 
 
@@ -90,14 +99,11 @@ class PatternProblem:
 
     def __init__(self, moments: Moments, alpha: float = ALPHA) -> None:
         self.rank, self.p, self.alpha = moments.rank, len(moments.power), alpha
-        gram, cross = moments.gram / moments.count, moments.cross / moments.count
-        self.units = gram.diagonal().clamp(min=1e-10).sqrt()
-        self.gram = gram / self.units[:, None] / self.units
-        self.cross = cross / self.units[:, None]
-        off = 1 - torch.eye(self.p, device=gram.device, dtype=gram.dtype)
-        self.off_diagonal = off.repeat(self.rank, 1)
+        self.units = (moments.gram.diagonal() / moments.count).clamp(min=1e-10).sqrt()
+        self.gram = moments.gram / (self.units * moments.count)[:, None] / self.units
+        self.cross = moments.cross / (self.units * moments.count)
         self.curvature = _largest_eigenvalue(self.gram)
-        # Of the penalties on entries (r, k, j), and on edges as a whole (k, j).
+        # Of the penalties on entries (j, r, k), and on edges as a whole (j, k).
         self.weights: tuple[Tensor, Tensor] | None = None
 
     def relaxed(self, patterns: Tensor, size: float) -> PatternProblem:
@@ -107,56 +113,52 @@ class PatternProblem:
         the mean; that of an entry is what the edge would be if all patterns had the like. Edges and entries
         that are not there keep the whole penalty.
         """
-        flat = (_flat(patterns) * self.units[:, None]).view(self.rank, self.p, self.p)
+        lines = (_lines(patterns) * self.units).view(self.p, self.rank, self.p)
         among = self.gram.view(self.rank, self.p, self.rank, self.p).diagonal(dim1=1, dim2=3)  # (r, s, k)
-        sizes = torch.einsum("rkj,rsk,skj->kj", flat, among, flat).clamp(min=0).sqrt()
+        sizes = torch.einsum("jrk,rsk,jsk->jk", lines, among, lines).clamp(min=0).sqrt()
         other = copy.copy(self)
-        other.weights = size / (self.rank**0.5 * flat.abs() + size), size / ((sizes + sizes.T) / 2 + size)
+        other.weights = size / (self.rank**0.5 * lines.abs() + size), size / ((sizes + sizes.T) / 2 + size)
         return other
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
-        slope = (2 * self.cross * self.off_diagonal).view(self.rank, self.p, self.p)
+        slope = 2 * self._without_own(self.cross.clone(), 0).view(self.p, self.rank, self.p)
         low, high = 0.0, float(slope.abs().max()) / max(self.alpha, 1 - self.alpha) + 1e-12
         for _ in range(30):
             middle = (low + high) / 2
             left = torch.clamp(slope.abs() - self.alpha * middle, min=0)
-            zero = bool((left.norm(dim=0) <= (1 - self.alpha) * self.rank**0.5 * middle).all())
+            size = left.square().sum(dim=1).max().sqrt()
+            zero = bool(size <= (1 - self.alpha) * self.rank**0.5 * middle)
             low, high = (low, middle) if zero else (middle, high)
         return high
 
     def solve(self, penalty: float, start: Tensor | None = None, tolerance: float = ROUGH) -> Tensor:
-        """Patterns (R, p, p), from ``start``; blocks of responses, which do not touch, share the cores."""
-        weights = torch.zeros_like(self.cross) if start is None else _flat(start) * self.units[:, None]
+        """Patterns (R, p, p), from ``start``."""
+        return solve_each([self], penalty, [start], tolerance)[0]
 
-        def solve_block(block: slice) -> Tensor:
-            return self._solve_responses(block, weights[:, block].contiguous(), penalty, tolerance)
-
-        flat = torch.cat(spread(solve_block, self._blocks(), self.gram.device), dim=1) / self.units[:, None]
-        return flat.view(self.rank, self.p, self.p).transpose(1, 2).contiguous()
-
-    def _blocks(self) -> list[slice]:
+    def blocks(self) -> list[slice]:
         """Responses of about equal number; on a GPU all at once. The same on any number of cores."""
-        count = 1 if self.gram.is_cuda else -(-self.p // _RESPONSES)
+        work = 0 if self.gram.is_cuda else len(self.gram) ** 2 * self.p
+        count = max(1, min(work // _BLOCK_WORK, self.p // _LEAST_RESPONSES))
         ends = [self.p * i // count for i in range(count + 1)]
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
-    def _solve_responses(self, block: slice, weights: Tensor, penalty: float, tolerance: float) -> Tensor:
-        """Accelerated proximal steps for some columns, in standard units.
+    def solve_block(self, block: slice, weights: Tensor, penalty: float, tolerance: float) -> Tensor:
+        """Accelerated proximal steps for the lines of some responses, in standard units.
 
         They end when the largest change is below ``tolerance`` times the largest entry. Momentum that leads
         uphill is dropped.
         """
-        cross, off_diagonal = self.cross[:, block], self.off_diagonal[:, block]
+        pull = self.cross[block] / self.curvature
         amount = penalty / 2 / self.curvature
         cuts: tuple[Any, Any] = self.alpha * amount, (1 - self.alpha) * self.rank**0.5 * amount
         if self.weights is not None:
             entries, edges = self.weights
-            cuts = cuts[0] * entries[:, :, block], cuts[1] * edges[:, block]
+            cuts = cuts[0] * entries[block], cuts[1] * edges[block]
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
-            step = point - (self.gram @ point - cross) / self.curvature
-            new = self._shrunk(step * off_diagonal, *cuts)
+            step = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
+            new = self._shrunk(self._without_own(step, block.start), *cuts)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -169,43 +171,81 @@ class PatternProblem:
             weights = new
         return weights
 
+    def _without_own(self, lines: Tensor, first: int) -> Tensor:
+        """Zero where a response, the first of them being number ``first``, would be explained by itself."""
+        own = lines.view(-1, self.rank, self.p)[:, :, first : first + len(lines)]
+        own.diagonal(dim1=0, dim2=2).zero_()
+        return lines
+
     def _shrunk(self, values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
         """Entries, then edges as a whole, drawn towards zero by these amounts, of all or of each."""
-        blocks = values.view(self.rank, self.p, -1)
+        edges = values.view(-1, self.rank, self.p)
         if isinstance(of_entries, Tensor):
-            blocks = blocks - blocks.clamp(-of_entries, of_entries)
+            edges = edges - edges.clamp(-of_entries, of_entries)
         else:
-            blocks = torch.nn.functional.softshrink(blocks, of_entries)
-        size = blocks.square().sum(dim=0).sqrt_()  # several times faster than vector_norm over this axis
-        return (blocks * torch.clamp(1 - of_edges / size.clamp(min=1e-30), min=0)).view_as(values)
+            edges = torch.nn.functional.softshrink(edges, of_entries)
+        size = edges.square().sum(dim=1).sqrt_()  # several times faster than vector_norm over this axis
+        edges *= torch.clamp(1 - of_edges / size.clamp_(min=1e-30), min=0)[:, None]
+        return edges.view_as(values)
 
 
-def _flat(patterns: Tensor) -> Tensor:
-    """(R, j, k) to (R k, j)."""
-    return patterns.transpose(1, 2).reshape(-1, patterns.shape[1])
+def solve_each(
+    problems: Sequence[PatternProblem],
+    penalty: float,
+    starts: Sequence[Tensor | None],
+    tolerance: float = ROUGH,
+) -> list[Tensor]:
+    """The patterns (R, p, p) of each problem; blocks of responses, which do not touch, share the cores."""
+    lines = [
+        torch.zeros_like(problem.cross) if start is None else _lines(start) * problem.units
+        for problem, start in zip(problems, starts, strict=True)
+    ]
+    blocks = [(i, block) for i, problem in enumerate(problems) for block in problem.blocks()]
+
+    def solve(piece: tuple[int, slice]) -> None:
+        i, block = piece
+        lines[i][block] = problems[i].solve_block(block, lines[i][block], penalty, tolerance)
+
+    spread(solve, blocks, problems[0].gram.device)
+    return [
+        (own / problem.units).view(problem.p, problem.rank, problem.p).transpose(0, 1).contiguous()
+        for problem, own in zip(problems, lines, strict=True)
+    ]
 
 
-def _pieces(size: int) -> list[slice]:
-    step = -(-size // _PIECES)
-    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
+def _lines(patterns: Tensor) -> Tensor:
+    """(R, j, k) to (j, R k): one line for each response."""
+    return patterns.transpose(0, 1).flatten(1)
 
 
-def _add_products(gram: Tensor, cross: Tensor, features: Tensor, x: Tensor) -> None:
-    """Add ``features' features`` from each piece of the diagonal to the right, and ``features' x``."""
+def _sums_of_pairs(a: Tensor, x: Tensor) -> Tensor:
+    """``sum over rows of a_r a_s x_k x_l``, a line for each pair r, s and a column for each pair k, l."""
+    shares, nodes = (torch.triu_indices(v.shape[1], v.shape[1], device=v.device) for v in (a, x))
+    pieces = [nodes] if x.is_cuda else nodes.chunk(_PIECES, dim=1)
+    sums = [x.new_zeros(shares.shape[1], piece.shape[1]) for piece in pieces]
+    rows = max(1, _BLOCK_ENTRIES // (shares.shape[1] + nodes.shape[1]))
+    for some_a, some_x in zip(a.split(rows), x.split(rows), strict=True):
+        _add_products(sums, _products(some_a, shares).T, some_x, pieces)
+    return torch.cat(sums, dim=1)
 
-    def add(piece: slice) -> None:
-        own = features[:, piece].T
-        gram[piece, piece.start :].addmm_(own, features[:, piece.start :])
-        cross[piece].addmm_(own, x)
 
-    spread(add, [slice(0, len(gram))] if gram.is_cuda else _pieces(len(gram)), gram.device)
+def _add_products(sums: Sequence[Tensor], factor: Tensor, x: Tensor, pieces: Sequence[Tensor]) -> None:
+    def add(i: int) -> None:
+        sums[i].addmm_(factor, _products(x, pieces[i]))
+
+    spread(add, range(len(sums)), x.device)
 
 
-def _mirrored(gram: Tensor) -> Tensor:
-    """What lies left of the pieces on the diagonal, from the other side."""
-    for piece in _pieces(len(gram)):
-        gram[piece.stop :, piece] = gram[piece, piece.stop :].T
-    return gram
+def _products(values: Tensor, pairs: Tensor) -> Tensor:
+    first, second = pairs
+    return values.index_select(1, first).mul_(values.index_select(1, second))
+
+
+def _places(size: int, device: torch.device) -> Tensor:
+    """(size, size): the place of each pair in the order of ``triu_indices``."""
+    number = torch.arange(size, device=device)
+    low, high = torch.minimum(number[:, None], number), torch.maximum(number[:, None], number)
+    return low * (2 * size - low - 1) // 2 + high
 
 
 def _largest_eigenvalue(gram: Tensor) -> float:
@@ -215,7 +255,11 @@ def _largest_eigenvalue(gram: Tensor) -> float:
     as that of ones into the null space, where nothing is to be found.
     """
     drawn = torch.randn(len(gram), min(_DIRECTIONS, len(gram)), generator=torch.Generator().manual_seed(0))
-    basis = drawn.to(gram)
-    for _ in range(15):
-        basis = torch.linalg.qr(gram @ (gram @ basis)).Q
-    return max(1.0, 1.02 * float(torch.linalg.eigvalsh(basis.T @ gram @ basis)[-1]))
+    image, value = drawn.to(gram), 0.0
+    for _ in range(30):
+        basis = torch.linalg.qr(image).Q
+        image, before = gram @ basis, value
+        value = float(torch.linalg.eigvalsh(basis.T @ image)[-1])
+        if value - before <= 1e-4 * value:
+            break
+    return max(1.0, 1.02 * value)
