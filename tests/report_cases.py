@@ -39,9 +39,7 @@ MODELS = {
     "ensemble": resampled,
     "tree": lambda: gf.TreeCGM(random_state=0),
     "auto": lambda: gf.AutoCGM(candidates=("static", "linear", "tree"), random_state=0),
-    "moving scales": lambda: gf.Ensemble(
-        estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0
-    ),
+    "moving scales": lambda: gf.Ensemble(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0),
     "by cluster": lambda: gf.ByCluster(estimator=gf.RegGMM(), by="site"),
     "archetypes in an average": lambda: gf.Ensemble(
         estimator=gf.ArchetypeCGM(**{**SMALL, "max_steps": 20}, n_archetypes=2, penalty=0.02),

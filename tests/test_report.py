@@ -109,7 +109,9 @@ def page(tmp_path_factory) -> str:
     return write_report(fitted("linear"), path, Z=table()[1]).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["patterns", "full head", "linear", "static", "tree", "by cluster", "moving scales"])
+@pytest.mark.parametrize(
+    "name", ["patterns", "full head", "linear", "static", "tree", "by cluster", "moving scales"]
+)
 def test_the_program_is_the_model(name):
     model, Z = fitted(name), some_rows()
     np.testing.assert_allclose(
