@@ -27,8 +27,8 @@ from graphfield.solvers.scale_choice import learn_scales
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
-# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows, which
-# says nothing about scales.
+# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows,
+# which says nothing about scales.
 _ROWS_PER_WEIGHT = 5
 
 
