@@ -121,8 +121,12 @@ def _smooth_functions(
 
 
 def row_step(n: int, p: int) -> int:
-    """Every how many rows are looked at."""
-    return -(-n // min(_MAX_ROWS, max(2_000, _MAX_ENTRIES // p)))
+    """Every how many rows are looked at.
+
+    >>> row_step(9_000, 50), row_step(20_003, 50), row_step(9_000, 1_000)
+    (1, 2, 4)
+    """
+    return max(1, round(n / min(_MAX_ROWS, max(2_000, _MAX_ENTRIES // p))))
 
 
 def _may_move(sizes: NDArray[np.float32], functions: NDArray[np.float32]) -> NDArray[np.bool_]:
