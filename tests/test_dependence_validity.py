@@ -34,7 +34,7 @@ def rare_levels(rng, n=300):
 def functions_of(Z, most):
     frame = as_frame(pd.DataFrame(Z), "Z")
     encoder = CovariateEncoder().fit(frame)
-    return directions(encoder, encoder.transform(frame), most)
+    return directions(encoder, encoder.transform(frame), most, most)
 
 
 def test_means_and_scales_of_a_rare_level_change_nothing():

@@ -49,7 +49,7 @@ class _Part:
 
 
 def directions(
-    encoder: CovariateEncoder, encoded: Encoded, most: int, names: set[str] | None = None
+    encoder: CovariateEncoder, encoded: Encoded, most: int, most_levels: int, names: set[str] | None = None
 ) -> Directions:
     """Every level of a category, functions of each number, and products of up to three covariates.
 
@@ -57,12 +57,13 @@ def directions(
     ----------
     encoder, encoded
         The covariates.
-    most : int
-        Columns, beside levels, at most; the roughest are left out. Levels may be as many again.
+    most, most_levels : int
+        Columns, beside levels, at most: the roughest are left out, but for one of each number. And levels
+        of all categories: the rarest are one level together.
     names : set of str, optional
         Of these covariates only.
     """
-    parts = list(_parts(encoder, encoded, most, names))
+    parts = list(_parts(encoder, encoded, most, most_levels, names))
     order = np.argsort([not part.level for part in parts], kind="stable")  # levels first
     columns = [parts[i].columns for i in order]
     roughness = [
@@ -101,13 +102,15 @@ def _in_order(columns: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     return np.linalg.qr(centred)[0] * np.sqrt(n), kept
 
 
-def _parts(encoder: CovariateEncoder, encoded: Encoded, most: int, names: set[str] | None) -> Iterator[_Part]:
+def _parts(
+    encoder: CovariateEncoder, encoded: Encoded, most: int, most_levels: int, names: set[str] | None
+) -> Iterator[_Part]:
     chosen = [names is None or column.name in names for column in encoder.columns]
     kinds = [isinstance(column, Categorical) for column in encoder.columns]
     n_numbers = sum(own and not level for own, level in zip(chosen, kinds, strict=True))
     for_single = most if sum(chosen) == 1 else most // 2  # the rest is for products
     n_functions = min(_MOST_TURNS, max(1, for_single // max(1, n_numbers)))
-    n_levels = max(1, most // max(1, sum(chosen) - n_numbers))
+    n_levels = max(1, most_levels // max(1, sum(chosen) - n_numbers))
     numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
     for column, own in zip(encoder.columns, chosen, strict=True):
         if isinstance(column, Categorical):

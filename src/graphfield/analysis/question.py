@@ -25,10 +25,12 @@ _LEAST_MOST = 2_000
 MIN_ROWS, MIN_GROUPS = 50, 10
 # Circular shifts need independent stretches of a time series; with fewer the answer is "not known".
 MIN_STRETCHES = 8
-# Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them; and the same
-# for what correlations may owe to the other covariates where one of them is tested.
-_MOST_FUNCTIONS, _ROWS_PER_FUNCTION = 200, 5
-_MOST_GIVEN, _ROWS_PER_GIVEN = 100, 20
+# Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them, or for each
+# level; and the same for what correlations may owe to the other covariates where one of them is tested.
+# Groups have means of their own: functions of few groups take much of how these differ, and p-values would
+# be too small.
+_MOST_FUNCTIONS, _ROWS_PER_FUNCTION, _GROUPS_PER_FUNCTION, _PER_LEVEL = 200, 5, 20, 5
+_MOST_GIVEN, _PER_GIVEN = 100, 20
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 
@@ -72,8 +74,7 @@ class Question:
         return replace(self, inputs=inputs, labels=labels)
 
     def nodes(self) -> CleanedNodes:
-        most = min(_MOST_FUNCTIONS, self._n_units() // _ROWS_PER_FUNCTION)
-        return cleaned_nodes(self.inputs.X, self._directions(most), self.starts())
+        return cleaned_nodes(self.inputs.X, self._functions(), self.starts())
 
     def starts(self) -> NDArray[np.intp]:
         """Where each stretch of rows begins that counts as one."""
@@ -84,17 +85,24 @@ class Question:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Functions of a covariate without what the others explain, and functions of these, (n, m) each."""
         others = {column.name for column in self.encoder.columns} - {name}
-        n_units = self._n_units()
-        many = self._directions(min(_MOST_FUNCTIONS, n_units // _ROWS_PER_FUNCTION), others)
-        given = self._directions(min(_MOST_GIVEN, n_units // _ROWS_PER_GIVEN), others)
-        return columns - explained(columns, many, self.starts())[0], given.columns
+        given = self._directions(_MOST_GIVEN, _PER_GIVEN, others)
+        return columns - explained(columns, self._functions(others), self.starts())[0], given.columns
 
-    def _directions(self, most: int, names: set[str] | None = None) -> Directions:
-        return directions(self.encoder, self.encoder.transform(self.inputs.Z), most, names)
+    def _functions(self, names: set[str] | None = None) -> Directions:
+        per_function = _GROUPS_PER_FUNCTION if self._units()[1] else _ROWS_PER_FUNCTION
+        return self._directions(_MOST_FUNCTIONS, per_function, names)
 
-    def _n_units(self) -> int:
-        """Rows, or groups where a covariate differs between groups."""
-        return min(scheme.n_units for smooth in self.smooths(1) for scheme in self.schemes(smooth))
+    def _directions(self, most: int, per_function: int, names: set[str] | None) -> Directions:
+        n_units, _ = self._units()
+        encoded = self.encoder.transform(self.inputs.Z)
+        return directions(
+            self.encoder, encoded, min(most, n_units // per_function), n_units // _PER_LEVEL, names
+        )
+
+    def _units(self) -> tuple[int, bool]:
+        """How many rows there are, or groups where a covariate differs between groups; whether it does."""
+        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
+        return min((scheme.n_units, scheme.between) for scheme in schemes)
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
