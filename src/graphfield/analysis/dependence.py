@@ -20,9 +20,9 @@ from graphfield.analysis.evidence import (
     verdict,
 )
 from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.analysis.model_gain import can_compare, predict_held_out
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
+from graphfield.analysis.unseen_rows import can_compare, predict_held_out
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.dates import is_date, to_days
 from graphfield.data.splits import folds, group_labels
