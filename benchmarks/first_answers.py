@@ -31,7 +31,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
-from graphfield.analysis.model_gain import explained_share
+from graphfield.analysis.unseen_rows import explained_share
 from graphfield.analysis.verdict import Fitted, reach_verdict
 from graphfield.data.frames import Frame
 from graphfield.estimators.held_out import HeldOut, Yardstick

@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import small_data
-from graphfield.analysis import model_gain
-from graphfield.analysis.model_gain import explained_share
+from graphfield.analysis import unseen_rows
+from graphfield.analysis.unseen_rows import explained_share
 from graphfield.analysis.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.cli import main
 from graphfield.numbers import Gain
@@ -29,7 +29,7 @@ NAMES = ("age", "sex", "site")
 @pytest.fixture(autouse=True)
 def _quick(request, monkeypatch):
     if "slow" not in request.keywords:
-        monkeypatch.setattr(model_gain, "STATIC_MODELS", QUICK)
+        monkeypatch.setattr(unseen_rows, "STATIC_MODELS", QUICK)
 
 
 def chain(
@@ -97,6 +97,7 @@ def test_one_voice(test, gain, model):
     assert ("yet " in text) == (found.test == "yes" and found.supported is False)
     assert ("cannot be told" in text) == (found.test == "yes")
     assert ("does not use sex" in text) == (model == "does not use one")
+    assert ("look at is the average" in text) == (fitted.moves and found.supported is False)
     if found.answer == "one graph":
         assert found.test != "yes"
     if found.answer == "moves":
@@ -160,7 +161,7 @@ def test_gains_are_those_of_folds_by_hand(monkeypatch):
     """Fit to the other rows, predict these; the average graph has the same means."""
     X, Z = chain(120, 0.0, 0.8)
     splits = list(KFold(3).split(X))
-    monkeypatch.setattr(model_gain, "folds", lambda *_, **__: splits)
+    monkeypatch.setattr(unseen_rows, "folds", lambda *_, **__: splits)
     found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, n_folds=3)
     own, average = np.empty(X.shape), np.empty(X.shape)
     for train, rows in splits:
@@ -192,9 +193,9 @@ def test_rows_of_one_group_are_held_out_together_and_count_as_one():
 def test_time_is_held_out_in_stretches(monkeypatch):
     X, Z = chain(200, 0.5)
     seen = []
-    original = model_gain._refitted
+    original = unseen_rows._refitted
     monkeypatch.setattr(
-        model_gain, "_refitted", lambda m, i, labels, rows: seen.append(rows) or original(m, i, labels, rows)
+        unseen_rows, "_refitted", lambda m, i, labels, rows: seen.append(rows) or original(m, i, labels, rows)
     )
     found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, time=np.arange(200)[::-1])
     assert (found.n_folds, found.unit, found.n_units) == (5, "time block", 50)
@@ -237,7 +238,7 @@ def test_covariates_that_are_not_used_are_named():
 
 
 def test_what_auto_kept_is_judged_without_the_others():
-    X, Z = chain(200, 0.6)
+    X, Z = chain(120, 0.6)
     model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
     assert list(model.chosen_) == ["static"]
     found = gf.gain_over_one_graph(model, X, Z, n_folds=2)
@@ -255,8 +256,9 @@ def test_a_comparison_survives_a_file():
     assert recorded_gain(None) == (None, "")
 
 
-def test_fit_says_it_first_and_keeps_it(tmp_path, capsys):
-    X, Z = small_data(90)
+def test_fit_says_it_first_and_keeps_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(unseen_rows, "N_FOLDS", 2)
+    X, Z = small_data(60, p=3)
     pd.concat([X, Z[["age"]]], axis=1).to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "m"
     arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "age", "--out", str(out)]

@@ -16,9 +16,9 @@ from graphfield.analysis.evidence import (
     verdict,
 )
 from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.analysis.model_gain import can_compare, predict_held_out
 from graphfield.analysis.question import Question, labels_of, sort_rows, times_of
 from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
+from graphfield.analysis.unseen_rows import can_compare, predict_held_out
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed, training_inputs

@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield import __version__
-from graphfield.analysis.model_gain import predict_new_rows
+from graphfield.analysis.model_gain import gain_of
+from graphfield.analysis.unseen_rows import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.by_cluster import ByCluster
 from graphfield.estimators.dnncgm import DNNCGM
@@ -89,7 +90,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     ]
     units = np.arange(len(truth))
     new = predict_new_rows(model, sim.X[train], sim.Z[train], sim.X[test], sim.Z[test], units)
-    record = json.dumps(gain_record(new.gain()), indent=1).encode()
+    record = json.dumps(gain_record(gain_of(new)), indent=1).encode()
     save_model(model, out / "model", overwrite=True, extra={GAIN: record})
     graphs = model.predict_graph(sim.Z[test])
     report = {

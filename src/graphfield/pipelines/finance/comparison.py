@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.model_gain import ModelGain, predict_new_rows
+from graphfield.analysis.model_gain import ModelGain, gain_of
+from graphfield.analysis.unseen_rows import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
 
@@ -93,6 +94,6 @@ def compare_with_static(
         standard_error=over_average.standard_error if enough else math.nan,
         gain_over_lasso=over_lasso.value,
         standard_error_over_lasso=over_lasso.standard_error if enough else math.nan,
-        model_gain=left.gain("month", "later days") if enough else None,
+        model_gain=gain_of(left, "month", "later days") if enough else None,
         months=by_month,
     )

@@ -1,0 +1,257 @@
+"""Rows that took no part in a fit or in any choice, as a model and one graph for all predict them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from graphfield.data.frames import Frame, node_values
+from graphfield.data.splits import folds, hold_out
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import covariate_table, node_table
+from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.nodewise_lasso import NodewiseLasso
+from graphfield.exceptions import DataError, ExtrapolationWarning
+from graphfield.numbers import Gain
+
+# Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
+FOLD_ROWS, N_FOLDS, HELD_OUT = 3_000, 5, 0.2
+# With fewer rows, or groups, nothing is said.
+MIN_ROWS, MIN_UNITS = 50, 10
+# Blocks of units that are left out in turn for a standard error.
+_JACKKNIFE = 50
+# So many folds have a standard error of their own.
+_LEAST_FOLDS = 3
+# One graph by two methods; the better one is compared with.
+STATIC_MODELS = {"graphical lasso": GraphicalLasso, "nodewise lasso": NodewiseLasso}
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What is left of held-out nodes, (m, p) each, by a model and by others beside it."""
+
+    values: NDArray[np.float64]
+    model: NDArray[np.float64]
+    average: NDArray[np.float64]
+    static: dict[str, NDArray[np.float64]]
+    units: NDArray[np.intp]
+    fold: NDArray[np.intp]
+    others: list[NDArray[np.float64]] = field(default_factory=list)
+
+    @property
+    def n_folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    @property
+    def yardstick(self) -> Yardstick:
+        return Yardstick.of(self.average, self.units)
+
+    def over(self, other: NDArray[np.float64]) -> Gain:
+        """Of the model over something else.
+
+        The standard error is that of rows, or of the means of folds where they differ more than their rows
+        make them: fits to few rows differ, too.
+        """
+        stick = self.yardstick
+        before, after = stick.errors(other), stick.errors(self.model)
+        value, error = stick.gain(before, after)
+        if self.n_folds >= _LEAST_FOLDS:
+            means = [float((before - after)[self.fold == k].mean()) for k in range(self.n_folds)]
+            error = max(error, float(np.std(means, ddof=1)) / np.sqrt(self.n_folds))
+        return Gain(value, float(error))
+
+
+def predict_held_out(
+    model: GraphEstimator,
+    inputs: Inputs,
+    labels: NDArray[np.intp] | None,
+    *,
+    ordered: bool = False,
+    n_folds: int | None = None,
+    others: tuple[GraphEstimator, ...] = (),
+) -> Predicted:
+    """Copies of ``model`` (and of ``others``) and static graphs, each on rows that it has not seen.
+
+    ``labels`` are numbered from 0; ``ordered`` ones follow each other in time and make folds that do.
+    """
+    splits = _splits(len(inputs.X), labels, ordered, n_folds)
+    parts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
+        for (train, rows), fitted in zip(splits, _fitted_copies(model, inputs, labels, splits), strict=True):
+            units = rows if labels is None else labels[rows]
+            held_out = HeldOut(inputs.X[rows], inputs.Z.take(rows), units)
+            groups = None if labels is None else labels[train]
+            beside = [_refitted(other, inputs, labels, train) for other in others]
+            parts.append(_predicted(fitted, inputs.X[train], inputs.Z.take(train), groups, held_out, beside))
+    return _joined(parts)
+
+
+def predict_new_rows(
+    model: GraphEstimator, X: Any, Z: Any, X_new: Any, Z_new: Any, units: NDArray[np.intp]
+) -> Predicted:
+    """The fitted model itself, and static graphs of the rows that it was fitted to, on new rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        held_out = HeldOut(node_values(model._match_nodes(X_new)), model._match_covariates(Z_new), units)
+        known = node_values(model._match_nodes(X)), model._match_covariates(Z)
+        return _joined([_predicted(model, *known, None, held_out)])
+
+
+def _predicted(
+    model: GraphEstimator,
+    X: NDArray,
+    Z: Frame,
+    groups: NDArray[np.intp] | None,
+    rows: HeldOut,
+    others: Sequence[GraphEstimator] = (),
+) -> Predicted:
+    """``rows`` as the model sees them, and one graph for all from the rows X, Z that it was fitted to."""
+    static = {
+        name: rows.residuals_with(model, coef) for name, coef in _static_coefs(model, X, Z, groups).items()
+    }
+    return Predicted(
+        values=np.asarray(rows.values, dtype=np.float64),
+        model=rows.residuals(model),
+        average=rows.residuals_of_average(model, Z),
+        static=static,
+        units=rows.units,
+        fold=np.zeros(len(rows.values), dtype=np.intp),
+        others=[rows.residuals(other) for other in others],
+    )
+
+
+def _joined(parts: list[Predicted]) -> Predicted:
+    """The rows of all folds."""
+
+    def stacked(arrays: Iterable[NDArray]) -> NDArray:
+        return np.concatenate(list(arrays))
+
+    first = parts[0]
+    return Predicted(
+        values=stacked(part.values for part in parts),
+        model=stacked(part.model for part in parts),
+        average=stacked(part.average for part in parts),
+        static={name: stacked(part.static[name] for part in parts) for name in first.static},
+        units=np.unique(stacked(part.units for part in parts), return_inverse=True)[1],
+        fold=np.repeat(np.arange(len(parts)), [len(part.values) for part in parts]),
+        others=[stacked(part.others[i] for part in parts) for i in range(len(first.others))],
+    )
+
+
+def can_compare(n: int, labels: NDArray[np.intp] | None) -> bool:
+    """Whether so many rows, and groups of them, say something about a model."""
+    return n >= MIN_ROWS and (labels is None or len(np.unique(labels)) >= MIN_UNITS)
+
+
+def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int | None) -> list[Split]:
+    n_units = n if labels is None else len(np.unique(labels))
+    if not can_compare(n, labels):
+        what = f"{n} rows" if labels is None else f"{n} rows in {n_units} groups"
+        raise DataError(
+            f"{what} are too few to compare a model with one graph on rows that it has not seen: at least "
+            f"{MIN_ROWS} rows and {MIN_UNITS} groups are needed."
+        )
+    if n_folds is None:
+        n_folds = N_FOLDS if n <= FOLD_ROWS else 1
+    if ordered and labels is not None:
+        parts = [np.flatnonzero(labels * N_FOLDS // n_units == part) for part in range(N_FOLDS)]
+        parts = parts[-1:] if n_folds == 1 else parts
+        return [(np.setdiff1d(np.arange(n), rows), rows) for rows in parts]
+    if n_folds == 1:
+        return [hold_out(n, HELD_OUT, labels, seed=0)]
+    return folds(n, labels, n_folds, shuffle=True)
+
+
+def _fitted_copies(
+    model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, splits: list[Split]
+) -> Iterator[GraphEstimator]:
+    """One copy for each split, fitted to its training rows; folds of a neural network train together."""
+    # By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
+    if len(splits) > 1 and type(model).__module__ == "graphfield.estimators.dnncgm":
+        from graphfield.estimators.together import fit_together
+
+        copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]
+        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
+        yield from fit_together(copies, X, Z, rows=[train for train, _ in splits], groups=labels)
+        return
+    for train, _ in splits:
+        yield _refitted(_copy(model), inputs, labels, train)
+
+
+def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
+    """An unfitted copy; a level that its rows do not have is no mistake.
+
+    What AutoCGM kept is compared with one graph again, the other kinds of models are not.
+    """
+    copied = clone(model)
+    if hasattr(model, "chosen_"):
+        copied.set_params(candidates=tuple(model.chosen_))
+    copied.set_params(**{k: "average" for k in copied.get_params() if k.split("__")[-1] == "unknown"})
+    return copied if seed is None else copied.set_params(random_state=seed)
+
+
+def _refitted(
+    model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> GraphEstimator:
+    fitted: Any = clone(model)
+    groups = None if labels is None else labels[rows]
+    fitted.fit(node_table(inputs, rows), covariate_table(inputs.Z.values, rows), groups=groups)
+    return fitted
+
+
+def _static_coefs(
+    model: GraphEstimator, X: NDArray, Z: Frame, groups: NDArray[np.intp] | None
+) -> dict[str, NDArray]:
+    """Coefficients of one graph for all, by each of the static models, of nodes in the model's units.
+
+    They are fitted to what the means, scales and normal scores of ``model`` leave of its rows, so that what
+    differs from the model is the graph alone.
+    """
+    left = model._standard(X.astype(np.float64), model._encode_frame(Z))
+    nothing = pd.DataFrame(index=range(len(left)))
+    n_folds = N_FOLDS if groups is None else min(N_FOLDS, len(np.unique(groups)))
+    found = {}
+    for name, kind in STATIC_MODELS.items():
+        fitted = kind(n_folds=n_folds).fit(left, nothing, groups=groups)
+        found[name] = fitted.predict_coef(nothing.iloc[:1])[0]
+    return found
+
+
+def explained_share(
+    values: NDArray[np.float64], left: NDArray[np.float64], units: NDArray[np.intp]
+) -> Gain | None:
+    """Share of the nodes' variance that is explained, averaged over nodes, with a jackknife over units.
+
+    A node of which nothing is explained counts as 0 and no less: one value far out in training would outweigh
+    all other nodes.
+    """
+    block = np.random.default_rng(0).permutation(int(units.max()) + 1)[units] % _JACKKNIFE
+    n_blocks = int(block.max()) + 1
+    squares, sums, totals = (np.zeros((n_blocks, values.shape[1])) for _ in range(3))
+    centred = values - values.mean(axis=0)  # so that sums of squares keep their digits
+    for total, part in ((squares, left**2), (sums, centred), (totals, centred**2)):
+        np.add.at(total, block, part)
+    counts = np.bincount(block, minlength=n_blocks).astype(np.float64)
+
+    def share(keep: NDArray[np.bool_]) -> float:
+        n = counts[keep].sum()
+        variance = totals[keep].sum(axis=0) / n - (sums[keep].sum(axis=0) / n) ** 2
+        error = squares[keep].sum(axis=0) / n
+        part = 1 - np.divide(error, variance, out=np.ones_like(error), where=variance > 0)
+        return float(np.maximum(part, 0.0).mean())
+
+    without = np.array([share(np.arange(n_blocks) != one) for one in range(n_blocks)])
+    error = np.sqrt((n_blocks - 1) / n_blocks * np.sum((without - without.mean()) ** 2))
+    return Gain(share(np.ones(n_blocks, dtype=bool)), float(error))

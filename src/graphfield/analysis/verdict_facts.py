@@ -1,0 +1,114 @@
+"""What a verdict rests on: what was fitted, and what was tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+
+from graphfield.analysis.rows import covariate_rows
+from graphfield.estimators.auto_choice import AVERAGE
+from graphfield.numbers import is_significant
+
+if TYPE_CHECKING:
+    from graphfield.analysis.evidence import Evidence
+    from graphfield.estimators.base import GraphEstimator
+
+# What a permutation test says: correlations follow the covariates, or not; nothing where none was possible or
+# none was made.
+YES, NO, NOT_KNOWN, NOT_RUN = "yes", "no", "not known", "not run"
+# What held-out rows say of the fitted model; ONE_GRAPH does not move, so there is nothing to say.
+BETTER, UNCLEAR, WORSE, ONE_GRAPH, NOT_COMPARED = (
+    "better",
+    "no clear difference",
+    "worse",
+    "one graph",
+    "not compared",
+)
+_STILL = 1e-4  # a partial correlation that changes by less does not change
+_ROWS, _VALUES = 30, 7  # rows, and values of a covariate, at which a model is asked whether it moves
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What there is to know of a fitted model: whether its graph moves at all, and with what.
+
+    ``kept`` names the kinds of models that :class:`~graphfield.AutoCGM` kept, of ``compared`` ones.
+    """
+
+    covariates: tuple[str, ...]
+    moves: bool
+    unused: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    compared: int = 0
+
+    @classmethod
+    def of(cls, model: GraphEstimator, Z: Any) -> Fitted:
+        """Asked at some rows of Z: a covariate that may have any of its values in all of them is not used."""
+        names = tuple(column.name for column in model.encoder_.columns)
+        everything, rows = covariate_rows(model, Z), covariate_rows(model, Z, _ROWS)
+        before = model.partial_correlations(rows)
+
+        def moved(after: NDArray) -> bool:
+            return bool(np.abs(after - before).max(initial=0.0) > _STILL)
+
+        def used(name: str) -> bool:
+            distinct = everything[name].drop_duplicates()
+            by = None if is_numeric_dtype(distinct) else _as_text  # levels may be of several types
+            values = distinct.sort_values(key=by).to_list()
+            some = np.unique(np.linspace(0, len(values) - 1, _VALUES).round().astype(int))
+            others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
+            return any(moved(model.partial_correlations(other)) for other in others)
+
+        unused = tuple(name for name in names if not used(name))
+        moves = len(unused) < len(names) or moved(before[:1])
+        kept, compared = (), 0
+        if hasattr(model, "chosen_"):
+            kept = tuple(model.chosen_)
+            compared = int((model.held_out_["model"] != AVERAGE).sum())
+        return cls(names, moves, unused, kept, compared)
+
+
+def _as_text(values: pd.Series) -> pd.Series:
+    return values.astype(str)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What is read of an :class:`~graphfield.Evidence`, or of an ``evidence.json``."""
+
+    answer: str = NOT_RUN
+    p_value: float | None = None
+    n_rows: int = 0
+    adjusted: Mapping[str, float | None] | None = None  # p-values of covariates, given the others
+
+    @classmethod
+    def of(cls, evidence: Evidence | Mapping[str, Any] | None) -> Tested:
+        if evidence is None:
+            return cls()
+        if isinstance(evidence, Mapping):
+            lines = evidence.get("covariates") or []
+            p_value, n_rows = evidence.get("p_value"), int(evidence.get("n_rows") or 0)
+            adjusted = {str(line.get("name")): line.get("adjusted_p_value") for line in lines}
+        else:
+            p_value, n_rows = evidence.p_value, evidence.n_rows
+            adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
+        if p_value is None:
+            return cls(NOT_KNOWN, None, n_rows, adjusted)
+        return cls(YES if is_significant(p_value) else NO, p_value, n_rows, adjusted)
+
+    @property
+    def matter(self) -> tuple[str, ...]:
+        """Covariates that matter given all others."""
+        found = self.adjusted or {}
+        return tuple(name for name, p in found.items() if p is not None and is_significant(p))
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Covariates that were tested, and of which it cannot be told."""
+        return tuple(name for name in self.adjusted or {} if name not in self.matter)

@@ -1,0 +1,141 @@
+"""The sentences of a verdict; each knows all facts that another one speaks of."""
+
+from __future__ import annotations
+
+from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.verdict_facts import (
+    BETTER,
+    NO,
+    NOT_COMPARED,
+    NOT_KNOWN,
+    ONE_GRAPH,
+    UNCLEAR,
+    WORSE,
+    YES,
+    Fitted,
+    Tested,
+)
+from graphfield.exceptions import count
+from graphfield.numbers import p_text
+
+_NAMED = 4  # covariates that a sentence names one by one
+
+
+def first_sentence(
+    model: str, fitted: Fitted | None, gain: ModelGain | None, covariates: tuple[str, ...], why_not: str
+) -> str:
+    if model == ONE_GRAPH:
+        kept = "" if not fitted or not fitted.kept else f", kept out of {fitted.compared} kinds of models"
+        return f"The fitted model is one graph for all{kept}: it does not move with {_named(covariates)}."
+    if gain is None:
+        if fitted is None:
+            return ""
+        why = f" ({why_not.rstrip('.')})" if why_not else ""
+        return f"Whether the fitted model predicts better than one graph for all was not looked at{why}."
+    start = {
+        BETTER: f"Held-out rows support that the graph moves with {_named(covariates)}",
+        UNCLEAR: "One graph for all predicts as well as the fitted model, as far as can be told",
+        WORSE: "One graph for all predicts better than the fitted model",
+    }[model]
+    return f"{start}: on {_where(gain)} {_compared(gain)}."
+
+
+def _where(gain: ModelGain) -> str:
+    units = "" if gain.unit == "row" else f", {count(gain.n_units, gain.unit)}"
+    folds = f", in {gain.n_folds} folds" if gain.n_folds > 1 else ""
+    unseen = f"{gain.n_rows:,} {gain.rows} that took no part in the fit"
+    return unseen + (f" ({(units + folds)[2:]})" if units or folds else "")
+
+
+def _compared(gain: ModelGain) -> str:
+    own = f"the squared error of the fitted model is {gain.over_average.side} that of {gain.average}"
+    if gain.over_static is None:
+        return own
+    return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
+
+
+def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> str:
+    if test.answer == NOT_KNOWN:
+        return "No permutation test was possible: there are too few rows or groups."
+    if test.p_value is None:
+        return ""
+    p = p_text(test.p_value)
+    if test.answer == NO:
+        return {
+            BETTER: f"A permutation test does not see it ({p}): take it for a hint, to be confirmed on more "
+            "rows.",
+            NOT_COMPARED: f"A permutation test finds no sign that the graph depends on {_named(covariates)} "
+            f"({p}).",
+        }.get(model, f"A permutation test sees no movement either ({p}).")
+    if model == BETTER:
+        return f"A permutation test agrees ({p})."
+    alone = len(covariates) == 1
+    matters = f"{covariates[0]} matters" if alone else "together the covariates matter"
+    matters, them = f"{matters} (permutation test, {p})", "it" if alone else "them"
+    if model == NOT_COMPARED:
+        return f"{matters if alone else matters.capitalize()}."
+    how = {ONE_GRAPH: "in a way that this model does not draw"}.get(
+        model, "but how is more than this model can tell from these rows"
+    )
+    return f"Yet {matters}: the graph probably depends on {them}, {how}."
+
+
+def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
+    """Which of several covariates it is."""
+    if len(covariates) < 2 or not test.adjusted or test.answer not in (YES, NO):
+        return ""
+    matter, undecided = (_listed(names) for names in (test.matter, test.undecided))
+    given = "Given the others" + (" and allowing for their number," if len(test.adjusted) > 1 else ",")
+    if test.answer == NO:
+        if not test.matter:
+            return ""
+        return f"{given} {matter} would matter, which the test of all together does not confirm."
+    rows = f"from {test.n_rows:,} rows" if test.n_rows else "from these rows"
+    if not test.matter and set(test.undecided) >= set(covariates):
+        return f"Which of them cannot be told {rows}."
+    if not test.matter:
+        return f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told {rows}."
+    rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
+    return f"{given} {matter} {_verb(test.matter)}{rest}."
+
+
+def use_sentence(model: str, fitted: Fitted | None) -> str:
+    if fitted is None or model == ONE_GRAPH:
+        return ""
+    kept = f"Of {fitted.compared} kinds of models, {_listed(fitted.kept)} was kept." if fitted.kept else ""
+    unused = f"The fitted model does not use {_listed(fitted.unused)}." if fitted.unused else ""
+    return f"{kept} {unused}".strip()
+
+
+def explained_sentence(model: str, gain: ModelGain | None) -> str:
+    if gain is None or gain.explained is None:
+        return ""
+    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
+    return f"{where}, the other nodes explain {gain.explained} of a node's variance on average."
+
+
+def advice(model: str) -> str:
+    """What to make of pictures."""
+    if model in (UNCLEAR, WORSE):
+        return "So the graph to look at is the average; how it moves in this model is not supported."
+    return ""
+
+
+def _named(covariates: tuple[str, ...]) -> str:
+    if not covariates or len(covariates) > _NAMED:
+        return f"the {len(covariates)} covariates" if covariates else "the covariates"
+    return _listed(covariates)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """ "a", "a and b", "a, b, c, d and 3 more"."""
+    shown = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else list(names)
+    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _verb(names: tuple[str, ...]) -> str:
+    return "matters" if len(names) == 1 else "matter"
+
+
+def _do(names: tuple[str, ...]) -> str:
+    return "does" if len(names) == 1 else "do"
