@@ -374,7 +374,7 @@ def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
         (["--at", "age=60", "--at", "site=A", "--threshold", "low"], "--threshold must be"),
         (
             ["--at", "age=60", "--at", "site=A", "--threshold", "-1"],
-            "--threshold must be a partial correlation",
+            "or a partial correlation, a number from 0 to 1",
         ),
         (["--at", "age=60", "--at", "site=A", "--threshold", "0.1", "--format", "parquet"], "binary"),
         (

@@ -149,7 +149,10 @@ def test_the_cut_drops_what_predicts_nothing_and_keeps_what_does():
     directed[:, 0, 1] = directed[:, 1, 0] = estimate
     scale = np.sqrt(1 - truth**2)[:, None]
     residuals = (x - estimate[:, None] * x[:, ::-1]) / np.where(there[:, None], scale, 1.0)
-    errors = CutErrors(PairTests(np.zeros((2, 2)), n**-0.5, np.ones((2, 2))), ~np.eye(2, dtype=bool))
+    errors = CutErrors(
+        PairTests(np.zeros((2, 2)), n**-0.5, np.ones((2, 2)), np.ones((2, 2), dtype=bool)),
+        ~np.eye(2, dtype=bool),
+    )
     errors.add(residuals, directed, np.arange(n))
     assert 0.05 < errors.largest_cut(freedom=2.0) < 0.4
 
@@ -160,7 +163,10 @@ def test_estimates_that_follow_the_noise_of_their_own_rows_are_dropped():
     own = (x[:, 0] * x[:, 1]).reshape(40, 50).mean(axis=1).repeat(50)
     directed = np.zeros((2000, 2, 2))
     directed[:, 0, 1] = directed[:, 1, 0] = own
-    errors = CutErrors(PairTests(np.zeros((2, 2)), 2000**-0.5, np.ones((2, 2))), ~np.eye(2, dtype=bool))
+    errors = CutErrors(
+        PairTests(np.zeros((2, 2)), 2000**-0.5, np.ones((2, 2)), np.ones((2, 2), dtype=bool)),
+        ~np.eye(2, dtype=bool),
+    )
     errors.add(x - own[:, None] * x[:, ::-1], directed, np.arange(2000))
     assert errors.largest_cut(freedom=40.0) > np.quantile(np.abs(own), 0.9)
 

@@ -33,13 +33,17 @@ class PairTests:
     p_values: NDArray[np.float64]
     standard_error: float  # of the partial correlation of a typical pair, averaged over z
     scales: NDArray[np.float64]  # (p, p), what scores are to be divided by
+    used: NDArray[np.bool_]  # (p, p), pairs that the model has an estimate for that is not zero
 
     def clear(self) -> NDArray[np.bool_]:
-        """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric."""
+        """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric.
+
+        All pairs are tested, also those that the model has as zero, but these cannot be edges.
+        """
         ordered = np.sort(self.p_values[np.triu_indices(len(self.p_values), 1)])
         allowed = FALSE_SHARE * np.arange(1, len(ordered) + 1) / len(ordered)
         passing = ordered[ordered <= allowed]
-        return self.p_values <= passing.max(initial=-1.0)
+        return self.used & (self.p_values <= passing.max(initial=-1.0))
 
 
 class PairScores:
@@ -81,7 +85,7 @@ class PairScores:
         n, units = self._n_rows, self._n_units
         left = 1.0 - freedom * float(self._used.sum(axis=1).mean()) / n
         if left <= 0 or units < 2:
-            return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total))
+            return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total), self._used)
         # A residual of a row that the fit has used is too small by its leverage (HC3 in regressions).
         mean, small = self._total / n, units / (units - 1) / left**2
         squares = self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes
@@ -94,11 +98,12 @@ class PairScores:
         p_values = 2 * stdtr(rest, -average)
         if freedom > 1:  # the course was found in the same rows: it had so many directions to choose from
             p_values = np.minimum(1.0, 2 * np.fmin(p_values, fdtrc(freedom, rest, own / freedom)))
-        p_values = np.where(self._used & off & np.isfinite(p_values), p_values, 1.0)
+        p_values = np.where(off & np.isfinite(p_values), p_values, 1.0)
         # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
         power = np.maximum(self._powers / n, _NO_POWER)
         scales = np.sqrt(power[:, None] * power)
-        return PairTests(p_values, float(np.median((np.sqrt(variance) / scales)[off])), scales)
+        error = float(np.median((np.sqrt(variance) / scales)[off]))
+        return PairTests(p_values, error, scales, self._used)
 
     def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
         """Count all but the last of these units, which may go on in the rows to come."""
