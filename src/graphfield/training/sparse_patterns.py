@@ -102,6 +102,8 @@ class PatternProblem:
         self.units = (moments.gram.diagonal() / moments.count).clamp(min=1e-10).sqrt()
         self.gram = moments.gram / (self.units * moments.count)[:, None] / self.units
         self.cross = moments.cross / (self.units * moments.count)
+        own = torch.eye(self.p, device=self.gram.device, dtype=self.gram.dtype)
+        self.off_diagonal = (1 - own).repeat(1, self.rank)
         self.curvature = _largest_eigenvalue(self.gram)
         # Of the penalties on entries (j, r, k), and on edges as a whole (j, k).
         self.weights: tuple[Tensor, Tensor] | None = None
@@ -122,7 +124,7 @@ class PatternProblem:
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
-        slope = 2 * self._without_own(self.cross.clone(), 0).view(self.p, self.rank, self.p)
+        slope = (2 * self.cross * self.off_diagonal).view(self.p, self.rank, self.p)
         low, high = 0.0, float(slope.abs().max()) / max(self.alpha, 1 - self.alpha) + 1e-12
         for _ in range(30):
             middle = (low + high) / 2
@@ -149,7 +151,7 @@ class PatternProblem:
         They end when the largest change is below ``tolerance`` times the largest entry. Momentum that leads
         uphill is dropped.
         """
-        pull = self.cross[block] / self.curvature
+        pull, off_diagonal = self.cross[block] / self.curvature, self.off_diagonal[block]
         amount = penalty / 2 / self.curvature
         cuts: tuple[Any, Any] = self.alpha * amount, (1 - self.alpha) * self.rank**0.5 * amount
         if self.weights is not None:
@@ -158,7 +160,7 @@ class PatternProblem:
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
             step = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
-            new = self._shrunk(self._without_own(step, block.start), *cuts)
+            new = self._shrunk(step.mul_(off_diagonal), *cuts)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -170,12 +172,6 @@ class PatternProblem:
             point, momentum = torch.add(new, change, alpha=(momentum - 1) / following), following
             weights = new
         return weights
-
-    def _without_own(self, lines: Tensor, first: int) -> Tensor:
-        """Zero where a response, the first of them being number ``first``, would be explained by itself."""
-        own = lines.view(-1, self.rank, self.p)[:, :, first : first + len(lines)]
-        own.diagonal(dim1=0, dim2=2).zero_()
-        return lines
 
     def _shrunk(self, values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
         """Entries, then edges as a whole, drawn towards zero by these amounts, of all or of each."""
