@@ -26,6 +26,7 @@ from graphfield.estimators.dnncgm_setup import (
     chosen_penalty,
     field_config,
     plans,
+    problem_of,
     ranks_to_try,
     read_field_config,
     read_training_columns,
@@ -36,7 +37,6 @@ from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, trainin
 from graphfield.estimators.neural import (
     evaluate_coef,
     evaluate_mean,
-    fingerprint,
     from_arrays,
     make_samples,
     to_arrays,
@@ -251,10 +251,7 @@ class DNNCGM(GraphEstimator):
         folder = None
         if checkpoint is not None:
             tables = [inputs.X, inputs.Z.values, labels, X_val, Z_val]
-            if origin is not None:
-                tables += [array.reshape(-1) for array in to_arrays(origin.coef, "start").values()]
-            problem = fingerprint(self._problem(), tables)
-            folder = CheckpointFolder(checkpoint, problem, seed, resume=resume)
+            folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             seed = folder.seed
         self._learn_names(inputs)
         self._learn_scales(inputs, choose_marginals(self, inputs, labels, origin))
@@ -282,13 +279,6 @@ class DNNCGM(GraphEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self)
-
-    def _problem(self) -> dict[str, Any]:
-        """What decides the result of a fit besides its data; a seed only where the user chose one."""
-        params = self.get_params()
-        if not isinstance(self.random_state, (int, np.integer)):
-            params["random_state"] = None
-        return params
 
     def _learn_names(self, inputs: Inputs) -> None:
         """Nodes by name, and the covariate encoder."""

@@ -17,7 +17,7 @@ from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
 from graphfield.estimators.memory import estimate_fit_memory
-from graphfield.estimators.neural import NETWORKS, covariate_shape
+from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
 from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
 from graphfield.nn.backbone import NETWORKS as BACKBONES
@@ -255,3 +255,13 @@ def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
         schedule=model.schedule,
         patience=model.patience,
     )
+
+
+def problem_of(model: DNNCGM, tables: list[Any], origin: StartingPoint | None) -> str:
+    """What decides the result of a fit, as one text: parameters (a seed if the user chose one) and data."""
+    params = model.get_params()
+    if not isinstance(model.random_state, (int, np.integer)):
+        params["random_state"] = None
+    if origin is not None:
+        tables = [*tables, *(array.reshape(-1) for array in to_arrays(origin.coef, "start").values())]
+    return fingerprint(params, tables)
