@@ -65,7 +65,7 @@ class PairScores:
         self._powers += np.square(residuals).sum(axis=0)
         course = directed + np.swapaxes(directed, 1, 2)
         course /= 2
-        self._used |= course.any(axis=0)
+        self._used |= np.abs(course).max(axis=0) > 0
         left = residuals.astype(directed.dtype)
         scores = pair_scores(left[:, :, None], left[:, None, :], directed, np.swapaxes(directed, 1, 2))
         course *= scores
@@ -117,11 +117,13 @@ class PairScores:
         self._last = names[-1], scores[-1:].copy(), along[-1:].copy(), sizes[-1:].copy()
 
     def _count(self, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
-        self._total += scores.sum(axis=0, dtype=np.float64)
-        self._sized += np.einsum("u,ujk->jk", sizes.astype(np.float64), scores)
-        self._squares += np.square(scores).sum(axis=0, dtype=np.float64)
-        self._along += along.sum(axis=0, dtype=np.float64)
-        self._along_squares += np.square(along).sum(axis=0, dtype=np.float64)
+        # A few rows at a time, so their own precision does for the sums over them.
+        total = scores.sum(axis=0)
+        self._total += total
+        self._sized += total if (sizes == 1).all() else np.einsum("u,ujk->jk", sizes, scores)
+        self._squares += np.einsum("ujk,ujk->jk", scores, scores)
+        self._along += along.sum(axis=0)
+        self._along_squares += np.einsum("ujk,ujk->jk", along, along)
         self._n_rows, self._n_units = self._n_rows + int(sizes.sum()), self._n_units + len(sizes)
         self._square_sizes += int(np.square(sizes).sum())
 
