@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import graphfield as gf
 from graphfield import analysis as an
-from graphfield.graphs.cut_choice import CutErrors
+from graphfield.graphs.cut_choice import CUTS, CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, PairTests
 
 
@@ -155,6 +155,24 @@ def test_the_cut_drops_what_predicts_nothing_and_keeps_what_does():
     )
     errors.add(residuals, directed, np.arange(n))
     assert 0.05 < errors.largest_cut(freedom=2.0) < 0.4
+    new = NewRowErrors(~np.eye(2, dtype=bool))
+    new.add(x, directed, np.ones((n, 2)), np.arange(n))
+    assert 0.05 < new.largest_cut() < 0.4
+
+
+def test_errors_of_new_rows_are_those_of_predictions_without_the_weak_edges():
+    rng = np.random.default_rng(0)
+    x, coef, scale = rng.normal(size=(6, 4)), rng.normal(0, 0.2, (6, 4, 4)), rng.uniform(0.5, 1, (6, 4))
+    coef[:, np.arange(4), np.arange(4)] = 0
+    clear = ~np.eye(4, dtype=bool)
+    clear[0, 1] = clear[1, 0] = False
+    errors = NewRowErrors(clear)
+    errors.add(x, coef, scale, np.arange(6))
+    directed = np.abs(coef * scale[:, None, :] / scale[:, :, None])
+    for i, cut in enumerate(CUTS):
+        kept = (np.minimum(directed, directed.transpose(0, 2, 1)) > cut) & clear
+        left = (x - np.einsum("bjk,bk->bj", coef * kept, x)) / scale
+        np.testing.assert_allclose(errors._losses[0][:, i], np.square(left).mean(axis=1), rtol=1e-10)
 
 
 def test_estimates_that_follow_the_noise_of_their_own_rows_are_dropped():

@@ -19,6 +19,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import CompositeGraph
 from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.judged_pairs import KnownCut
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
@@ -63,6 +64,10 @@ class AveragedGraph(CompositeGraph):
     @property
     def members_(self) -> list[GraphEstimator]:
         return list(self._parts)
+
+    def _known_cut(self) -> KnownCut:
+        """The average of those of the members."""
+        return KnownCut(float(self.weights_ @ [member.threshold_.value for member in self._parts]))
 
     def _take(self, members: Sequence[GraphEstimator], weights: Sequence[float] | NDArray) -> None:
         """Become the average of ``members``, which were fitted to the same nodes and covariates."""

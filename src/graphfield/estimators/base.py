@@ -25,7 +25,7 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
 from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_correlations
 from graphfield.estimators.inputs import Inputs, one_row
-from graphfield.estimators.judged_pairs import judge_pairs
+from graphfield.estimators.judged_pairs import KnownCut, NewRows, judge_pairs
 from graphfield.estimators.per_row import PerRow
 from graphfield.estimators.streaming import mean_r2, slices
 from graphfield.exceptions import DataError, TrainingError
@@ -299,7 +299,14 @@ class GraphEstimator(PerRow):
         self.encoder_ = encoder.fit(inputs.Z, allow_empty=not self._uses_covariates)
         self.covariate_names_ = list(self.encoder_.names)
 
-    def _set_threshold(self, X: NDArray, encoded: Encoded, labels: NDArray | None, seed: int) -> None:
+    def _set_threshold(
+        self,
+        X: NDArray,
+        encoded: Encoded,
+        labels: NDArray | None,
+        seed: int,
+        new: NewRows | KnownCut | None = None,
+    ) -> None:
         """Find from the training rows when an edge is there, so that no prediction depends on its company."""
         n = len(encoded)
         distinct, index = encoded.take(gap_rows(n, self.n_features_in_, seed)).distinct()
@@ -307,7 +314,7 @@ class GraphEstimator(PerRow):
         self._check_finite(found, self._mean_at(distinct), self.residual_scale_)
         gap = find_gap(found if len(distinct) == len(index) else found[index], n)
         freedom = n_directions(found, index)
-        clear, value = judge_pairs(self, X, encoded, labels, freedom)
+        clear, value = judge_pairs(self, X, encoded, labels, freedom, new)
         self.threshold_ = auto_threshold(clear, value, found, gap)
 
     def _check_finite(self, *results: NDArray) -> None:

@@ -13,6 +13,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.judged_pairs import KnownCut
 from graphfield.exceptions import ParameterError, listing
 
 
@@ -26,7 +27,11 @@ class CompositeGraph(GraphEstimator):
         encoded = self._encode_frame(inputs.Z)
         scale = self._residual_scale_at(encoded) * (self._unit_at(encoded) / self.scaler_.scale)
         self.residual_scale_ = self.scaler_.scale * np.sqrt((scale**2).mean(axis=0))
-        self._set_threshold(inputs.X, encoded, labels, seed)
+        self._set_threshold(inputs.X, encoded, labels, seed, self._known_cut())
+
+    def _known_cut(self) -> KnownCut | None:
+        """Where the parts say above which strength a pair is an edge; None: the rows do."""
+        return None
 
     def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         from graphfield.estimators.persistence import pack

@@ -12,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Encoded
-from graphfield.data.frames import Frame, check_same_length
+from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
-from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler, read_scale, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
@@ -25,6 +24,7 @@ from graphfield.estimators.dnncgm_setup import (
     choose_marginals,
     chosen_penalty,
     field_config,
+    own_held_out,
     plans,
     problem_of,
     ranks_to_try,
@@ -33,7 +33,15 @@ from graphfield.estimators.dnncgm_setup import (
     scale_features,
 )
 from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
+from graphfield.estimators.inputs import (
+    HeldOutTable,
+    Inputs,
+    child_seeds,
+    root_seed,
+    taken_out,
+    training_inputs,
+)
+from graphfield.estimators.judged_pairs import NewRows
 from graphfield.estimators.neural import (
     evaluate_coef,
     evaluate_mean,
@@ -259,15 +267,17 @@ class DNNCGM(GraphEstimator):
         n_train = len(samples)
         if X_val is None:
             rows = self._hold_out(n_train, labels, seed)
+            new = taken_out(inputs, labels, rows[1])
         else:
-            samples = joined(samples, self._own_held_out(X_val, Z_val))
+            new = own_held_out(self, X_val, Z_val)
+            samples = joined(samples, self._samples(*new[:2]))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
         ranks = ranks_to_try(self, len(rows[0]), origin)
         job = self._job(rows, labels, samples, seed, ranks, origin)
         training, mixing = plans(self, len(job.rows), ranks)
         W = scale_features(self, samples)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
-        return self._adopt(fitted, inputs, labels, seed)
+        return self._adopt(fitted, inputs, labels, new, seed)
 
     @property
     def rank_(self) -> int | None:
@@ -305,14 +315,6 @@ class DNNCGM(GraphEstimator):
     def _hold_out(self, n_samples: int, labels: NDArray | None, seed: int) -> tuple[NDArray, NDArray]:
         return hold_out(n_samples, self.validation_fraction, labels, child_seeds(seed, 8)[0])
 
-    def _own_held_out(self, X_val: Any, Z_val: Any) -> Samples:
-        x_frame, z_frame = self._match_nodes(X_val), self._match_covariates(Z_val)
-        check_same_length(x_frame, z_frame)
-        x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self.missing)
-        if len(x_frame.values) == 0:
-            raise DataError("X_val and Z_val have no rows.")
-        return self._samples(self._values_in_reach(x_frame, "X_val"), z_frame)
-
     def _job(
         self,
         rows: tuple[NDArray, NDArray],
@@ -331,20 +333,24 @@ class DNNCGM(GraphEstimator):
         rescale = bool(self.standardize)
         return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
 
-    def _adopt(self, fitted: Fitted, inputs: Inputs, labels: NDArray | None, seed: int) -> DNNCGM:
-        """The results of training as attributes."""
+    def _adopt(
+        self, fitted: Fitted, inputs: Inputs, labels: NDArray | None, new: HeldOutTable, seed: int
+    ) -> DNNCGM:
+        """The results of training as attributes; ``new`` rows had no part in it."""
         self._mean_field, self._coef_field = fitted.mean, fitted.coef
         self._scales, self._residual_scales = fitted.scales, fitted.residual_scales
         self._mean_scaler = self.scaler_
         if fitted.left is not None:
             left = fitted.left.cpu().numpy()
             self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
-        self.training_ = fitted.history
+        self.training_, self.variation_ = fitted.history, fitted.variation
         self.n_steps_, self.best_step_ = fitted.n_steps, fitted.best_step
         self.penalty_, self.lost_ = fitted.penalty, fitted.lost
-        self.variation_ = fitted.variation
         self.residual_scale_ = self.scaler_.scale * fitted.scale
-        self._set_threshold(inputs.X, self.encoder_.transform(inputs.Z), labels, child_seeds(seed, 8)[1])
+        encoded, (X, Z, units) = self.encoder_.transform(inputs.Z), new
+        judged, device = fitted.judged or fitted.coef, resolve_device(self.device)
+        rows = NewRows(X, self.encoder_.transform(Z), units, lambda z: evaluate_coef(judged, z, device))
+        self._set_threshold(inputs.X, encoded, labels, child_seeds(seed, 8)[1], rows)
         return self
 
     def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:

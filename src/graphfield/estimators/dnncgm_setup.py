@@ -11,15 +11,16 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
+from graphfield.data.frames import check_same_length
 from graphfield.data.marginals import MARGINALS, NormalScores
-from graphfield.data.missing import POLICIES
+from graphfield.data.missing import POLICIES, handle_missing
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
+from graphfield.estimators.inputs import CENTERS, HeldOutTable, Inputs, check_flag, check_number
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
-from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
+from graphfield.exceptions import DataError, ParameterError, TrainingWarning, check_choice
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
@@ -255,6 +256,16 @@ def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
         schedule=model.schedule,
         patience=model.patience,
     )
+
+
+def own_held_out(model: DNNCGM, X_val: Any, Z_val: Any) -> HeldOutTable:
+    """The rows that the user holds out, checked."""
+    x_frame, z_frame = model._match_nodes(X_val), model._match_covariates(Z_val)
+    check_same_length(x_frame, z_frame)
+    x_frame, z_frame, _ = handle_missing(x_frame, z_frame, model.missing)
+    if len(x_frame.values) == 0:
+        raise DataError("X_val and Z_val have no rows.")
+    return model._values_in_reach(x_frame, "X_val"), z_frame, None
 
 
 def problem_of(model: DNNCGM, tables: list[Any], origin: StartingPoint | None) -> str:

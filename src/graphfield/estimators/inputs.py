@@ -137,3 +137,11 @@ def child_seeds(seed: int, count: int) -> list[int]:
     """Independent seeds below 2**63 for parts that must not share a random stream."""
     children = np.random.SeedSequence(seed).spawn(count)
     return [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
+
+
+# Nodes, covariates and labels of groups of rows that are kept out of a fit.
+HeldOutTable = tuple[NDArray[np.floating], Frame, NDArray | None]
+
+
+def taken_out(inputs: Inputs, labels: NDArray | None, rows: NDArray[np.intp]) -> HeldOutTable:
+    return inputs.X[rows], inputs.Z.take(rows), None if labels is None else labels[rows]

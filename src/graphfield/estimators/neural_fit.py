@@ -80,6 +80,7 @@ class Fitted:
     lost: bool
     variation: float = 1.0  # the share of the patterns' variation that was kept
     residual_scales: MovingScales | None = None  # in units of ``scale``
+    judged: CoefField | None = None  # without the held-out rows, where ``coef`` has them
 
 
 @one_thread_each()
@@ -172,6 +173,7 @@ def _fit_mixtures(
                 lost=False,
                 variation=done.variation,
                 residual_scales=_residual_scales(job, done.judged, own, features),
+                judged=done.judged,
             )
         )
     return fitted

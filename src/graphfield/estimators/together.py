@@ -18,7 +18,7 @@ from graphfield.estimators.dnncgm_setup import (
     scale_features,
 )
 from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
+from graphfield.estimators.inputs import Inputs, check_flag, root_seed, taken_out, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
 from graphfield.exceptions import DataError, ParameterError
 
@@ -102,8 +102,9 @@ def fit_together(
     training, mixing = plans(first, n_train, ranks)
     W = scale_features(first, samples)
     results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
-    for model, result, seed in zip(models, results, seeds, strict=True):
-        model._adopt(result, inputs, labels, seed).level_check_ = levels
+    for model, result, (_, held_out), seed in zip(models, results, splits, seeds, strict=True):
+        new = taken_out(inputs, labels, held_out)
+        model._adopt(result, inputs, labels, new, seed).level_check_ = levels
     return models
 
 

@@ -1,9 +1,11 @@
 """How small a partial correlation may be to count as an edge: as large a cut as predicts as well as any.
 
-An edge that is estimated as r at z, and is there with rho, lowers the squared error of a node by
-``2 r rho - r^2`` (in units of its residual variance, apart from what other edges explain). The scores of
-:mod:`graphfield.graphs.pair_tests` stand for rho. They come from the rows that r was found in, so what is
-dropped looks better than it is; on average by twice its noise, as in Mallows' Cp.
+Best asked of rows that had no part in the fit: each node is predicted from the others by the edges above the
+cut. Where there are none, the rows of the fit have to do. An edge that is estimated as r at z, and is there
+with rho, lowers the squared error of a node by ``2 r rho - r^2`` (in units of its residual variance, apart
+from what other edges explain). The scores of :mod:`graphfield.graphs.pair_tests` stand for rho. They come
+from the rows that r was found in, so what is dropped looks better than it is; on average by twice its noise,
+as in Mallows' Cp.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.graphs.pair_tests import PairTests, pair_scores
+from graphfield.graphs.strength import directed_strengths
 
 # Cuts that are compared, in units of partial correlation.
 CUTS = np.concatenate([[0.0], np.geomspace(0.004, 0.6, 51)])
@@ -42,14 +45,46 @@ class CutErrors:
         self._dropped += np.cumsum(np.bincount(first[estimate != 0], minlength=len(CUTS) + 1))[:-1]
 
     def largest_cut(self, freedom: float) -> float:
-        """The largest cut whose error is within one standard error of the smallest, both over units."""
         losses, units = np.concatenate(self._losses), np.concatenate(self._units)
-        n = len(losses)
-        chance = 2 * freedom * self._tests.standard_error**2 * self._dropped / n
-        errors = losses.mean(axis=0) - chance
-        best = int(np.argmin(errors))
-        apart = losses - losses[:, [best]]
-        apart -= apart.mean(axis=0)
-        starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
-        deviation = np.sqrt(np.square(np.add.reduceat(apart, starts, axis=0)).sum(axis=0)) / n
-        return float(CUTS[np.flatnonzero(errors - errors[best] <= deviation)[-1]])
+        chance = 2 * freedom * self._tests.standard_error**2 * self._dropped / len(losses)
+        return _largest_cut(losses, units, chance)
+
+
+class NewRowErrors:
+    """For each cut the squared errors of rows that had no part in the fit, of pairs that are clear."""
+
+    def __init__(self, clear: NDArray[np.bool_]) -> None:
+        self._clear = clear
+        self._losses: list[NDArray[np.float64]] = []  # (rows, cuts)
+        self._units: list[NDArray[np.intp]] = []
+
+    def add(self, x: NDArray, coef: NDArray, scale: NDArray, units: NDArray[np.intp]) -> None:
+        """More rows: nodes and residual scales (b, p), coefficients (b, p, p); rows of a unit together."""
+        b, p = x.shape
+        directed = np.abs(directed_strengths(coef, scale))
+        sizes = np.where(self._clear, np.minimum(directed, np.swapaxes(directed, 1, 2)), 0.0)
+        place = np.arange(b * p).reshape(b, p, 1) * (len(CUTS) + 1) + np.searchsorted(CUTS, sizes)
+        shares = coef * x[:, None, :]
+        dropped = np.bincount(place.ravel(), shares.ravel(), b * p * (len(CUTS) + 1)).reshape(b, p, -1)
+        left = (x - shares.sum(axis=2))[:, :, None] + np.cumsum(dropped, axis=2)[:, :, :-1]
+        self._losses.append(np.square(left / scale[:, :, None]).mean(axis=1))
+        self._units.append(units)
+
+    def largest_cut(self) -> float:
+        return _largest_cut(np.concatenate(self._losses), np.concatenate(self._units))
+
+
+def _largest_cut(losses: NDArray, units: NDArray[np.intp], chance: NDArray | float = 0.0) -> float:
+    """The largest cut whose error is within one standard error of the smallest, both over units.
+
+    ``losses`` (rows, cuts) of rows whose units come without others between them, and by how much they are too
+    large by ``chance``.
+    """
+    n = len(losses)
+    errors = losses.mean(axis=0) - chance
+    best = int(np.argmin(errors))
+    apart = losses - losses[:, [best]]
+    apart -= apart.mean(axis=0)
+    starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
+    deviation = np.sqrt(np.square(np.add.reduceat(apart, starts, axis=0)).sum(axis=0)) / n
+    return float(CUTS[np.flatnonzero(errors - errors[best] <= deviation)[-1]])
