@@ -63,7 +63,7 @@ class Evidence:
         - "evidence": p at most .05 and a gain of more than two standard errors;
         - "weak evidence": p at most .05, but no gain, or one of two standard errors at most;
         - "no evidence": p above .05, whatever the gain;
-        - "not known": no test, for too few rows or groups.
+        - "not known": no test, for too few rows or groups, or a series that changes too slowly.
 
         For one covariate, p is its ``adjusted_p_value`` and the gain is that beyond all others.
     sentence : str

@@ -117,9 +117,10 @@ class Question:
             )
         slowest, stretches = self.slowest()
         if stretches < MIN_STRETCHES:
+            others = ". Without it, others can be tested" if len(self.encoder.columns) > 1 else ""
             return (
                 f"{slowest} changes so slowly that the series holds only about {stretches:.0f} independent "
-                f"stretches, and at least {MIN_STRETCHES} are needed. Without it, others can be tested"
+                f"stretches, and at least {MIN_STRETCHES} are needed{others}"
             )
         return None
 
