@@ -132,7 +132,7 @@ def write_report(
     page |= {
         "title": escape(title or _title(model, fit)),
         "about": words.about(model, fit, used),
-        "evidence": words.evidence(verdict, evidence, evidence_command),
+        "evidence": words.evidence(verdict, evidence, evidence_command if model.encoder_.columns else ""),
         "movement": words.movement_note(verdict),
         "model": words.model_card(model, fit),
         "data_card": words.data_card(check, fit, used),
