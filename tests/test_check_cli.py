@@ -276,6 +276,7 @@ def test_lists_are_words_with_commas(table, tmp_path, capsys):
             table,
             "--covariates",
             "age",
+            "--no-verdict",
             *nodes(),
             "--model",
             "auto",

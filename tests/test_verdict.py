@@ -271,6 +271,7 @@ def test_fit_says_it_first_and_keeps_it(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning")
 def test_a_network_on_few_rows_claims_what_other_folds_find():
     """The number that is said agrees with five folds from outside, other rows and seeds, within its error."""
     X, Z = chain(200, 0.6, 0.5, p=8)

@@ -134,7 +134,7 @@ def write_report(
     page |= {
         "title": escape(title or _title(model, fit)),
         "about": words.about(model, fit, used),
-        "verdict": words.verdict(verdict, "" if evidence else evidence_command),
+        "verdict": words.verdict(verdict, "" if evidence or not model.encoder_.columns else evidence_command),
         "movement": words.movement_note(verdict),
         "warnings": warnings(check),
         "evidence": words.evidence(evidence),
