@@ -28,6 +28,7 @@ from graphfield.estimators.dnncgm_setup import (
     plans,
     ranks_to_try,
     read_field_config,
+    read_training,
 )
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed, training_inputs
@@ -39,7 +40,7 @@ from graphfield.estimators.neural import (
     make_samples,
     to_arrays,
 )
-from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined, labels_of
 from graphfield.exceptions import DataError
 from graphfield.nn.fields import CoefField, MeanField, Samples, mean_config
 from graphfield.solvers.marginal_choice import MarginalCheck
@@ -72,10 +73,9 @@ class DNNCGM(GraphEstimator):
     rank : "auto", int or None
         How many patterns (matrices of coefficients) beta(z) mixes, in shares that are the network's
         output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
-        rows best (8 where none are held out). None gives every
-        edge its own weights on all hidden units, trained step by step as published; so does "auto"
-        with a linear network, with less sharing, with another loss, or (with a warning) where 8 patterns do
-        not fit in memory; 1,000 nodes need 3 GB.
+        rows best (8 where none are held out). None gives every edge its own weights on all hidden units,
+        trained step by step as published; so does "auto" with a linear network, with less sharing, with
+        another loss, or (with a warning) where 8 patterns do not fit in memory; 1,000 nodes need 3 GB.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     loss : {"squared", "huber"}
@@ -224,9 +224,8 @@ class DNNCGM(GraphEstimator):
         X_val, Z_val : tables, optional
             Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
         groups : sequence of length n, optional
-            Rows with equal labels (one subject) are never split between training and held-out. Levels of
-            their own that groups have, in all nodes and rows alike, are subtracted (``level_check_``), but
-            not with ``center="none"`` or own held-out rows.
+            Rows with equal labels (one subject) are never split between training and held-out. Levels that
+            groups have of their own are subtracted, but not with ``center="none"`` or own held-out rows.
         start : DNNCGM, optional
             A fitted model with the same nodes, covariates, marginals and network: training begins at its
             weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
@@ -334,9 +333,7 @@ class DNNCGM(GraphEstimator):
         if start is not None:
             start.check(self, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
-        rescale, units = bool(self.standardize), None
-        if labels is not None and len(rows[1]) and rows[1].max() < len(labels):  # not the user's own rows
-            units = torch.as_tensor(labels[rows[1]], device=device)
+        rescale, units = bool(self.standardize), labels_of(rows[1], labels, device)
         return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), units)
 
     def _adopt(self, fitted: Fitted, inputs: Inputs, seed: int) -> DNNCGM:
@@ -398,13 +395,4 @@ class DNNCGM(GraphEstimator):
         self.variation_ = optional(state.get("variation"), lambda value: value.number(0, 1), 1.0)
         self.marginals_ = "raw" if self._scores is None else "normal"
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
-        self.training_ = pd.DataFrame(_training_columns(state["training"]))
-
-
-def _training_columns(state: Saved) -> dict[str, list[Any]]:
-    """The loss curve, with the number of patterns where there are any."""
-    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
-    for name in ("train_loss", "held_out_loss"):
-        for value in state[name].listed():
-            value.number_or_nan()
-    return columns
+        self.training_ = pd.DataFrame(read_training(state["training"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -113,6 +113,15 @@ def read_field_config(state: Saved, model: DNNCGM, n_entries: int) -> FieldConfi
             f"a network of the {n_entries:,} weights in the file", f"{config.least_weights:,} or more"
         )
     return config
+
+
+def read_training(state: Saved) -> dict[str, list[Any]]:
+    """The saved loss curve, with the number of patterns where there are any."""
+    columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
+    for name in ("train_loss", "held_out_loss"):
+        for value in state[name].listed():
+            value.number_or_nan()
+    return columns
 
 
 def choose_marginals(
