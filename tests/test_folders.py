@@ -207,6 +207,7 @@ def test_writers_at_once_do_not_destroy_each_other(tmp_path, monkeypatch, exchan
 # -- full disks and other errors -------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 def test_a_full_disk_keeps_the_earlier_page(model, tmp_path):
     page = write_report(model, tmp_path / "report.html")
     before = page.read_bytes()

@@ -82,10 +82,9 @@ class DNNCGM(GraphEstimator):
     rank : "auto", int or None
         How many patterns (matrices of coefficients) beta(z) mixes, in shares that are the network's
         output. "auto" tries 8, 16 and 32 (with 50 rows or more for each) and keeps what predicts held-out
-        rows best (8 where none are held out). None gives every
-        edge its own weights on all hidden units, trained step by step as published; so does "auto"
-        with a linear network, with less sharing, with another loss, or (with a warning) where 8 patterns do
-        not fit in memory; 1,000 nodes need 3 GB.
+        rows best (8 where none are held out). None gives every edge its own weights on all hidden units,
+        trained step by step as published; so does "auto" with a linear network, with less sharing, with
+        another loss, or (with a warning) where 8 patterns do not fit in memory; 1,000 nodes need 3 GB.
     dropout : float in [0, 1)
         Share of hidden units silenced in a step; more smooths the graphs over z.
     loss : {"squared", "huber"}
@@ -235,9 +234,8 @@ class DNNCGM(GraphEstimator):
         X_val, Z_val : tables, optional
             Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
         groups : sequence of length n, optional
-            Rows with equal labels (one subject) are never split between training and held-out. Levels of
-            their own that groups have, in all nodes and rows alike, are subtracted (``level_check_``), but
-            not with ``center="none"`` or own held-out rows.
+            Rows with equal labels (one subject) are never split between training and held-out. Levels that
+            groups have of their own are subtracted, but not with ``center="none"`` or own held-out rows.
         start : DNNCGM, optional
             A fitted model with the same nodes, covariates, marginals and network: training begins at its
             weights (yesterday's model, today's rows) and needs fewer ``max_steps``.

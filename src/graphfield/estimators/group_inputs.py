@@ -28,7 +28,9 @@ def without_levels(
     if labels is None or not wanted:
         return inputs, labels, None
     codes = np.unique(labels, return_inverse=True)[1]
-    encoder = CovariateEncoder(standardize=True, unknown="average").fit(inputs.Z, allow_empty=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model's own encoder says it
+        encoder = CovariateEncoder(standardize=True, unknown="average").fit(inputs.Z, allow_empty=True)
     W = features(encoder, encoder.transform(inputs.Z))
     check, levels = find_levels(inputs.X, np.column_stack([W, W[:, 1:] ** 2]), codes)
     if not check.prefers:

@@ -1,6 +1,6 @@
 """The last step of a mixture, given its shares: patterns from all rows, neither too weak nor too lively.
 
-Three things are decided on held-out rows. Edges that are there are found again with less penalty, as the one
+Two things are decided on held-out rows. Edges that are there are found again with less penalty, as the one
 that keeps the others out makes them too weak. Movement with z is kept as far as it stands clear of chance.
 Then the patterns are found once more, in the same way, from training and held-out rows together.
 """
