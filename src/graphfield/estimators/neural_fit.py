@@ -379,13 +379,6 @@ def _levels(model: Any) -> list[list[str]]:
     return [[str(level) for level in column.levels] for column in model.encoder_.categorical]
 
 
-def labels_of(held_out: NDArray[np.intp], labels: NDArray | None, device: torch.device) -> Tensor | None:
-    """Groups of the held-out rows; None where there are none, or where the user gave these rows apart."""
-    if labels is None or not len(held_out) or held_out.max() >= len(labels):
-        return None
-    return torch.as_tensor(labels[held_out], device=device)
-
-
 def joined(data: Samples, more: Samples) -> Samples:
     """The rows of both."""
     return Samples(
