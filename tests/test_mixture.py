@@ -127,8 +127,9 @@ def test_a_node_and_its_opposite(n):
         for sign in (1, -1)
     )
     found = opposite.partial_correlations(Z)
-    assert found[:, 0, 1].max() < -0.5
-    np.testing.assert_allclose(found, -same.partial_correlations(Z), atol=1e-4)
+    assert found[:, 0, 1].max() < -0.9
+    # Next to no error is left, so rounding, which differs by machine, has a say in the choice of the penalty.
+    np.testing.assert_allclose(found, -same.partial_correlations(Z), atol=0.01)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
