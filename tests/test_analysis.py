@@ -394,6 +394,7 @@ def test_a_constant_covariate_is_named():
     assert "year" not in set(an.edge_drivers(model, Z.assign(year=2001))["covariate"])
 
 
+@pytest.mark.slow
 def test_questions_need_neither_torch_nor_matplotlib():
     code = (
         "import graphfield as gf, numpy as np, sys\n"

@@ -199,6 +199,7 @@ def test_more_than_one_where_they_do(regimes):
     assert found.held_out_["behind"].iloc[0] > 5 * found.held_out_["standard_error"].iloc[0]
 
 
+@pytest.mark.slow
 def test_the_network_of_a_fitted_model_can_be_used(regimes):
     X, Z, _ = regimes
     network = gf.DNNCGM(rank=2, **SMALL).fit(X, Z)

@@ -179,6 +179,7 @@ def test_a_graph_without_covariates_is_that_of_typical_ones(model, tmp_path, cap
     assert f"typical covariates (mean or most common level): age={Z.age.mean():g}" in graph(folder=bare).err
 
 
+@pytest.mark.slow
 def test_typical_dates(tmp_path, capsys):
     X, Z = small_data(90)
     day = pd.date_range("2020-01-01", periods=90).strftime("%Y-%m-%d")

@@ -139,6 +139,7 @@ def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
     assert np.array_equal(found[0], found[2])
 
 
+@pytest.mark.slow
 def test_candidates_side_by_side_are_those_one_after_the_other(monkeypatch):
     X, Z = small_data(150)
     monkeypatch.setitem(

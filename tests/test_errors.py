@@ -159,6 +159,7 @@ def differences(model) -> pd.DataFrame:
     return an.compare(model, {"group": "a"}, {"group": "b"}).set_index(KEYS).sort_index()
 
 
+@pytest.mark.slow
 def test_intervals_cover_a_known_change_and_errors_are_as_large_as_they_should_be():
     """Eight tables of 15 pairs each; the true error is the one of estimates from 50 other tables."""
     truth = CHANGE[np.triu_indices(P, 1)]
@@ -172,6 +173,7 @@ def test_intervals_cover_a_known_change_and_errors_are_as_large_as_they_should_b
     assert np.mean(error) == pytest.approx(np.mean(np.std(estimates, axis=0, ddof=1)), rel=0.1)
 
 
+@pytest.mark.slow
 def test_few_members_make_longer_intervals_and_still_cover():
     truth = CHANGE[np.triu_indices(P, 1)]
     found = [differences(resampled(4, seed).fit(*two_groups(400, seed))) for seed in range(12)]
@@ -179,6 +181,7 @@ def test_few_members_make_longer_intervals_and_still_cover():
     assert 0.88 <= covered <= 0.99
 
 
+@pytest.mark.slow
 def test_edges_that_stay_vary_by_chance_and_edges_that_move_by_more():
     ratios, moving = [], []
     for seed in range(4):

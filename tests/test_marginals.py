@@ -142,6 +142,7 @@ def test_settings_whose_nodes_are_fine_as_they_are(name):
     assert not preferred(sim.X, sim.Z).prefers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["N1", "N2"])
 def test_settings_seen_through_a_transform(name):
     sim = gf.make_setting(name, 8_000, 0)
@@ -400,6 +401,7 @@ def test_marginals_are_part_of_what_a_checkpoint_belongs_to(tmp_path):
         gf.DNNCGM(**FULL, marginals="normal").fit(X, Z, checkpoint=tmp_path / "c", resume=True)
 
 
+@pytest.mark.slow
 def test_a_refit_forgets_the_scores():
     X, Z = chain(300)
     model = gf.DNNCGM(**NORMAL).fit(np.exp(X), Z)

@@ -25,7 +25,7 @@ def graphs(draw):
     return weights, skeleton
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(graphs())
 def test_equal_to_scikit_learn(case):
     weights, skeleton = case
@@ -49,7 +49,7 @@ def test_equal_to_scikit_learn(case):
         np.testing.assert_allclose(ours(weights, skeleton, threshold=0.4), expected, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(graphs(), st.booleans())
 def test_single_precision_and_symmetric_graphs(case, signed):
     """The two short cuts of the ranking: weight and truth in one number, and each pair once."""

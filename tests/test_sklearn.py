@@ -40,8 +40,9 @@ OTHERS = {
 
 
 def _marks(estimator: Any) -> list[pytest.MarkDecorator]:
-    """The compiled solver takes its time in each process that uses it."""
-    return [pytest.mark.slow] if getattr(estimator, "penalty", None) == "sparse-group" else []
+    """The compiled solver takes its time in each process that uses it, models made of models in each fit."""
+    long = isinstance(estimator, (gf.ArchetypeCGM, gf.AutoCGM, gf.Ensemble))
+    return [pytest.mark.slow] if long or getattr(estimator, "penalty", None) == "sparse-group" else []
 
 
 def _checks(

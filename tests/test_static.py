@@ -363,6 +363,7 @@ def test_a_bad_center_is_refused():
         gf.GraphicalLasso(center="none").fit(X, Z)
 
 
+@pytest.mark.slow
 def test_nodes_that_measure_nearly_the_same_get_next_to_no_penalty():
     """scikit-learn's solver broke down at the penalties that held-out rows like best."""
     rng = np.random.default_rng(0)
