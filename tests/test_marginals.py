@@ -367,15 +367,15 @@ def test_models_that_train_together_share_the_choice():
 def test_own_held_out_rows_go_through_the_same_map(monkeypatch):
     X, Z = chain(500)
     seen = []
-    original = gf.DNNCGM._own_held_out
+    original = gf.DNNCGM._samples
 
     def spy(self, *tables):
         seen.append(original(self, *tables).x.numpy())
         return original(self, *tables)
 
-    monkeypatch.setattr(gf.DNNCGM, "_own_held_out", spy)
+    monkeypatch.setattr(gf.DNNCGM, "_samples", spy)
     gf.DNNCGM(**NORMAL).fit(np.exp(X[:400]), Z[:400], X_val=np.exp(X[400:]), Z_val=Z[400:])
-    (held_out,) = seen
+    _, held_out = seen
     assert np.abs(held_out.mean(axis=0)).max() < 0.5
     assert np.abs(held_out).max() < 3.1, "no score beyond those of the 400 rows"
     assert np.abs(((held_out - held_out.mean(axis=0)) ** 3).mean(axis=0)).max() < 0.8, "not skewed"
