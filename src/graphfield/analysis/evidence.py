@@ -13,7 +13,7 @@ from graphfield.analysis.tests_of_covariates import Tested
 from graphfield.analysis.verdict import reach_verdict
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
-from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
+from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_digits, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
@@ -130,8 +130,8 @@ class Evidence:
             gain = Gain(line.gain, line.standard_error)
             lines.append(
                 f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
-                f"{line.adjusted_p_value:.3g}; held-out squared error of ridge regressions {gain.side} that "
-                "without it."
+                f"{p_digits(line.adjusted_p_value)}; held-out squared error of ridge regressions {gain.side} "
+                "that without it."
             )
         if rest:
             found = f"  It cannot be told from {self.n_rows:,} rows whether edges move with"
