@@ -124,7 +124,7 @@ class Evidence:
         lines, rest = [], []
         for line in self.per_covariate:
             p = "no test" if line.p_value is None else p_text(line.p_value)
-            if line.name not in told.matter:
+            if line.name not in told.matter or line.adjusted_p_value is None:
                 rest.append(f"{line.name} ({p})")
                 continue
             gain = Gain(line.gain, line.standard_error)
