@@ -37,7 +37,8 @@ class ModelGain:
     over_static : Gain or None
         Over the best graph that does not depend on z, of ``static``.
     explained : Gain or None
-        Share of a node's variance that the others explain, averaged over nodes.
+        Share of a node's variance around its mean given the covariates that the others explain, averaged
+        over nodes.
     n_rows, n_units, n_folds : int
         Rows that were predicted, and groups (or stretches of time) of them; 1 fold is one part held out.
     unit : str
@@ -156,8 +157,8 @@ def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: flo
     return ModelGain(
         over_average=left.over(left.average),
         over_static=left.over(left.static[best]),
-        explained=explained_share(left.values, left.model, left.units),
-        n_rows=len(left.values),
+        explained=explained_share(left.unconnected, left.model, left.units),
+        n_rows=len(left.model),
         n_units=len(np.unique(left.units)),
         n_folds=left.n_folds,
         unit=unit,

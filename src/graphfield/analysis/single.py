@@ -140,7 +140,8 @@ def intervals_at(model: GraphEstimator, z: Any) -> pd.DataFrame:
         {
             **pair_names(model, *pairs),
             "partial_correlation": estimate[0],
-            **{name: values[0] for name, values in errors.items()},
+            # Close to the end of the scale, the interval of a correlation ends there.
+            **{name: np.clip(values[0], -1, 1) for name, values in errors.items()},
         }
     )
     order = np.argsort(-np.abs(estimate[0]), kind="stable")

@@ -42,6 +42,7 @@ class Predicted:
     """What is left of held-out nodes, (m, p) each, by a model and by others beside it."""
 
     values: NDArray[np.float64]
+    alone: NDArray[np.float64]  # without any other node: what the covariates leave
     model: NDArray[np.float64]
     average: NDArray[np.float64]
     static: dict[str, NDArray[np.float64]]
@@ -52,6 +53,11 @@ class Predicted:
     @property
     def n_folds(self) -> int:
         return int(self.fold.max()) + 1
+
+    @property
+    def unconnected(self) -> NDArray[np.float64]:
+        """What is left without any other node, by the mean at z or by one mean, whichever leaves less."""
+        return np.where(self.alone.var(axis=0) < self.values.var(axis=0), self.alone, self.values)
 
     @property
     def yardstick(self) -> Yardstick:
@@ -123,6 +129,7 @@ def _predicted(
     }
     return Predicted(
         values=np.asarray(rows.values, dtype=np.float64),
+        alone=rows.residuals_with(model, np.zeros((rows.values.shape[1],) * 2)),
         model=rows.residuals(model),
         average=rows.residuals_of_average(model, Z),
         static=static,
@@ -141,11 +148,12 @@ def _joined(parts: list[Predicted]) -> Predicted:
     first = parts[0]
     return Predicted(
         values=stacked(part.values for part in parts),
+        alone=stacked(part.alone for part in parts),
         model=stacked(part.model for part in parts),
         average=stacked(part.average for part in parts),
         static={name: stacked(part.static[name] for part in parts) for name in first.static},
         units=np.unique(stacked(part.units for part in parts), return_inverse=True)[1],
-        fold=np.repeat(np.arange(len(parts)), [len(part.values) for part in parts]),
+        fold=np.repeat(np.arange(len(parts)), [len(part.model) for part in parts]),
         others=[stacked(part.others[i] for part in parts) for i in range(len(first.others))],
     )
 
@@ -232,7 +240,7 @@ def _static_coefs(
 def explained_share(
     values: NDArray[np.float64], left: NDArray[np.float64], units: NDArray[np.intp]
 ) -> Gain | None:
-    """Share of the nodes' variance that is explained, averaged over nodes, with a jackknife over units.
+    """Share of the variance of ``values`` that is explained, averaged over nodes; a jackknife over units.
 
     A node of which nothing is explained counts as 0 and no less: one value far out in training would outweigh
     all other nodes.

@@ -25,7 +25,7 @@ def first_sentence(
     model: str, fitted: Fitted | None, gain: ModelGain | None, covariates: tuple[str, ...], why_not: str
 ) -> str:
     if model == ONE_GRAPH:
-        kept = "" if not fitted or not fitted.kept else f", kept out of {fitted.compared} kinds of models"
+        kept = "" if not fitted or not fitted.kept else f", chosen among {fitted.compared} kinds of models"
         return f"The fitted model is one graph for all{kept}: it does not move with {_named(covariates)}."
     if gain is None:
         if fitted is None:
@@ -111,7 +111,8 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
-    return f"{where}, the other nodes explain {gain.explained} of a node's variance on average."
+    what = "of what the covariates leave of a node's variance, on average"
+    return f"{where}, the other nodes explain {gain.explained} {what}."
 
 
 def advice(model: str) -> str:

@@ -208,7 +208,7 @@ def _fitted(model: Any, seconds: float) -> str:
     if not hasattr(model, "n_steps_"):
         return "\n".join([*other_found(model, seconds), _marginals(model), _shown(model)])
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
-    if model.rank_ is not None:
+    if model.rank_ is not None and model.variation_ > 0:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
     return "\n".join([*lines, _marginals(model), _shown(model)])
 

@@ -127,6 +127,9 @@ def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray
     """
     upper = clear[np.triu_indices(len(clear), 1)]
     n_edges = int((np.abs(correlations[:, upper]) > value).any(axis=0).sum())
+    if not upper.any():
+        reason = f"none of {len(upper):,} pairs stands clear of its noise"
+        return Threshold(value, clear, n_edges, reason, gap)
     share = f"one in {round(1 / FALSE_SHARE)} of them may be false"
     reason = (
         f"{int(upper.sum()):,} of {len(upper):,} pairs stand clear of their noise ({share}); at each z those "
