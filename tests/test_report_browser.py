@@ -60,7 +60,8 @@ def assert_same(browser: Browser, model, Z: pd.DataFrame, atol: float = 1e-5) ->
     np.testing.assert_allclose(partial, upper(model.partial_correlations(Z)), atol=atol)
     cut, clear = model.threshold_.value, upper(model.threshold_.clear[None])
     sure = [
-        upper(model.predict_graph(Z, threshold=max(0.0, cut + by))) & clear for by in (2 * atol, -2 * atol)
+        upper(model.predict_graph(Z, threshold=float(np.clip(cut + by, 0, 1)))) & clear
+        for by in (2 * atol, -2 * atol)
     ]
     assert (present >= sure[0]).all(), "an edge of Python's is missing in the page"
     assert (present <= sure[1]).all(), "the page has an edge that Python has not"

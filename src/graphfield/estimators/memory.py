@@ -86,8 +86,8 @@ def estimate_fit_memory(
     --------
     >>> parts = estimate_fit_memory(100_000, 1_000, 5, hidden_size=64, batch_size=64)
     >>> {name: round(size / 1e9, 1) for name, size in parts.items() if size > 5e7}
-    {'marginals': 0.2, 'data': 0.8, 'samples': 0.4, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2,
-     'peak': 2.1}
+    {'marginals': 0.2, 'data': 0.8, 'samples': 0.8, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2,
+     'peak': 2.5}
     """
     n, p, q, hidden_size, batch_size, members = (
         _size(name, value)
@@ -107,7 +107,7 @@ def estimate_fit_memory(
     parts = {
         "marginals": _marginal_bytes(n, p, q),
         "data": 8 * n * p + 4 * covariates,
-        "samples": 4 * n * p + 2 * covariates,
+        "samples": 2 * 4 * n * p + 2 * covariates,  # also divided by scales that move
         "weights": _COPIES_OF_WEIGHTS * one * members if rank is None else 0,
         "patterns": 0 if rank is None else _pattern_bytes(p, units),
         "table": 0 if rank is None else _table_bytes(n, p, units, members),

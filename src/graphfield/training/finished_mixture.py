@@ -29,6 +29,8 @@ _STRICTER = 1.2
 _MOST_RELAXED = 0.9
 # Of the rows that support movement. They have chosen penalty, rounds and rank as well, so it must be clear.
 _CONFIDENCE = 0.975
+# Of freedom, at least: a tenth of the groups may be two or three, whose quantile would let no movement pass.
+_LEAST_DEGREES = 10
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def supported_variation(
         return 0.0
     best = float(support.sum()) / total
     error = float((support - best * size).square().sum()) ** 0.5 / total
-    chance = float(student.ppf(_CONFIDENCE, count - 1)) * error
+    chance = float(student.ppf(_CONFIDENCE, max(count - 1, _LEAST_DEGREES))) * error
     return min(1.0, best - chance**2 / best) if best > chance else 0.0
 
 
