@@ -14,6 +14,8 @@ from graphfield.data.saved_arrays import AtMost, SavedArrays
 _BLOCK_ROWS = 256
 # In a file: rectifiers at most, and the size of their weights and of what they add to a log scale.
 _MAX_RECTIFIERS, _MAX_WEIGHT = 100_000, 1e12
+# The size of a log scale, at most: far from what is learned, and what a file may hold beyond it is no number.
+_MOST = 20.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class MovingScales:
         for start in range(0, len(W), _BLOCK_ROWS):
             block = W[np.minimum(np.arange(start, start + _BLOCK_ROWS), len(W) - 1), 1:]
             log_scale = rectified(block, self.weights, self.bias) @ self.slopes + self.constant
-            scales[start : start + _BLOCK_ROWS] = np.exp(log_scale)[: len(W) - start]
+            scales[start : start + _BLOCK_ROWS] = np.exp(np.clip(log_scale, -_MOST, _MOST))[: len(W) - start]
         return scales
 
     def to_arrays(self) -> dict[str, NDArray]:

@@ -102,7 +102,8 @@ class PairScores:
         # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
         power = np.maximum(self._powers / n, _NO_POWER)
         scales = np.sqrt(power[:, None] * power)
-        error = float(np.median((np.sqrt(variance) / scales)[off]))
+        # No correlation is off by more than one, also where others explain a node to the last bit.
+        error = min(1.0, float(np.nan_to_num(np.median((np.sqrt(variance) / scales)[off]), nan=1.0)))
         return PairTests(p_values, error, scales, self._used)
 
     def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
