@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.cli import main
 from graphfield.data.covariate_rows import read_covariates
@@ -19,17 +20,6 @@ from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
 
-FAST = [
-    "--set",
-    "rank=2",
-    "--set",
-    "max_steps=20",
-    "--set",
-    "hidden_size=8",
-    "--set",
-    "device=cpu",
-    "--no-verdict",
-]
 N = 160
 
 

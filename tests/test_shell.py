@@ -11,21 +11,11 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.cli import main
 from graphfield.cli.words import for_the_shell
 
-FAST = [
-    "--set",
-    "rank=2",
-    "--set",
-    "max_steps=20",
-    "--set",
-    "hidden_size=8",
-    "--set",
-    "device=cpu",
-    "--no-verdict",
-]
 N = 120
 
 
