@@ -66,7 +66,8 @@ def judge_pairs(
     """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
 
     The pairs from the training rows of a fitted model, whose graphs vary in ``freedom`` directions, the cut
-    from ``new`` rows where there are enough of them. Rows of one label count as one.
+    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as one
+    at a single z is known no better. Rows of one label count as one.
     """
     units, _ = _in_units(len(values), labels)
     scores = PairScores(values.shape[1])
@@ -74,15 +75,16 @@ def judge_pairs(
         scores.add(*part)
     tests = scores.tests(freedom)
     clear = tests.clear()
+    least = min(1.0, tests.standard_error)
     if not clear.any():
-        return clear, min(1.0, tests.standard_error)
+        return clear, least
     cut = None if new is None else new.largest_cut(model, clear)
-    if cut is not None:
-        return clear, cut
-    errors = CutErrors(tests, clear)
-    for part in _parts(model, values, encoded, units, _CUT_ENTRIES):
-        errors.add(*part)
-    return clear, errors.largest_cut(freedom)
+    if cut is None:
+        errors = CutErrors(tests, clear)
+        for part in _parts(model, values, encoded, units, _CUT_ENTRIES):
+            errors.add(*part)
+        cut = errors.largest_cut(freedom)
+    return clear, max(cut, least)
 
 
 def _in_units(n: int, labels: NDArray | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
