@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
@@ -11,8 +9,8 @@ from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.ensemble import Ensemble
-from graphfield.estimators.streaming import slices
+from graphfield.fields import Draws
+from graphfield.fields.members import member_parts
 
 # Of the intervals, for one edge at a time.
 LEVEL = 0.95
@@ -31,11 +29,12 @@ def error_columns(
     Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that
     all saw the same rows know nothing of sampling, and what they give is called ``spread``.
     """
-    if not isinstance(asked.model, Ensemble):
+    draws = asked.model.field_.draws()
+    if draws is None:
         return {}
-    members = _member_answers(asked.model, asked, weights, answer, pairs, len(estimate))
+    members = _member_answers(draws, asked, weights, answer, pairs, len(estimate))
     deviation = members.std(axis=0, ddof=1)
-    if not asked.model.resample:
+    if draws.kind == "seeds":
         return {"spread": deviation}
     reach = interval_reach(asked.model) * deviation
     return {
@@ -52,13 +51,13 @@ def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str,
     ``by_chance``: the root of the average over rows of the variance, over members, of the departure of an
     edge from its own mean over rows. An edge that is the same everywhere shows about so much variation.
     """
-    model = asked.model
-    if not isinstance(model, Ensemble):
+    draws = asked.model.field_.draws()
+    if draws is None:
         return {}
     j, k = pairs
-    means = np.zeros((len(model.members_), len(j)))
+    means = np.zeros((len(draws.members), len(j)))
     within = np.zeros(len(j))
-    for rows, members in _members_at(model, asked):
+    for rows, members in member_parts(draws, asked.rows):
         total, squares = (np.zeros((rows.stop - rows.start, len(j))) for _ in range(2))
         for mean, partial in zip(means, members, strict=True):
             values = partial[:, j, k].astype(np.float64)
@@ -67,7 +66,7 @@ def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str,
             squares += values**2
         within += weights[rows] @ (squares - total**2 / len(means)) / (len(means) - 1)
     between = means.var(axis=0, ddof=1)
-    if not model.resample:
+    if draws.kind == "seeds":
         return {"spread": np.sqrt(between)}
     return {"standard_error": np.sqrt(between), "by_chance": np.sqrt(np.maximum(within - between, 0))}
 
@@ -77,26 +76,21 @@ def interval_reach(model: GraphEstimator) -> float:
 
     A standard error from few members is uncertain itself: a quantile of Student's t allows for that.
     """
-    if not isinstance(model, Ensemble) or not model.resample:
+    draws = model.field_.draws()
+    if draws is None or draws.kind == "seeds":
         return 0.0
-    return float(stdtrit(len(model.members_) - 1, (1 + LEVEL) / 2))
+    return float(stdtrit(len(draws.members) - 1, (1 + LEVEL) / 2))
 
 
 def _member_answers(
-    model: Ensemble, asked: Asked, weights: NDArray, answer: NDArray[np.intp], pairs: Pairs, n_answers: int
+    draws: Draws, asked: Asked, weights: NDArray, answer: NDArray[np.intp], pairs: Pairs, n_answers: int
 ) -> NDArray[np.float64]:
     """What each member answers, (members, answers, pairs)."""
     j, k = pairs
     shape = (n_answers, asked.n_distinct)
     sums = coo_matrix((weights, (answer, asked.index)), shape=shape).tocsc()
-    found = np.zeros((len(model.members_), n_answers, len(j)))
-    for rows, members in _members_at(model, asked):
+    found = np.zeros((len(draws.members), n_answers, len(j)))
+    for rows, members in member_parts(draws, asked.rows):
         for own, partial in zip(found, members, strict=True):
             own += sums[:, rows] @ partial[:, j, k]
     return found
-
-
-def _members_at(model: Ensemble, asked: Asked) -> Iterator[tuple[slice, Iterator[NDArray]]]:
-    """Some distinct rows at a time and, for these, the partial correlations of one member after the other."""
-    for rows in slices(asked.n_distinct, model._rows_per_member()):
-        yield rows, model._partial_by_member(asked.encoded.take(np.arange(rows.start, rows.stop)))

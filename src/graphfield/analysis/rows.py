@@ -16,10 +16,12 @@ from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_number, one_row
-from graphfield.estimators.streaming import slices
 from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
+from graphfield.fields import Rows
+from graphfield.fields.streaming import slices
 from graphfield.graphs.groups import node_positions
 from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
+from graphfield.graphs.threshold import chosen_cut
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -36,7 +38,7 @@ def covariate_rows(model: GraphEstimator, Z: TableLike, n_rows: int | None = Non
     """Z as a table with the columns of ``fit``, or ``n_rows`` of its rows, in the order of :func:`spread`."""
     check_is_fitted(model)
     check_number("n_rows", n_rows, 1, integer=True, optional=True)
-    frame = model._match_covariates(Z)
+    frame = model.field_.schema.match_covariates(Z)
     check_complete(None, frame)
     if not len(frame.values):
         raise DataError("Z has no rows. Pass the rows over which the question is asked.")
@@ -158,7 +160,7 @@ class Asked:
     """
 
     model: GraphEstimator
-    encoded: Any
+    rows: Rows
     index: NDArray[np.intp]
     cut: float | NDArray[np.float64]
     rule: str
@@ -170,7 +172,7 @@ class Asked:
 
     @property
     def n_distinct(self) -> int:
-        return len(self.encoded)
+        return len(self.rows)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -181,13 +183,13 @@ class Asked:
         """All distinct values, a few at a time."""
         start = 0
         p = self.model.n_features_in_
-        for coef, scale, _ in self.model._chunks(self.encoded):
-            for part in slices(len(coef), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
-                directed = directed_strengths(coef[part], scale[part])
+        for here in self.model.field_.chunks(self.rows):
+            for part in slices(len(here), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
+                directed = directed_strengths(here.weights[part], here.scales[part])
                 graph = apply_rule(directed, self.cut, self.rule)
                 where = slice(start + part.start, start + part.stop)
                 yield Graphs(where, symmetrise(directed), graph)
-            start += len(coef)
+            start += len(here)
 
     def collect(self, function: Callable[[Graphs], NDArray], width: tuple[int, ...]) -> NDArray:
         """``function`` of the graphs at every distinct value, (n_distinct, *width)."""
@@ -204,8 +206,8 @@ def ask(
     rule: str = "and",
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
-    cut = model._resolve_threshold(threshold)
-    distinct, index = model._encode_frame(Frame(table, named=model.encoder_.named)).distinct()
+    cut, field = chosen_cut(threshold, model.threshold_), model.field_
+    distinct, index = field.distinct(field.encode(Frame(table, named=model.encoder_.named)))
     return Asked(model, distinct, index, cut, rule)
 
 

@@ -110,8 +110,9 @@ def predict_new_rows(
     """The fitted model itself, and static graphs of the rows that it was fitted to, on new rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        held_out = HeldOut(node_values(model._match_nodes(X_new)), model._match_covariates(Z_new), units)
-        known = node_values(model._match_nodes(X)), model._match_covariates(Z)
+        schema = model.field_.schema
+        held_out = HeldOut(node_values(schema.match_nodes(X_new)), schema.match_covariates(Z_new), units)
+        known = node_values(schema.match_nodes(X)), schema.match_covariates(Z)
         return _joined([_predicted(model, *known, None, held_out)])
 
 
@@ -125,17 +126,18 @@ def _predicted(
 ) -> Predicted:
     """``rows`` as the model sees them, and one graph for all from the rows X, Z that it was fitted to."""
     static = {
-        name: rows.residuals_with(model, coef) for name, coef in _static_coefs(model, X, Z, groups).items()
+        name: rows.residuals_with(model.field_, coef)
+        for name, coef in _static_coefs(model, X, Z, groups).items()
     }
     return Predicted(
         values=np.asarray(rows.values, dtype=np.float64),
-        alone=rows.residuals_with(model, np.zeros((rows.values.shape[1],) * 2)),
-        model=rows.residuals(model),
-        average=rows.residuals_of_average(model, Z),
+        alone=rows.residuals_with(model.field_, np.zeros((rows.values.shape[1],) * 2)),
+        model=rows.residuals(model.field_),
+        average=rows.residuals_of_average(model.field_, Z),
         static=static,
         units=rows.units,
         fold=np.zeros(len(rows.values), dtype=np.intp),
-        others=[rows.residuals(other) for other in others],
+        others=[rows.residuals(other.field_) for other in others],
     )
 
 
@@ -227,7 +229,7 @@ def _static_coefs(
     They are fitted to what the means, scales and normal scores of ``model`` leave of its rows, so that what
     differs from the model is the graph alone.
     """
-    left = model._standard(X.astype(np.float64), model._encode_frame(Z))
+    left = model.field_.standardize(X.astype(np.float64), model.field_.encode(Z))
     nothing = pd.DataFrame(index=range(len(left)))
     n_folds = N_FOLDS if groups is None else min(N_FOLDS, len(np.unique(groups)))
     found = {}

@@ -22,8 +22,8 @@ from graphfield.analysis.rows import (
 )
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
-from graphfield.estimators.streaming import slices
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.fields.streaming import slices
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator

@@ -90,14 +90,27 @@ class Encoded:
 
     def distinct(self) -> tuple[Encoded, NDArray[np.intp]]:
         """The distinct rows in order of appearance, and for each row which of them it is."""
+        first, index = self.distinct_positions()
+        return self.take(first), index
+
+    def distinct_positions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where each of the distinct rows is there first, and for each row which of them it is."""
         columns = np.column_stack([self.numeric, self.codes.astype(np.float64)])
         if columns.shape[1] == 0:
-            return self.take(np.arange(min(1, len(self)))), np.zeros(len(self), dtype=np.intp)
+            return np.arange(min(1, len(self))), np.zeros(len(self), dtype=np.intp)
         # + 0.0 turns -0.0 into 0.0, which are equal but hash differently
         keys = pd.DataFrame(columns + 0.0)
         index = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
-        first = np.unique(index, return_index=True)[1]
-        return self.take(first), index.astype(np.intp)
+        return np.unique(index, return_index=True)[1], index.astype(np.intp)
+
+    @classmethod
+    def same(cls, n_rows: int) -> Encoded:
+        """Rows that do not differ."""
+        return cls(np.empty((n_rows, 0)), np.empty((n_rows, 0), dtype=np.int64))
+
+    def beside(self, other: Encoded) -> Encoded:
+        """The same rows with more columns."""
+        return Encoded(np.hstack([self.numeric, other.numeric]), np.hstack([self.codes, other.codes]))
 
 
 class CovariateEncoder:

@@ -170,10 +170,14 @@ class SavedArrays:
         return array
 
     def read_coefficients(
-        self, name: str, shape: tuple[int, ...], most: float = MAX_COEFFICIENT
-    ) -> NDArray[np.float64]:
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        most: float = MAX_COEFFICIENT,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray:
         """Matrices (..., p, p) of coefficients: no node is in its own regression."""
-        array = self.read(name, shape, low=-most, high=most)
+        array = self.read(name, shape, dtype, low=-most, high=most)
         if np.diagonal(array, axis1=-2, axis2=-1).any():
             self.refuse(name, "zero on the diagonal", "other numbers")
         return array

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES
-from graphfield.data.nodes import NodeScaler
-from graphfield.data.saved_arrays import AtMost, SavedArrays
-from graphfield.data.saved_values import Saved
-from graphfield.data.splits import hold_out
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.auto_candidates import CANDIDATES, NEURAL, Fits
 from graphfield.estimators.auto_choice import (
     AVERAGE,
@@ -29,16 +26,13 @@ from graphfield.estimators.auto_choice import (
     no_comparison,
 )
 from graphfield.estimators.averaged import AveragedGraph
-from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.estimators.inputs import (
-    check_flag,
-    check_number,
-    child_seeds,
-    root_seed,
-    training_inputs,
-)
+from graphfield.estimators.inputs import check_flag, check_number
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, check_choice
+from graphfield.fields.average import AverageField
+from graphfield.fields.average import average as average_of
+from graphfield.fields.base import State
 
 
 class AutoCGM(AveragedGraph):
@@ -120,6 +114,8 @@ class AutoCGM(AveragedGraph):
     summary_: str
     held_out_: pd.DataFrame
 
+    _streams = ("split", "gap", *CANDIDATES)
+
     def __init__(
         self,
         *,
@@ -141,40 +137,26 @@ class AutoCGM(AveragedGraph):
         self.device = device
         self.random_state = random_state
 
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> AutoCGM:
-        """Compare the candidates, then fit what is kept to all rows.
-
-        Rows with equal labels in ``groups`` (one subject) are never split between training and held-out.
-        """
-        self._check_parameters()
+    def _fit(self, data: TrainingSet) -> AverageField:
         self._check_device(fallback=False)
-        inputs = training_inputs(X, Z, self.missing)
-        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
-        self._remember(inputs)
-        self._uses_covariates = True
-        self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
-        given, inputs = inputs, self._learn_marginals(inputs, labels, self.marginals)
-        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        split_seed, gap_seed, *seeds = child_seeds(root_seed(self.random_state), 2 + len(CANDIDATES))
-        seed_of = dict(zip(CANDIDATES, seeds, strict=True))
+        schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        schema, inputs = self._learn_marginals(data, schema, self.marginals)
+        seed_of = {name: data.streams[name] for name in CANDIDATES}
         seed_of["archetype"] = seed_of["dnncgm"]  # it begins from that model, so both hold out the same rows
-        fits = Fits(self, inputs, labels, seed_of)
-        train, held_out = hold_out(len(inputs.X), self.validation_fraction, labels, split_seed)
+        fits = Fits(self, inputs, data.labels, seed_of)
+        train, held_out = data.split(self.validation_fraction)
         if fits.can_compare(train, held_out):
             rows = fits.held_out(held_out)
             judged, left_out = fits.judge(train, rows)
             choice = self._choose(judged, left_out, rows)
         else:
             sizes = fits.n_units(train), fits.n_units(held_out)
-            what = "rows" if labels is None else "groups"
+            what = "rows" if data.labels is None else "groups"
             choice = no_comparison(*sizes, float(self.validation_fraction), what)
         self.summary_, self.held_out_ = choice.summary, choice.table
         self.depends_on_covariates_ = choice.varies
         self._names = list(choice.weights)
-        members = fits.again(self._names)
-        self._take(members, list(choice.weights.values()))
-        self._finish(given, labels, gap_seed)
-        return self
+        return self._average(fits.again(self._names), list(choice.weights.values()), schema, inputs)
 
     @property
     def chosen_(self) -> dict[str, float]:
@@ -211,10 +193,9 @@ class AutoCGM(AveragedGraph):
         if self.combine and len(named) > 1:
             start = time.perf_counter()
             weights = yardstick.weights([one.residuals for one in named])
-            trial = AveragedGraph()
-            trial.encoder_, trial.n_features_in_ = named[0].model.encoder_, self.n_features_in_
-            trial._take([one.model for one in named], weights)
-            if len(trial.members_) > 1:
+            fields = [one.field for one in named]
+            trial = average_of(fields[0].common, fields, weights)
+            if len(trial.members) > 1:
                 residuals = rows.residuals(trial)
                 of_members = {one.name: float(w) for one, w in zip(named, weights, strict=True) if w > 0}
                 of_average = np.tensordot(weights, [one.of_average for one in named], axes=1)
@@ -222,29 +203,22 @@ class AutoCGM(AveragedGraph):
                 average = Judged(AVERAGE, trial, residuals, of_average, seconds), of_members
         return choose(judged, left_out, average, yardstick)
 
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        state, arrays = super()._get_state()
+    def _get_learned(self) -> State:
+        state, arrays = super()._get_learned()
         text = {name: self.held_out_[name].tolist() for name in ("model", "note")}
         arrays["held_out"] = self.held_out_[TABLE_NUMBERS].to_numpy(dtype=np.float64)
         learned = {"names": self._names, "summary": self.summary_, "varies": self.depends_on_covariates_}
         return {**state, **learned, "held_out": text}, arrays
 
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        super()._set_state(state, arrays)
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        super()._set_learned(state, arrays)
         self._names, self.summary_ = state["names"].names(), state["summary"].text()
-        if len(self._names) != len(self._parts) or not set(self._names) <= set(CANDIDATES):
-            state["names"].refuse(f"the names of the {len(self._parts)} candidates that were kept")
-        known = state.get("varies")  # files of earlier versions have none
-        self.depends_on_covariates_ = None if known is not None else set(self._names) != {STATIC}
-        if known is not None and known.value is not None:
-            self.depends_on_covariates_ = known.flag()
+        if len(self._names) != len(self.members_) or not set(self._names) <= set(CANDIDATES):
+            state["names"].refuse(f"the names of the {len(self.members_)} candidates that were kept")
+        self.depends_on_covariates_ = optional(state.known("varies"), Saved.flag, None)
         models = state["held_out"]["model"].texts()
         notes = state["held_out"]["note"].texts(len(models), len(models))
-        # Files of earlier versions have no last column.
-        n_columns = AtMost(len(TABLE_NUMBERS), len(TABLE_NUMBERS) - 1)
-        numbers = arrays.read("held_out", (len(models), n_columns), nan=True)
-        self.held_out_ = pd.DataFrame(numbers, columns=TABLE_NUMBERS[: numbers.shape[1]])
-        self.held_out_ = self.held_out_.reindex(columns=TABLE_NUMBERS)
+        numbers = arrays.read("held_out", (len(models), len(TABLE_NUMBERS)), nan=True)
+        self.held_out_ = pd.DataFrame(numbers, columns=TABLE_NUMBERS)
         self.held_out_.insert(0, "model", models)
-        self.held_out_["gain"] = 1 - self.held_out_["error"]  # in per cent in files of earlier versions
         self.held_out_["note"] = notes

@@ -141,10 +141,10 @@ class Fits:
                     raise type(one.model)(f"{what}: {one.model}") from one.model
                 left_out.append(LeftOut(one.name, one.seconds, str(one.model)))
                 continue
-            residuals = rows.residuals(one.model)
-            of_average = rows.residuals_of_average(one.model, self.covariates(train))
+            residuals = rows.residuals(one.model.field_)
+            of_average = rows.residuals_of_average(one.model.field_, self.covariates(train))
             seconds = one.seconds + time.perf_counter() - start
-            judged.append(Judged(one.name, one.model, residuals, of_average, seconds))
+            judged.append(Judged(one.name, one.model.field_, residuals, of_average, seconds))
         return judged, left_out
 
     def again(self, names: list[str]) -> list[GraphEstimator]:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import Yardstick
+from graphfield.fields import GraphField
 from graphfield.numbers import CLEAR
 
 STATIC, AVERAGE = "static", "average"
@@ -29,7 +29,7 @@ class Judged:
     """A candidate, fitted without the held-out rows, and what it and its average graph leave of them."""
 
     name: str
-    model: GraphEstimator
+    field: GraphField
     residuals: NDArray[np.float64]
     of_average: NDArray[np.float64]
     seconds: float

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, features
-from graphfield.data.frames import Frame
+from graphfield.data.covariates import features
 from graphfield.data.marginals import NormalScores
-from graphfield.data.nodes import rescale_coef
+from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import CompositeGraph
+from graphfield.estimators.composite import pack_members, unpack_members, with_typical_scale
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.judged_pairs import KnownCut
-from graphfield.exceptions import ExtrapolationWarning
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.fields import GraphField, Schema
+from graphfield.fields.average import AverageField, average
+from graphfield.fields.base import Common, State
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
-# How far from one the weights of a file may add up.
-_WEIGHTS_OFF = 1e-6
 
-
-class AveragedGraph(CompositeGraph):
+class AveragedGraph(GraphEstimator):
     """Base of the estimators that average fitted members, with weights that sum to one.
 
-    Coefficients, means and residual variances at z are the weighted averages of those of the members.
-    A subclass fits the members and hands them to :meth:`_take`.
+    Weights of edges, means and residual variances at z are the weighted averages of those of the members.
+    A subclass fits the members and hands them to :meth:`_average`.
 
     Attributes
     ----------
@@ -41,117 +39,62 @@ class AveragedGraph(CompositeGraph):
         Their weights.
     """
 
-    weights_: NDArray[np.float64]
+    members_: list[GraphEstimator]
     marginal_check_: MarginalCheck | None = None
 
     @property
-    def marginals_(self) -> str:
-        return "raw" if self._scores is None else "normal"
-
-    def _learn_marginals(self, inputs: Inputs, labels: NDArray | None, marginals: str) -> Inputs:
-        """Nodes as all members are to see them: an average needs members on one scale.
-
-        The covariates must be known.
-        """
-        self.marginal_check_ = None
-        if marginals == "auto":
-            W = features(self.encoder_, self.encoder_.transform(inputs.Z))
-            self.marginal_check_ = prefer_normal_scores(inputs.X, W, labels)
-            marginals = "normal" if self.marginal_check_.prefers else "raw"
-        self._scores = NormalScores.learn(inputs.X) if marginals == "normal" else None
-        return inputs if self._scores is None else replace(inputs, X=self._scores.transform(inputs.X))
+    def _members_field(self) -> AverageField:
+        field = self._known()
+        assert isinstance(field, AverageField)
+        return field
 
     @property
-    def members_(self) -> list[GraphEstimator]:
-        return list(self._parts)
+    def weights_(self) -> NDArray[np.float64]:
+        return self._members_field.shares
 
-    def _known_cut(self) -> KnownCut:
-        """The average of those of the members."""
-        return KnownCut(float(self.weights_ @ [member.threshold_.value for member in self._parts]))
+    @property
+    def marginals_(self) -> str:
+        return "raw" if self._known().schema.scores is None else "normal"
 
-    def _take(self, members: Sequence[GraphEstimator], weights: Sequence[float] | NDArray) -> None:
-        """Become the average of ``members``, which were fitted to the same nodes and covariates."""
-        shares = np.asarray(weights, dtype=np.float64)
-        if len(shares) != len(members) or not (shares >= 0).all() or not shares.sum() > 0:
-            raise ValueError(f"one weight >= 0 per member is needed, got {shares} for {len(members)}")
-        self._parts = [member for member, share in zip(members, shares, strict=True) if share > 0]
-        self.weights_ = shares[shares > 0] / shares.sum()
-        self._uses_covariates = any(member._uses_covariates for member in self._parts)
+    def _learn_marginals(self, data: TrainingSet, schema: Schema, marginals: str) -> tuple[Schema, Inputs]:
+        """Nodes as all members are to see them: an average needs members on one scale."""
+        self.marginal_check_ = None
+        if marginals == "auto":
+            W = features(schema.encoder, schema.encoder.transform(data.Z))
+            self.marginal_check_ = prefer_normal_scores(data.X, W, data.labels)
+            marginals = "normal" if self.marginal_check_.prefers else "raw"
+        if marginals == "raw":
+            return schema, data.inputs
+        scores = NormalScores.learn(data.X)
+        return schema.with_scores(scores), replace(data.inputs, X=scores.transform(data.X))
 
-    def _encoded_shape(self) -> tuple[int, int]:
-        numeric, codes = zip(*(member._encoded_shape() for member in self._parts), strict=True)
-        return sum(numeric), sum(codes)
+    def _average(
+        self,
+        members: Sequence[GraphEstimator],
+        weights: Sequence[float] | NDArray,
+        schema: Schema,
+        seen: Inputs,
+        drawn: Literal["seeds", "resamples"] | None = None,
+    ) -> AverageField:
+        """The average of ``members``, which were fitted to what is ``seen``.
 
-    def _encode_frame(self, frame: Frame) -> Encoded:
-        """The row as each member sees it, side by side."""
-        with warnings.catch_warnings():
-            if not self._uses_covariates:  # no range matters to one graph for everybody
-                warnings.simplefilter("ignore", ExtrapolationWarning)
-            super()._encode_frame(frame)  # unknown levels and values far outside are reported once, here
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            seen = [member._encode_frame(frame) for member in self._parts]
-        return Encoded(np.hstack([own.numeric for own in seen]), np.hstack([own.codes for own in seen]))
+        They are given the user's nodes from now on, whatever they were fitted to.
+        """
+        for member in members:
+            member.field_ = member.field_.with_scores(schema.scores)
+        scaler = NodeScaler.learn(seen.X, center=True, scale=True)
+        common = Common(schema, scaler, scaler.scale)
+        field = average(common, [member.field_ for member in members], weights)
+        self.members_ = [member for member, weight in zip(members, weights, strict=True) if weight > 0]
+        return with_typical_scale(replace(field, drawn=drawn), seen.Z)
 
-    def _by_member(self, encoded: Encoded) -> Iterator[tuple[float, GraphEstimator, Encoded]]:
-        """Weight of each member, the member, and the rows as it sees them."""
-        numeric = codes = 0
-        for weight, member in zip(self.weights_, self._parts, strict=True):
-            n_numeric, n_codes = member._encoded_shape()
-            own = Encoded(
-                encoded.numeric[:, numeric : numeric + n_numeric], encoded.codes[:, codes : codes + n_codes]
-            )
-            yield float(weight), member, own
-            numeric, codes = numeric + n_numeric, codes + n_codes
+    def _new_rows(self, field: GraphField, data: TrainingSet) -> KnownCut:  # noqa: ARG002
+        """The average of the cuts of the members."""
+        assert isinstance(field, AverageField)
+        return KnownCut(float(field.shares @ [member.threshold_.value for member in self.members_]))
 
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        if len(self._parts) == 1:
-            return self._parts[0]._coef_at(encoded)
-        p = self.n_features_in_
-        # Doubles, so that equal members average to themselves after rounding.
-        total = np.zeros((len(encoded), p, p))
-        unit = self._unit_at(encoded)
-        for weight, member, own in self._by_member(encoded):
-            coef = rescale_coef(member._coef_at(own), member._unit_at(own) / unit)
-            total += np.multiply(coef, weight, dtype=np.float64)
-        return total.astype(np.float32)
+    def _get_learned(self) -> State:
+        return pack_members(self.members_)
 
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        mean = np.zeros((len(encoded), self.n_features_in_))
-        for weight, member, own in self._by_member(encoded):
-            mean += weight * member._mean_at(own)
-        return mean
-
-    def _unit_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """That of the first member; those of the others are much the same."""
-        _, member, own = next(self._by_member(encoded))
-        return member._unit_at(own)
-
-    def _residual_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        variance, unit = np.zeros((len(encoded), self.n_features_in_)), self._unit_at(encoded)
-        for weight, member, own in self._by_member(encoded):
-            variance += weight * (member._residual_scale_at(own) * (member._unit_at(own) / unit)) ** 2
-        return np.sqrt(variance)
-
-    def _node_scale_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        if len(self._parts) == 1:
-            return self._parts[0]._node_scale_at(encoded)
-        variance, unit = np.zeros((len(encoded), self.n_features_in_)), self._unit_at(encoded)
-        for weight, member, own in self._by_member(encoded):
-            variance += weight * (member._unit_at(own) / unit) ** 2
-        return np.sqrt(variance)
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        state, arrays = super()._get_state()
-        return state, {**arrays, "weights": self.weights_}
-
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        super()._set_state(state, arrays)
-        weights = arrays.read("weights", (len(self._parts),), low=0, high=1, above=True)
-        if abs(weights.sum() - 1) > _WEIGHTS_OFF:
-            arrays.refuse("weights", "shares that sum to one", str(weights.sum()))
-        # As they were: dividing by their sum again could change the last bit.
-        self._take(self._parts, weights)
-        self.weights_ = weights
-
-    def _part_covariates(self) -> list[str]:
-        return self.encoder_.names
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        self.members_ = unpack_members(state, arrays, self._members_field.members)

@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
+import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import CovariateEncoder, Encoded
-from graphfield.data.frames import (
-    Frame,
-    as_frame,
-    check_same_length,
-    match_columns,
-    node_values,
-)
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import Frame, check_same_length, node_values
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.missing import check_complete, handle_missing
+from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
-from graphfield.estimators.edge_list import DEFAULT_MAX_ROWS, edge_blocks, long_frame, pair_correlations
-from graphfield.estimators.inputs import Inputs, one_row
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
+from graphfield.estimators.inputs import one_row
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, judge_pairs
-from graphfield.estimators.per_row import PerRow
-from graphfield.estimators.streaming import mean_r2, slices
-from graphfield.exceptions import DataError, TrainingError
+from graphfield.estimators.training_set import TrainingSet, read_training_set
+from graphfield.exceptions import DataError, TrainingError, listing
+from graphfield.fields import GraphField, Schema
+from graphfield.fields import questions as ask
+from graphfield.fields.base import State
+from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, pair_correlations
+from graphfield.fields.streaming import mean_r2
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.pair_tests import n_directions
-from graphfield.graphs.strength import (
-    apply_rule,
-    directed_strengths,
-    edge_magnitudes,
-    partial_correlations,
-    precision_matrices,
-    precision_shrinkage,
-    symmetrise,
-)
+from graphfield.graphs.strength import apply_rule, symmetrise
 from graphfield.graphs.threshold import Threshold, auto_threshold, chosen_cut, find_gap, gap_rows
 
 TableLike = Any
 
 
-class GraphEstimator(PerRow):
-    """Base of the estimators: turns coefficients at z into everything else.
+class GraphEstimator(BaseEstimator, ABC):
+    """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
-    A subclass implements ``fit``, :meth:`_coef_at` and :meth:`_mean_at`, and calls
-    :meth:`_remember` and :meth:`_set_threshold` on the way.
+    A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
+    :meth:`_set_learned`) and which hyper-parameters make sense (:meth:`_check_parameters`).
 
     Attributes
     ----------
+    field_ : GraphField
+        The fitted field itself: z -> graph, as a value.
     node_names_, covariate_names_ : list of str
         Names in the order of the outputs.
     residual_scale_ : ndarray of shape (p,)
@@ -62,11 +59,176 @@ class GraphEstimator(PerRow):
         What ``threshold="auto"`` stands for, found at fit time, and beside it the "gap".
     level_check_ : LevelCheck or None
         Whether ``groups`` have levels of their own, which were then subtracted; None without groups.
+    held_out_rows_ : ndarray or None
+        Positions, among the rows of X, of those that were held out and chose what had to be chosen; None
+        where none were, or where they were the user's own.
     """
 
-    covariate_names_: list[str]
-    threshold_: Threshold
+    field_: GraphField
     level_check_: LevelCheck | None = None
+    held_out_rows_: NDArray[np.intp] | None = None
+    missing: str
+    random_state: Any
+
+    # What random numbers are drawn for, in this order.
+    _streams: ClassVar[tuple[str, ...]] = ("split", "gap")
+    # An estimator that ignores covariates accepts a Z without columns.
+    _uses_covariates: ClassVar[bool] = True
+
+    # -- fitting ----------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: TableLike,
+        Z: TableLike,
+        *,
+        groups: Any = None,
+        X_val: TableLike = None,
+        Z_val: TableLike = None,
+        **options: Any,
+    ) -> Self:
+        """Learn z -> graph.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Node values: array, pandas or polars frame.
+        Z : table of shape (n, q)
+            Covariates, numeric or categorical (text, pandas categoricals, booleans).
+        groups : sequence of length n, optional
+            Rows with equal labels (one subject) are never split between training and held-out rows, or
+            between folds. Levels that groups have of their own are subtracted.
+        X_val, Z_val : tables, optional
+            Own held-out rows, which train nothing and say above which strength an edge is one; an estimator
+            that holds rows out to choose something chooses on these.
+        **options
+            Of some estimators: see their own documentation.
+        """
+        self._check_parameters()
+        self._check_options(options)
+        data = read_training_set(
+            X,
+            Z,
+            groups,
+            X_val,
+            Z_val,
+            missing=self._missing_policy(),
+            standardize=bool(getattr(self, "standardize", True)),
+            subtract_levels=getattr(self, "center", "") != "none",
+            random_state=getattr(self, "random_state", 0),
+            streams=self._stream_names(),
+        )
+        return self._adopt(self._fit(data, **options), data)
+
+    @abstractmethod
+    def _fit(self, data: TrainingSet) -> GraphField:
+        """The field that these rows support; what else was learned is kept in attributes."""
+
+    def _adopt(self, field: GraphField, data: TrainingSet) -> Self:
+        """The field with the threshold that the rows support, and what the base keeps of a fit."""
+        self.level_check_ = data.levels
+        self.held_out_rows_ = None if data.held_out is None else data.inputs.rows[data.held_out]
+        self.field_ = field.with_threshold(self._find_threshold(field, data))
+        if field.schema.nodes_named:
+            self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _find_threshold(self, field: GraphField, data: TrainingSet) -> Threshold:
+        """From the training rows when an edge is there, so that no prediction depends on its company."""
+        rows = field.encode(data.Z)
+        n = len(rows)
+        distinct, index = field.distinct(rows.take(gap_rows(n, field.n_nodes, data.streams["gap"])))
+        found = np.concatenate(
+            [pair_correlations(here.weights, here.scales) for here in field.chunks(distinct)]
+        )
+        self._check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
+        gap = find_gap(found if len(distinct) == len(index) else found[index], n)
+        freedom = n_directions(found, index)
+        clear, value = judge_pairs(field, data.X, rows, data.labels, freedom, self._new_rows(field, data))
+        return auto_threshold(clear, value, found, gap)
+
+    def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | None:
+        """What says above which strength a pair is an edge; None: the training rows."""
+        judged = field if data.own is not None and data.judged is None else data.judged
+        if judged is None or data.new is None:
+            return None
+        values, Z, labels = data.new
+        return NewRows(values, judged.encode(Z), labels, judged)
+
+    def _check_finite(self, *results: NDArray) -> None:
+        """The last step of every fit: what is not a number is an error, not a result."""
+        if all(np.isfinite(result).all() for result in results):
+            return
+        raise TrainingError(
+            f"The fit of {type(self).__name__} broke down: some of its results are not numbers. Nodes that "
+            "are copies or sums of others and far outliers can do this; gf.check_data names them. Leave them "
+            "out, or use another estimator, such as GraphicalLasso."
+        )
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        known = [name for name in inspect.signature(self._fit).parameters if name != "data"]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            more = f"; its own options are {listing(known)}" if known else ""
+            raise TypeError(
+                f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown[0]!r}: it takes X, "
+                f"Z, groups, X_val and Z_val{more}."
+            )
+
+    def _check_parameters(self) -> None:
+        """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
+
+    def _missing_policy(self) -> str:
+        return self.missing
+
+    def _stream_names(self) -> tuple[str, ...]:
+        return self._streams
+
+    def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
+        encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
+        encoder.fit(data.Z, allow_empty=not self._uses_covariates)
+        return Schema(list(data.inputs.node_names), data.inputs.nodes_named, encoder)
+
+    # -- what the field knows ---------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "field_")
+
+    def _known(self) -> GraphField:
+        """The field; an attribute of a model that was not fitted is none."""
+        if not hasattr(self, "field_"):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet.")
+        return self.field_
+
+    @property
+    def n_features_in_(self) -> int:
+        return self._known().n_nodes
+
+    @property
+    def node_names_(self) -> list[str]:
+        return self._known().schema.node_names
+
+    @property
+    def covariate_names_(self) -> list[str]:
+        return list(self._known().schema.encoder.names)
+
+    @property
+    def encoder_(self) -> CovariateEncoder:
+        return self._known().schema.encoder
+
+    @property
+    def scaler_(self) -> NodeScaler:
+        return self._known().common.scaler
+
+    @property
+    def residual_scale_(self) -> NDArray[np.float64]:
+        return self._known().common.residual_scale
+
+    @property
+    def threshold_(self) -> Threshold:
+        return self._known().threshold
 
     # -- graphs -----------------------------------------------------------------------------
 
@@ -80,7 +242,7 @@ class GraphEstimator(PerRow):
             user's units; the diagonal is zero. Where units differ so much that float32 cannot hold a
             coefficient, a :class:`DataError` says so; partial correlations need no units.
         """
-        return self._per_row(Z, lambda coef, _, unit: self._restored(coef, unit))
+        return ask.coefficients(self._field(), Z)
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
         """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory.
@@ -93,15 +255,15 @@ class GraphEstimator(PerRow):
         >>> sum(len(block) for block in model.iter_coef(sim.Z))
         60
         """
-        yield from self._row_blocks(self._encode(Z))
+        yield from ask.coefficient_blocks(self._field(), Z)
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
-        return self._per_row(Z, lambda coef, scale, _: partial_correlations(coef, scale))
+        return ask.correlations(self._field(), Z)
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
         """The score an edge is ranked by: the size of its partial correlation, (n, p, p)."""
-        return self._per_row(Z, lambda coef, scale, _: edge_magnitudes(coef, scale))
+        return ask.magnitudes(self._field(), Z)
 
     def predict_graph(
         self, Z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
@@ -125,12 +287,7 @@ class GraphEstimator(PerRow):
         ndarray of shape (n, p, p), bool
             Symmetric, with a False diagonal.
         """
-        cut = self._resolve_threshold(threshold)
-
-        def graph(coef: NDArray, scale: NDArray, _: NDArray) -> NDArray:
-            return apply_rule(directed_strengths(coef, scale), cut, rule)
-
-        return self._per_row(Z, graph, np.bool_)
+        return ask.graphs(self._field(), Z, self._cut(threshold), rule)
 
     def predict_precision(self, Z: TableLike) -> NDArray[np.float64]:
         """Precision matrices at each row of Z: (n, p, p), symmetric and positive definite.
@@ -142,11 +299,7 @@ class GraphEstimator(PerRow):
         they do not.
         :meth:`precision_shrinkage` says by which.
         """
-
-        def precision(coef: NDArray, scale: NDArray, unit: NDArray, node_scale: NDArray) -> NDArray:
-            return precision_matrices(coef, scale, node_scale) / (unit[:, :, None] * unit[:, None, :])
-
-        return self._per_row(Z, precision, np.float64, (self._node_scale_at,))
+        return ask.precisions(self._field(), Z)
 
     def precision_shrinkage(self, Z: TableLike) -> NDArray[np.float64]:
         """The factors by which :meth:`predict_precision` multiplies the edges at each row of Z: (n,).
@@ -155,11 +308,7 @@ class GraphEstimator(PerRow):
         `TreeCGM`, `ArchetypeCGM`). Much less than 1 says that the separate regressions contradict each
         other there; the matrix is then that of a graph with weaker edges.
         """
-
-        def shrinkage(coef: NDArray, scale: NDArray, _: NDArray, node_scale: NDArray) -> NDArray:
-            return precision_shrinkage(coef, scale, node_scale)
-
-        return self._per_row(Z, shrinkage, np.float64, (self._node_scale_at,), shape=())
+        return ask.shrinkages(self._field(), Z)
 
     def predict_scale(self, Z: TableLike) -> NDArray[np.float64]:
         """Standard deviation of each node given all others, at each row of Z: (n, p).
@@ -177,8 +326,7 @@ class GraphEstimator(PerRow):
         >>> bool(3 < high / low < 8)
         True
         """
-        distinct, index = self._encode(Z).distinct()
-        return (self._residual_scale_at(distinct) * self._unit_at(distinct))[index]
+        return ask.residual_scales(self._field(), Z)
 
     def edges(
         self,
@@ -196,31 +344,13 @@ class GraphEstimator(PerRow):
             :meth:`edge_weights`) and ``partial_correlation``; each pair once. More than
             ``max_rows`` rows raise instead of filling the memory: use :meth:`iter_edges`.
         """
-        cut = self._resolve_threshold(threshold)
-        distinct, index = self._encode(Z).distinct()
-        blocks = [b for coef, scale, _ in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)]
-        return long_frame(blocks, index, self.node_names_, max_rows)
+        return ask.edge_table(self._field(), Z, self._cut(threshold), rule, max_rows)
 
     def iter_edges(
         self, Z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
     ) -> Iterator[pd.DataFrame]:
         """:meth:`edges` in consecutive blocks of rows, in bounded memory."""
-        cut = self._resolve_threshold(threshold)
-        distinct, index = self._encode(Z).distinct()
-        shared = None
-        if self._worth_keeping(len(distinct), len(index)):
-            shared = [
-                b for coef, scale, _ in self._chunks(distinct) for b in edge_blocks(coef, scale, cut, rule)
-            ]
-        for rows in slices(len(index), self._rows_per_chunk()):
-            blocks, which = shared, index[rows]
-            if blocks is None:
-                own, which = np.unique(which, return_inverse=True)
-                part = distinct.take(own)
-                blocks = edge_blocks(self._coef_at(part), self._residual_scale_at(part), cut, rule)
-            frame = long_frame(blocks, which, self.node_names_, DEFAULT_MAX_ROWS)
-            frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
-            yield frame
+        yield from ask.edge_table_blocks(self._field(), Z, self._cut(threshold), rule)
 
     def to_networkx(
         self, z: TableLike, threshold: float | str | None = "auto", rule: str = "and"
@@ -229,11 +359,8 @@ class GraphEstimator(PerRow):
 
         Nodes carry their names; edges carry ``weight`` and ``partial_correlation``.
         """
-        check_is_fitted(self)
-        encoded = self._encode(one_row(z, self.covariate_names_))
-        cut = self._resolve_threshold(threshold)
-        directed = directed_strengths(self._coef_at(encoded), self._residual_scale_at(encoded))
-        graph = apply_rule(directed, cut, rule)[0]
+        directed = self._field().at(one_row(z, self.covariate_names_)).directed
+        graph = apply_rule(directed, self._cut(threshold), rule)[0]
         return to_networkx(graph, symmetrise(directed)[0], self.node_names_)
 
     # -- node values ------------------------------------------------------------------------
@@ -243,12 +370,12 @@ class GraphEstimator(PerRow):
 
         Where the model is one of normal scores, these are brought back to the node's values.
         """
-        check_is_fitted(self)
-        x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
+        field = self._field()
+        x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
         check_same_length(x_frame, z_frame)
         check_complete(x_frame, z_frame)
         fitted = np.empty(x_frame.values.shape)
-        for rows, part in self._fitted_values(self._values_in_reach(x_frame), self._encode_frame(z_frame)):
+        for rows, part in field.fit_values(self._new_values(x_frame), field.encode(z_frame)):
             fitted[rows] = part
         return fitted
 
@@ -257,14 +384,14 @@ class GraphEstimator(PerRow):
 
         Rows with missing values are handled as in ``fit`` (parameter ``missing``).
         """
-        check_is_fitted(self)
-        x_frame, z_frame = self._match_nodes(X), self._match_covariates(Z)
+        field = self._field()
+        x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
         check_same_length(x_frame, z_frame)
         x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self._missing_policy())
-        values = self._values_in_reach(x_frame)
+        values = self._new_values(x_frame)
         if len(values) < 2:
             raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        return mean_r2(values, self._fitted_values(values, self._encode_frame(z_frame)))
+        return mean_r2(values, field.fit_values(values, field.encode(z_frame)))
 
     # -- files ------------------------------------------------------------------------------
 
@@ -284,58 +411,23 @@ class GraphEstimator(PerRow):
         tags.target_tags.multi_output = True
         return tags
 
-    def _remember(self, inputs: Inputs) -> None:
-        """Names and number of the nodes, as scikit-learn and we call them."""
-        self.node_names_ = list(inputs.node_names)
-        self.n_features_in_ = len(inputs.node_names)
-        self._nodes_named = inputs.nodes_named
-        if inputs.nodes_named:
-            self.feature_names_in_ = np.array(inputs.node_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+    def _get_learned(self) -> State:
+        """What the estimator learned beyond its field, as values of JSON and arrays."""
+        return {}, {}
 
-    def _learn_covariates(self, inputs: Inputs, *, standardize: bool, unknown: str) -> None:
-        encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
-        self.encoder_ = encoder.fit(inputs.Z, allow_empty=not self._uses_covariates)
-        self.covariate_names_ = list(self.encoder_.names)
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        """Inverse of :meth:`_get_learned`; what that could not have written is refused here, not later."""
 
-    def _set_threshold(
-        self,
-        X: NDArray,
-        encoded: Encoded,
-        labels: NDArray | None,
-        seed: int,
-        new: NewRows | KnownCut | None = None,
-    ) -> None:
-        """Find from the training rows when an edge is there, so that no prediction depends on its company."""
-        n = len(encoded)
-        distinct, index = encoded.take(gap_rows(n, self.n_features_in_, seed)).distinct()
-        found = np.concatenate([pair_correlations(coef, scale) for coef, scale, _ in self._chunks(distinct)])
-        self._check_finite(found, self._mean_at(distinct), self.residual_scale_)
-        gap = find_gap(found if len(distinct) == len(index) else found[index], n)
-        freedom = n_directions(found, index)
-        clear, value = judge_pairs(self, X, encoded, labels, freedom, new)
-        self.threshold_ = auto_threshold(clear, value, found, gap)
+    def _field(self) -> GraphField:
+        check_is_fitted(self)
+        return self.field_
 
-    def _check_finite(self, *results: NDArray) -> None:
-        """The last step of every fit: what is not a number is an error, not a result."""
-        if all(np.isfinite(result).all() for result in results):
-            return
-        raise TrainingError(
-            f"The fit of {type(self).__name__} broke down: some of its results are not numbers. Nodes that "
-            "are copies or sums of others and far outliers can do this; gf.check_data names them. Leave them "
-            "out, or use another estimator, such as GraphicalLasso."
-        )
-
-    def _resolve_threshold(self, threshold: float | str | None) -> float | NDArray[np.float64]:
+    def _cut(self, threshold: float | str | None) -> float | NDArray[np.float64]:
         check_is_fitted(self)
         return chosen_cut(threshold, self.threshold_)
 
-    def _match_nodes(self, X: TableLike) -> Frame:
-        return match_columns(as_frame(X, "X"), self.node_names_, self._nodes_named, "X")
-
-    def _values_in_reach(self, frame: Frame, argument: str = "X") -> NDArray[np.floating]:
+    def _new_values(self, frame: Frame) -> NDArray[np.floating]:
         """Node values of new rows; those that are nowhere near the training rows are refused."""
-        values = node_values(frame)
-        check_reach(values, frame.names, self.scaler_.center, self.scaler_.scale, argument)
+        values, scaler = node_values(frame), self.scaler_
+        check_reach(values, frame.names, scaler.center, scaler.scale, "X")
         return values

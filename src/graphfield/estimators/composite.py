@@ -1,66 +1,73 @@
-"""Models made of other fitted models: what they have in common."""
+"""Estimators that fit others: what they have in common."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.frames import Frame
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
-from graphfield.estimators.judged_pairs import KnownCut
-from graphfield.exceptions import ParameterError, listing
+from graphfield.estimators.persistence import pack_shell, unpack_shell
+from graphfield.exceptions import GraphfieldError, ParameterError
+from graphfield.fields import GraphField
+from graphfield.fields.base import State
+
+F = TypeVar("F", bound=GraphField)
 
 
-class CompositeGraph(GraphEstimator):
-    """Base of the estimators that hold fitted models in ``_parts`` and are saved with them."""
+def fit_parts(
+    models: Sequence[GraphEstimator],
+    inputs: Inputs,
+    Z: Frame,
+    part: NDArray[np.intp],
+    groups: NDArray | None,
+    names: Sequence[str],
+) -> list[GraphField]:
+    """Fit each model to its own rows; ``names`` tell the user which part an error is about."""
+    for which, (model, name) in enumerate(zip(models, names, strict=True)):
+        rows = np.flatnonzero(part == which)
+        own = None if groups is None else groups[rows]
+        try:
+            model.fit(node_table(inputs, rows), covariate_table(Z.values, rows), groups=own)
+        except GraphfieldError as error:
+            raise type(error)(f"In {name} ({len(rows)} rows): {error}") from error
+    return [model.field_ for model in models]
 
-    _parts: list[GraphEstimator]
 
-    def _finish(self, inputs: Inputs, labels: NDArray | None, seed: int) -> None:
-        """What the base keeps about all rows together; nodes as the user gave them."""
-        encoded = self._encode_frame(inputs.Z)
-        scale = self._residual_scale_at(encoded) * (self._unit_at(encoded) / self.scaler_.scale)
-        self.residual_scale_ = self.scaler_.scale * np.sqrt((scale**2).mean(axis=0))
-        self._set_threshold(inputs.X, encoded, labels, seed, self._known_cut())
+def with_typical_scale(field: F, Z: Frame) -> F:
+    """With the root mean square over these rows of what is left of each node given the others."""
+    rows, unit = field.encode(Z), field.common.scaler.scale
+    scale = field.scales_at(rows) * (field.units_at(rows) / unit)
+    typical = unit * np.sqrt((scale**2).mean(axis=0))
+    return replace(field, common=replace(field.common, residual_scale=typical))
 
-    def _known_cut(self) -> KnownCut | None:
-        """Where the parts say above which strength a pair is an edge; None: the rows do."""
-        return None
 
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        from graphfield.estimators.persistence import pack
+def pack_members(models: Sequence[GraphEstimator]) -> State:
+    """Fitted models without their fields, which are parts of another."""
+    shells: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray] = {}
+    for which, model in enumerate(models):
+        shell, own = pack_shell(model)
+        shells.append(shell)
+        arrays |= {f"member/{which}/{name}": array for name, array in own.items()}
+    return {"members": shells}, arrays
 
-        headers: list[dict[str, Any]] = []
-        arrays: dict[str, NDArray] = {}
-        for which, model in enumerate(self._parts):
-            header, own = pack(model)
-            headers.append(header)
-            arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
-        return {"parts": headers}, arrays
 
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        from graphfield.estimators.persistence import unpack
-
-        self._parts = []
-        names = self._part_covariates()
-        for which, header in enumerate(state["parts"].listed(least=1)):
-            part = unpack(header, arrays.below(f"part/{which}/"))
-            if part.node_names_ != self.node_names_:
-                header["node_names"].refuse("those of the whole model", listing(part.node_names_, most=4))
-            if part.encoder_.names != names:
-                expected = listing(names, most=4) or "none"
-                header["encoder"]["names"].refuse(expected, listing(part.encoder_.names, most=4))
-            self._parts.append(part)
-
-    @abstractmethod
-    def _part_covariates(self) -> list[str]:
-        """Names of the covariates that the parts are given."""
+def unpack_members(state: Saved, arrays: SavedArrays, fields: Sequence[GraphField]) -> list[GraphEstimator]:
+    """Inverse of :func:`pack_members`, with these fields."""
+    shells = state["members"].listed(len(fields), len(fields))
+    return [
+        unpack_shell(shell, arrays.below(f"member/{which}/"), field)
+        for which, (shell, field) in enumerate(zip(shells, fields, strict=True))
+    ]
 
 
 def given_estimator(estimator: Any) -> GraphEstimator:

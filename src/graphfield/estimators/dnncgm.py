@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,47 +11,32 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
-from graphfield.data.marginals import NormalScores
-from graphfield.data.nodes import NodeScaler, read_scale, row_blocks
+from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.data.splits import cross_parts, hold_out
+from graphfield.data.splits import cross_parts
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
+    STREAMS,
+    TRAINED,
+    Units,
     check_parameters,
     choose_marginals,
     chosen_penalty,
     field_config,
-    own_held_out,
     plans,
     problem_of,
     ranks_to_try,
-    read_field_config,
     read_training_columns,
     scale_features,
 )
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import (
-    HeldOutTable,
-    Inputs,
-    child_seeds,
-    root_seed,
-    taken_out,
-    training_inputs,
-)
-from graphfield.estimators.judged_pairs import NewRows
-from graphfield.estimators.neural import (
-    evaluate_coef,
-    evaluate_mean,
-    from_arrays,
-    make_samples,
-    to_arrays,
-)
+from graphfield.estimators.neural import make_samples
+from graphfield.estimators.neural_field import NeuralField, NeuralMean
 from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
-from graphfield.exceptions import DataError
-from graphfield.nn.fields import CoefField, MeanField, Samples, mean_config
+from graphfield.estimators.training_set import Streams, TrainingSet
+from graphfield.fields.base import Common, State
+from graphfield.nn.fields import CoefField, Samples
 from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
@@ -157,6 +142,15 @@ class DNNCGM(GraphEstimator):
     lost_ : bool
         Whether :func:`fit_together` dropped it in favour of another model.
 
+    Notes
+    -----
+    ``fit`` takes three more options: ``start``, a fitted model with the same nodes, covariates, marginals and
+    network, at whose weights training begins (yesterday's model, today's rows; it needs fewer ``max_steps``);
+    ``checkpoint``, a folder in which the state of training is kept after every evaluation; and ``resume``, to
+    continue the fit that ``checkpoint`` holds (or start it if there is none). The result of a continued fit
+    has the same bits as one that was not interrupted. Levels of groups are not subtracted with
+    ``center="none"`` or own held-out rows.
+
     Examples
     --------
     >>> import graphfield as gf
@@ -165,6 +159,8 @@ class DNNCGM(GraphEstimator):
     >>> model.edge_weights(sim.Z[:2]).shape
     (2, 50, 50)
     """
+
+    _streams = STREAMS
 
     def __init__(
         self,
@@ -211,164 +207,119 @@ class DNNCGM(GraphEstimator):
         self.device = device
         self.random_state = random_state
 
-    def fit(
+    def _fit(
         self,
-        X: Any,
-        Z: Any,
+        data: TrainingSet,
         *,
-        X_val: Any = None,
-        Z_val: Any = None,
-        groups: Any = None,
         start: DNNCGM | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-    ) -> DNNCGM:
-        """Learn z -> beta(z).
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            Node values: array, pandas or polars frame.
-        Z : table of shape (n, q)
-            Covariates, numeric or categorical (text, pandas categoricals, booleans).
-        X_val, Z_val : tables, optional
-            Own held-out rows; otherwise ``validation_fraction`` of the rows are held out.
-        groups : sequence of length n, optional
-            Rows with equal labels (one subject) are never split between training and held-out. Levels that
-            groups have of their own are subtracted, but not with ``center="none"`` or own held-out rows.
-        start : DNNCGM, optional
-            A fitted model with the same nodes, covariates, marginals and network: training begins at its
-            weights (yesterday's model, today's rows) and needs fewer ``max_steps``.
-        checkpoint : path, optional
-            Folder in which the state of training is kept after every evaluation.
-        resume : bool
-            Continue the fit that ``checkpoint`` holds (start it if there is none). The result has
-            the same bits as an uninterrupted run.
-        """
-        self._check_parameters()
-        if (X_val is None) != (Z_val is None):
-            raise DataError("X_val and Z_val must be given together, or neither.")
+    ) -> NeuralField:
         origin = None if start is None else StartingPoint.of(start)
-        inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
-        inputs, labels, self.level_check_ = without_levels(
-            inputs, groups, X, wanted=self.center != "none" and X_val is None
-        )
-        seed = root_seed(self.random_state)
+        seed = data.streams.root
         folder = None
         if checkpoint is not None:
-            tables = [inputs.X, inputs.Z.values, labels, X_val, Z_val]
+            own = (None, None) if data.own is None else (data.own[0], data.own[1].values)
+            tables = [data.X, data.Z.values, data.labels, *own]
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
-            seed = folder.seed
-        self._learn_names(inputs)
-        self._learn_scales(inputs, choose_marginals(self, inputs, labels, origin))
-        samples = self._samples(inputs.X, inputs.Z)
+            data.streams = Streams(folder.seed, self._streams)
+        units = self._learn_units(data, data.labels, origin)
+        samples = self._samples(data.X, data.Z, units)
         n_train = len(samples)
-        if X_val is None:
-            rows = self._hold_out(n_train, labels, seed)
-            new = taken_out(inputs, labels, rows[1])
+        if data.own is None:
+            rows = data.split(self.validation_fraction)
         else:
-            new = own_held_out(self, X_val, Z_val)
-            samples = joined(samples, self._samples(*new[:2]))
+            samples = joined(samples, self._samples(*data.own[:2], units))
             rows = np.arange(n_train), np.arange(n_train, len(samples))
-        ranks = ranks_to_try(self, len(rows[0]), origin)
-        job = self._job(rows, labels, samples, seed, ranks, origin)
+        ranks = ranks_to_try(self, units.schema, len(rows[0]), origin)
+        job = self._job(units, rows, data.labels, samples, data.streams, ranks, origin)
         training, mixing = plans(self, len(job.rows), ranks)
-        W = scale_features(self, samples)
+        W = scale_features(self, units.schema, samples)
         (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
-        return self._adopt(fitted, inputs, labels, new, seed)
+        return self._take(fitted, units, data)
+
+    @property
+    def _network(self) -> CoefField:
+        field = self._known()
+        assert isinstance(field, NeuralField)
+        return field.network
 
     @property
     def rank_(self) -> int | None:
-        return self._coef_field.config.rank
+        return self._network.config.rank
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
-        return self._mean_field is not None
+        field = self._known()
+        assert isinstance(field, NeuralField)
+        return field.mean.network is not None
+
+    @property
+    def marginals_(self) -> str:
+        return "raw" if self._known().schema.scores is None else "normal"
 
     def _check_parameters(self) -> None:
         check_parameters(self)
 
-    def _learn_names(self, inputs: Inputs) -> None:
-        """Nodes by name, and the covariate encoder."""
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
-
-    def _learn_scales(
-        self, inputs: Inputs, marginals: tuple[NormalScores | None, MarginalCheck | None]
-    ) -> None:
-        """The marginals and the scales of the nodes."""
-        self._scores, self.marginal_check_ = marginals
-        self.marginals_ = "raw" if self._scores is None else "normal"
+    def _learn_units(
+        self, data: TrainingSet, labels: NDArray | None, origin: StartingPoint | None = None
+    ) -> Units:
+        """Names and covariates, the marginals, and the scales of the nodes."""
+        schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
+        scores, self.marginal_check_ = choose_marginals(self, schema, data.inputs, labels, origin)
         # Normal scores have the mean and the standard deviation of their node.
-        self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
+        scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
+        return Units(schema.with_scores(scores), scaler)
 
-    def _samples(self, X: NDArray, Z: Frame) -> Samples:
+    def _samples(self, X: NDArray, Z: Frame, units: Units) -> Samples:
         """Rows in standard units, on the device."""
-        values = np.empty(X.shape, dtype=np.float32)
+        values, scores = np.empty(X.shape, dtype=np.float32), units.schema.scores
         for rows in row_blocks(*X.shape):
-            nodes = X[rows] if self._scores is None else self._scores.transform(X[rows])
-            values[rows] = self.scaler_.transform(nodes, dtype=np.float32)
-        return make_samples(values, self.encoder_.transform(Z), resolve_device(self.device))
-
-    def _hold_out(self, n_samples: int, labels: NDArray | None, seed: int) -> tuple[NDArray, NDArray]:
-        return hold_out(n_samples, self.validation_fraction, labels, child_seeds(seed, 8)[0])
+            nodes = X[rows] if scores is None else scores.transform(X[rows])
+            values[rows] = units.scaler.transform(nodes, dtype=np.float32)
+        return make_samples(values, units.schema.encoder.transform(Z), resolve_device(self.device))
 
     def _job(
         self,
+        units: Units,
         rows: tuple[NDArray, NDArray],
         labels: NDArray | None,
         samples: Samples,
-        seed: int,
+        streams: Streams,
         ranks: tuple[int, ...],
         start: StartingPoint | None = None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, ranks), tuple(child_seeds(seed, 8)[2:])
+        config, seeds = field_config(self, units.schema, ranks), tuple(streams[name] for name in TRAINED)
         if start is not None:
-            start.check(self, config)
+            start.check(units.schema, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
         rescale = bool(self.standardize)
         return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
 
-    def _adopt(
-        self, fitted: Fitted, inputs: Inputs, labels: NDArray | None, new: HeldOutTable, seed: int
-    ) -> DNNCGM:
-        """The results of training as attributes; ``new`` rows had no part in it."""
-        self._mean_field, self._coef_field = fitted.mean, fitted.coef
-        self._scales, self._residual_scales = fitted.scales, fitted.residual_scales
-        self._mean_scaler = self.scaler_
+    def _take(self, fitted: Fitted, units: Units, data: TrainingSet) -> NeuralField:
+        """What training found as a field, and the rest as attributes."""
+        scaler = units.scaler
         if fitted.left is not None:
-            left = fitted.left.cpu().numpy()
-            self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * left)
+            scaler = NodeScaler(scaler.center, scaler.scale * fitted.left.cpu().numpy())
         self.training_, self.variation_ = fitted.history, fitted.variation
         self.n_steps_, self.best_step_ = fitted.n_steps, fitted.best_step
         self.penalty_, self.lost_ = fitted.penalty, fitted.lost
-        self.residual_scale_ = self.scaler_.scale * fitted.scale
-        encoded, (X, Z, units) = self.encoder_.transform(inputs.Z), new
-        judged, device = fitted.judged or fitted.coef, resolve_device(self.device)
-        rows = NewRows(X, self.encoder_.transform(Z), units, lambda z: evaluate_coef(judged, z, device))
-        self._set_threshold(inputs.X, encoded, labels, child_seeds(seed, 8)[1], rows)
-        return self
+        common = Common(
+            units.schema,
+            scaler,
+            scaler.scale * fitted.scale,
+            fitted.scales,
+            fitted.residual_scales,
+            bool(self.standardize),
+        )
+        field = NeuralField(common, fitted.coef, NeuralMean(fitted.mean, units.scaler), self.device)
+        data.judged = field.with_network(fitted.judged or fitted.coef)
+        return field
 
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        device = resolve_device(self.device, fallback=True)
-        return evaluate_coef(self._coef_field, encoded, device)
-
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        empty = np.zeros((len(encoded), self.n_features_in_))
-        samples = make_samples(empty, encoded, torch.device("cpu"))
-        field = self._mean_field.cpu() if self._mean_field is not None else None
-        return self._mean_scaler.restore(evaluate_mean(field, samples).numpy().astype(np.float64))
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        arrays = to_arrays(self._coef_field, "coef")
-        if self._mean_field is not None:
-            arrays |= to_arrays(self._mean_field, "mean")
-        arrays["mean_scale"] = self._mean_scaler.scale
-        state = {
-            "field": asdict(self._coef_field.config),
-            "has_mean": self._mean_field is not None,
+    def _get_learned(self) -> State:
+        return {
             "n_steps": self.n_steps_,
             "best_step": self.best_step_,
             "lost": self.lost_,
@@ -376,23 +327,13 @@ class DNNCGM(GraphEstimator):
             "variation": self.variation_,
             "marginal_check": None if self.marginal_check_ is None else asdict(self.marginal_check_),
             "training": self.training_.to_dict("list"),
-        }
-        return state, arrays
+        }, {}
 
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        weights = arrays.below("coef/")
-        config = read_field_config(state["field"], self, weights.n_entries())
-        self._coef_field = from_arrays(CoefField, config, weights)
-        self._mean_field = None
-        mean_scale = read_scale(arrays, "mean_scale", self.n_features_in_)
-        self._mean_scaler = NodeScaler(self.scaler_.center, mean_scale)
-        if state["has_mean"].flag():
-            self._mean_field = from_arrays(MeanField, mean_config(config), arrays.below("mean/"))
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
+        assert isinstance(self.field_, NeuralField)
+        self.field_ = replace(self.field_, device=self.device)
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
-        # Files of earlier versions do not have all of these.
-        self.lost_ = optional(state.get("lost"), Saved.flag, False)
-        self.penalty_ = optional(state.get("penalty"), lambda value: value.number(0), config.penalty)
-        self.variation_ = optional(state.get("variation"), lambda value: value.number(0, 1), 1.0)
-        self.marginals_ = "raw" if self._scores is None else "normal"
+        self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
+        self.variation_ = state["variation"].number(0, 1)
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
-from graphfield.data.frames import check_same_length
 from graphfield.data.marginals import MARGINALS, NormalScores
-from graphfield.data.missing import POLICIES, handle_missing
+from graphfield.data.missing import POLICIES
+from graphfield.data.nodes import NodeScaler
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import CENTERS, HeldOutTable, Inputs, check_flag, check_number
+from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
 from graphfield.estimators.neural_fit import Mixing, StartingPoint
-from graphfield.exceptions import DataError, ParameterError, TrainingWarning, check_choice
-from graphfield.nn.backbone import NETWORKS as BACKBONES
+from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
+from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
@@ -37,6 +37,9 @@ from graphfield.training.mixture import RANKS
 if TYPE_CHECKING:
     from graphfield.estimators.dnncgm import DNNCGM
 
+# What random numbers of a fit are drawn for, in this order; the last six train the mean and the edges.
+TRAINED = ("mean weights", "mean order", "mean dropout", "edge weights", "edge order", "edge dropout")
+STREAMS = ("split", "gap", *TRAINED)
 EVALUATIONS = 40  # of the held-out loss in a full run
 LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 # Of the network that gives the shares of patterns, in each round.
@@ -44,6 +47,14 @@ GATE_STEPS, GATE_BATCH, GATE_RATE, GATE_EVALUATIONS = 600, 512, 5e-3, 20
 # More than the first number of patterns: at most so many patterns times nodes, at least so many rows each.
 MAX_PATTERN_COLUMNS, MIN_PATTERN_ROWS = 3_200, 50
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a fit speaks of, and what its nodes are measured in."""
+
+    schema: Schema
+    scaler: NodeScaler
 
 
 def check_parameters(model: DNNCGM) -> None:
@@ -83,39 +94,6 @@ def check_parameters(model: DNNCGM) -> None:
         )
 
 
-def read_field_config(state: Saved, model: DNNCGM, n_entries: int) -> FieldConfig:
-    """The configuration of a saved field, which must be that of the model's nodes and covariates.
-
-    A file has ``n_entries`` of its weights: one that claims more must not be built.
-    """
-    n_nodes, covariates = model.n_features_in_, covariate_shape(model.encoder_)
-    own = state["covariates"]
-    own["n_numeric"].whole(covariates.n_numeric, covariates.n_numeric)
-    shares = tuple(tuple(column.numbers(0, 1)) for column in own["level_shares"].listed())
-    if shares != covariates.level_shares:
-        own["level_shares"].refuse("those of the covariates")
-    rank = state.known("rank")
-    config = FieldConfig(
-        n_nodes=state["n_nodes"].whole(n_nodes, n_nodes),
-        covariates=covariates,
-        network=state["network"].choice(BACKBONES),
-        sharing=state["sharing"].choice(SHARING),
-        hidden_size=state["hidden_size"].whole(1),
-        dropout=state["dropout"].number(0, 1),
-        batch_norm=state["batch_norm"].flag(),
-        loss=state["loss"].choice(LOSSES),
-        penalty=state["penalty"].number(0),
-        rank=None if rank is None else rank.whole(1),
-    )
-    if config.rank is not None and config.sharing != "all":
-        state["rank"].refuse("null where not all edges share a network")
-    if config.least_weights > n_entries:
-        state.refuse(
-            f"a network of the {n_entries:,} weights in the file", f"{config.least_weights:,} or more"
-        )
-    return config
-
-
 def read_training_columns(state: Saved) -> dict[str, list[Any]]:
     """The loss curve of a saved model, with the number of patterns where there are any."""
     columns = state.columns(required=("step", "rank") if state.get("rank") else ("step",))
@@ -126,25 +104,26 @@ def read_training_columns(state: Saved) -> dict[str, list[Any]]:
 
 
 def choose_marginals(
-    model: DNNCGM, inputs: Inputs, labels: NDArray | None, start: StartingPoint | None = None
+    model: DNNCGM,
+    schema: Schema,
+    inputs: Inputs,
+    labels: NDArray | None,
+    start: StartingPoint | None = None,
 ) -> tuple[NormalScores | None, MarginalCheck | None]:
-    """The map to normal scores, where the model is to be one of these; the check, where one was made.
-
-    The model must know its covariates.
-    """
+    """The map to normal scores, where the model is to be one of these; the check, where one was made."""
     wanted, check = model.marginals, None
     if wanted == "auto" and not _has_scores(model):
         wanted = "raw"
     elif wanted == "auto" and start is not None:
         wanted = start.marginals
     elif wanted == "auto":
-        W = features(model.encoder_, model.encoder_.transform(inputs.Z))
+        W = features(schema.encoder, schema.encoder.transform(inputs.Z))
         check = prefer_normal_scores(inputs.X, W, labels)
         wanted = "normal" if check.prefers else "raw"
     return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
 
 
-def scale_features(model: DNNCGM, samples: Samples) -> NDArray[np.float64] | None:
+def scale_features(model: DNNCGM, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:
     """Features of the covariates that scales of nodes may move with; None where they may not.
 
     Where the mean does not move, a scale that does may be a mean that does.
@@ -152,7 +131,7 @@ def scale_features(model: DNNCGM, samples: Samples) -> NDArray[np.float64] | Non
     if model.center != "covariates" or not model.standardize:
         return None
     encoded = Encoded(samples.numeric.cpu().numpy().astype(np.float64), samples.codes.cpu().numpy())
-    return features(model.encoder_, encoded)
+    return features(schema.encoder, encoded)
 
 
 def _has_scores(model: DNNCGM) -> bool:
@@ -160,12 +139,12 @@ def _has_scores(model: DNNCGM) -> bool:
     return bool(model.standardize) and model.center != "none"
 
 
-def field_config(model: DNNCGM, ranks: tuple[int, ...]) -> FieldConfig:
+def field_config(model: DNNCGM, schema: Schema, ranks: tuple[int, ...]) -> FieldConfig:
     """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
     network, batch_norm = NETWORKS[model.network]
     config = FieldConfig(
-        n_nodes=model.n_features_in_,
-        covariates=covariate_shape(model.encoder_),
+        n_nodes=schema.n_nodes,
+        covariates=covariate_shape(schema.encoder),
         network=network,
         sharing=model.sharing,
         hidden_size=int(model.hidden_size),
@@ -214,25 +193,27 @@ def _can_mix(model: DNNCGM) -> bool:
     return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
 
 
-def ranks_to_try(model: DNNCGM, n_train: int, start: StartingPoint | None = None) -> tuple[int, ...]:
-    """Numbers of patterns; none for a full head. The model must know its covariates."""
+def ranks_to_try(
+    model: DNNCGM, schema: Schema, n_train: int, start: StartingPoint | None = None
+) -> tuple[int, ...]:
+    """Numbers of patterns; none for a full head."""
     if model.rank is None:
         return ()
     if not isinstance(model.rank, str):
         return (int(model.rank),)
     if start is not None:
         return () if start.coef.config.rank is None else (start.coef.config.rank,)
-    if not _can_mix(model) or not _has_room(model, n_train):
+    if not _can_mix(model) or not _has_room(model, schema, n_train):
         return ()
-    most = min(MAX_PATTERN_COLUMNS // model.n_features_in_, n_train // MIN_PATTERN_ROWS)
+    most = min(MAX_PATTERN_COLUMNS // schema.n_nodes, n_train // MIN_PATTERN_ROWS)
     return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
 
 
-def _has_room(model: DNNCGM, n_train: int) -> bool:
+def _has_room(model: DNNCGM, schema: Schema, n_train: int) -> bool:
     """Whether the first number of patterns fits in memory; where it does not, the user is told."""
-    device, p = resolve_device(model.device), model.n_features_in_
+    device, p = resolve_device(model.device), schema.n_nodes
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
-    needed = estimate_fit_memory(n_train, p, max(1, len(model.encoder_.names)), rank=RANKS[0])["peak"]
+    needed = estimate_fit_memory(n_train, p, max(1, len(schema.encoder.names)), rank=RANKS[0])["peak"]
     if needed <= free:
         return True
     warnings.warn(
@@ -256,16 +237,6 @@ def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
         schedule=model.schedule,
         patience=model.patience,
     )
-
-
-def own_held_out(model: DNNCGM, X_val: Any, Z_val: Any) -> HeldOutTable:
-    """The rows that the user holds out, checked."""
-    x_frame, z_frame = model._match_nodes(X_val), model._match_covariates(Z_val)
-    check_same_length(x_frame, z_frame)
-    x_frame, z_frame, _ = handle_missing(x_frame, z_frame, model.missing)
-    if len(x_frame.values) == 0:
-        raise DataError("X_val and Z_val have no rows.")
-    return model._values_in_reach(x_frame, "X_val"), z_frame, None
 
 
 def problem_of(model: DNNCGM, tables: list[Any], origin: StartingPoint | None) -> str:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded
+from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.missing import POLICIES
-from graphfield.data.nodes import NodeScaler
-from graphfield.data.saved_arrays import SavedArrays
-from graphfield.data.saved_values import Saved
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, given_estimator, node_table
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import (
-    Inputs,
-    check_flag,
-    check_number,
-    child_seeds,
-    root_seed,
-    training_inputs,
-)
-from graphfield.estimators.streaming import groups_of, rows_within
+from graphfield.estimators.inputs import Inputs, check_flag, check_number, child_seeds
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import (
     DataError,
     DataWarning,
@@ -37,12 +25,11 @@ from graphfield.exceptions import (
     check_choice,
     named,
 )
-from graphfield.graphs.strength import partial_correlations
+from graphfield.fields.average import AverageField
+from graphfield.fields.members import member_spread
 
 # How often rows of a member are drawn before a node that never varies among them is an error.
 _MOST_DRAWS = 10
-# Bytes of coefficients of one member held at a time where members are told apart: sums are doubles.
-_SPREAD_BYTES = 16 * 2**20
 
 
 class Ensemble(AveragedGraph):
@@ -108,39 +95,38 @@ class Ensemble(AveragedGraph):
         self.unknown = unknown
         self.random_state = random_state
 
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Ensemble:
-        """Fit the members.
-
-        Rows with equal labels in ``groups`` (one subject) are drawn together, and never split between
-        training and held-out rows of a member.
-        """
-        self._check_parameters()
+    def _fit(self, data: TrainingSet) -> AverageField:
         prototype = self._prototype()
-        inputs = training_inputs(X, Z, self._missing_policy())
-        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
-        self._remember(inputs)
-        self._uses_covariates = prototype._uses_covariates
         policy = self.unknown or _setting(prototype, "unknown", "average")
-        self._learn_covariates(inputs, standardize=True, unknown=policy)
-        given, inputs = inputs, self._learn_marginals(inputs, labels, _marginals(prototype))
-        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        draw, gap, *seeds = child_seeds(root_seed(self.random_state), 2 + int(self.n_members))
-        members = [_reseeded(clone(prototype), seed) for seed in seeds]
+        schema = self._learn_schema(data, standardize=True, unknown=policy)
+        schema, inputs = self._learn_marginals(data, schema, _marginals(prototype))
+        members = [
+            _reseeded(clone(prototype), data.streams[f"member {which}"])
+            for which in range(int(self.n_members))
+        ]
         for member in members:  # they get scores, where it is to be scores
             member.set_params(**dict.fromkeys(_settings(member, "marginals"), "raw"))
             if policy == "average":
                 member.set_params(**dict.fromkeys(_settings(member, "unknown"), policy))
-        rows = _drawn_rows(inputs, labels, len(members), draw) if self.resample else None
+        rows = None
+        if self.resample:
+            rows = _drawn_rows(inputs, data.labels, len(members), data.streams["draw"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
             # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
-            # may have a `fit` of their own.
+            # may fit in another way.
             neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
             fit_all = _fit_together if neural else _fit_in_turn
-            fit_all(members, inputs, rows, labels)
-        self._take(members, np.ones(len(members)))
-        self._finish(given, labels, gap)
-        return self
+            fit_all(members, inputs, rows, data.labels)
+        drawn: Literal["seeds", "resamples"] = "resamples" if self.resample else "seeds"
+        return self._average(members, np.ones(len(members)), schema, inputs, drawn)
+
+    @property
+    def _uses_covariates(self) -> bool:  # type: ignore[override]
+        return self._prototype()._uses_covariates
+
+    def _stream_names(self) -> tuple[str, ...]:
+        return ("draw", "gap", *(f"member {which}" for which in range(int(self.n_members))))
 
     def spread(self, Z: Any) -> NDArray[np.float32]:
         """Standard deviation of the partial correlations over the members, at each row of Z.
@@ -155,36 +141,7 @@ class Ensemble(AveragedGraph):
         ndarray of shape (n, p, p), float32
             Symmetric, with a zero diagonal.
         """
-        encoded = self._encode(Z)
-        p = self.n_features_in_
-        result = np.empty((len(encoded), p, p), dtype=np.float32)
-        for group in groups_of(encoded, self._rows_per_member()):
-            values = self._spread_at(group.distinct)
-            if isinstance(group.rows, slice):
-                result[group.rows] = values
-            else:
-                for rows, value in zip(group.rows, values, strict=True):
-                    result[rows] = value
-        return result
-
-    def _spread_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        """One member at a time: mean and squares about it are updated, so no member is kept."""
-        shape = (len(encoded), self.n_features_in_, self.n_features_in_)
-        mean, squares = np.zeros(shape), np.zeros(shape)
-        for count, partial in enumerate(self._partial_by_member(encoded), start=1):
-            step = partial - mean
-            mean += step / count
-            squares += step * (partial - mean)
-        return np.sqrt(squares / (len(self._parts) - 1))
-
-    def _partial_by_member(self, encoded: Encoded) -> Iterator[NDArray]:
-        """Partial correlations (n, p, p) of one member after the other."""
-        for _, member, own in self._by_member(encoded):
-            yield partial_correlations(member._coef_at(own), member._residual_scale_at(own))
-
-    def _rows_per_member(self) -> int:
-        """Rows at which one member is asked at a time."""
-        return rows_within(_SPREAD_BYTES, self.n_features_in_)
+        return member_spread(self._field(), Z)
 
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
@@ -196,10 +153,6 @@ class Ensemble(AveragedGraph):
         check_number("n_members", self.n_members, 2, integer=True)
         check_flag("resample", self.resample)
         self._prototype()
-
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        state["parts"].listed(least=2)
-        super()._set_state(state, arrays)
 
     def _prototype(self) -> GraphEstimator:
         if self.estimator is None:

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.static import StaticGraph
+from graphfield.fields.base import State
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
 from graphfield.solvers.penalties import PenaltyChoice
@@ -91,25 +93,25 @@ class GraphicalLasso(StaticGraph):
     def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
         return graphical_lasso_at(S, penalty)
 
-    def _use(self, solution: NDArray, values: NDArray) -> None:  # noqa: ARG002
-        scale = self.scaler_.scale
+    def _use(
+        self,
+        solution: NDArray,
+        values: NDArray,  # noqa: ARG002
+        scale: NDArray,
+    ) -> tuple[NDArray, NDArray]:
         self.precision_ = solution / (scale[:, None] * scale[None, :])
-        self._derive()
-
-    def _derive(self) -> None:
-        """Residual scales and coefficients follow from the precision matrix."""
         diagonal = np.diag(self.precision_)
-        self.residual_scale_ = 1 / np.sqrt(diagonal)
-        coef = rescale_coef(-self.precision_ / diagonal[:, None], 1 / self.scaler_.scale)
-        np.fill_diagonal(coef, 0.0)
-        self._coef = coef.astype(np.float32)
+        weights = rescale_coef(-self.precision_ / diagonal[:, None], 1 / scale)
+        np.fill_diagonal(weights, 0.0)
+        return weights, 1 / np.sqrt(diagonal)
 
-    def _arrays(self) -> dict[str, NDArray]:
-        return {"precision": self.precision_}
+    def _get_learned(self) -> State:
+        state, arrays = super()._get_learned()
+        return state, {**arrays, "precision": self.precision_}
 
-    def _set_arrays(self, arrays: SavedArrays) -> None:
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        super()._set_learned(state, arrays)
         precision = arrays.read("precision", (self.n_features_in_, self.n_features_in_))
         if not (np.diag(precision) > 0).all():
             arrays.refuse("precision", "positive on its diagonal", str(np.diag(precision).min()))
         self.precision_ = precision
-        self._derive()

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
 from graphfield.data.frames import Frame
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
+from graphfield.fields import GraphField, Rows
 from graphfield.solvers.simplex import simplex_weights
 
 # A member with less weight than this is not worth its time.
@@ -28,45 +27,45 @@ class HeldOut:
     Z: Frame
     units: NDArray[np.intp]
 
-    def residuals(self, model: GraphEstimator) -> NDArray[np.float64]:
-        """What ``model`` leaves of every node, (n, p)."""
+    def residuals(self, field: GraphField) -> NDArray[np.float64]:
+        """What ``field`` leaves of every node, (n, p)."""
         left = np.empty(self.values.shape)
-        for rows, fitted in model._fitted_values(self.values, _encoded(model, self.Z)):
+        for rows, fitted in field.fit_values(self.values, _encoded(field, self.Z)):
             left[rows] = self.values[rows] - fitted
         return left
 
-    def residuals_of_average(self, model: GraphEstimator, Z: Frame) -> NDArray[np.float64]:
-        """What is left where the graph of ``model`` is its average over the rows of Z, with the same means.
+    def residuals_of_average(self, field: GraphField, Z: Frame) -> NDArray[np.float64]:
+        """What is left where the graph of ``field`` is its average over the rows of Z, with the same means.
 
         The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else.
         """
-        encoded = _encoded(model, Z)
-        rows = np.unique(np.linspace(0, len(encoded) - 1, _AVERAGED_ROWS).round().astype(np.intp))
-        distinct, index = encoded.take(rows).distinct()
+        given = _encoded(field, Z)
+        rows = np.unique(np.linspace(0, len(given) - 1, _AVERAGED_ROWS).round().astype(np.intp))
+        distinct, index = field.distinct(given.take(rows))
         shares = np.bincount(index) / len(rows)
         average, done = np.zeros((self.values.shape[1],) * 2), 0
-        for coef, *_ in model._chunks(distinct):
-            average += np.tensordot(shares[done : done + len(coef)], coef, axes=1)
-            done += len(coef)
-        return self.residuals_with(model, average)
+        for here in field.chunks(distinct):
+            average += np.tensordot(shares[done : done + len(here)], here.weights, axes=1)
+            done += len(here)
+        return self.residuals_with(field, average)
 
-    def residuals_with(self, model: GraphEstimator, coef: NDArray) -> NDArray[np.float64]:
-        """What is left with the means, scales and normal scores of ``model``, but one graph at every z.
+    def residuals_with(self, field: GraphField, weights: NDArray) -> NDArray[np.float64]:
+        """What is left with the means, scales and normal scores of ``field``, but one graph at every z.
 
-        Its coefficients are those of nodes divided by the model's units, which may move with z as scales do.
+        Its weights are those of nodes divided by the field's units, which may move with z as scales do.
         """
-        encoded, scores = _encoded(model, self.Z), model._scores
-        mean, unit = model._mean_at(encoded), model._unit_at(encoded)
+        here, scores = field.at(_encoded(field, self.Z)), field.schema.scores
+        mean, unit = here.offsets, here.units
         values = self.values if scores is None else scores.transform(self.values)
-        fitted = mean + unit * ((values - mean) / unit @ coef.T)
+        fitted = mean + unit * ((values - mean) / unit @ weights.T)
         return self.values - (fitted if scores is None else scores.restore(fitted))
 
 
-def _encoded(model: GraphEstimator, Z: Frame) -> Encoded:
+def _encoded(field: GraphField, Z: Frame) -> Rows:
     with warnings.catch_warnings():
-        # The model has seen other rows only, so a value outside of theirs is no news.
+        # The field has seen other rows only, so a value outside of theirs is no news.
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        return model._encode_frame(Z)
+        return field.encode(Z)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
-from graphfield.estimators.per_row import PerRow
-from graphfield.estimators.streaming import cache_slices, slices
+from graphfield.fields import GraphField, Rows
+from graphfield.fields.streaming import cache_slices, slices
+from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.cut_choice import CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores
 from graphfield.graphs.strength import directed_strengths
@@ -24,24 +24,24 @@ _MIN_NEW_UNITS = 50
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows that had no part in a fit: nodes in the user's units, covariates, the coefficients of that fit."""
+    """Rows that had no part in a fit, and the field of that fit: nodes in the user's units, covariates."""
 
     values: NDArray
-    encoded: Encoded
+    rows: Rows
     labels: NDArray | None
-    coef_at: Callable[[Encoded], NDArray]
+    field: GraphField
 
-    def largest_cut(self, model: PerRow, clear: NDArray[np.bool_]) -> float | None:
+    def largest_cut(self, clear: NDArray[np.bool_]) -> float | None:
         """The cut that these rows support; None where they are too few to say."""
         units, order = _in_units(len(self.values), self.labels)
         if len(np.unique(units)) < _MIN_NEW_UNITS:
             return None
         errors = NewRowErrors(clear)
-        for rows in slices(len(order), model._rows_per_chunk()):
-            own = order[rows]
-            z = self.encoded.take(own)
-            x, scale = model._standard(self.values[own], z), model._residual_scale_at(z)
-            errors.add(x, self.coef_at(z), scale, units[own])
+        for part in slices(len(order), rows_at_a_time(self.field.n_nodes)):
+            own = order[part]
+            here = self.field.at(self.rows.take(own))
+            x = self.field.standardize(self.values[own], here.at)
+            errors.add(x, here.weights, here.scales, units[own])
         return errors.largest_cut()
 
 
@@ -51,37 +51,37 @@ class KnownCut:
 
     value: float
 
-    def largest_cut(self, model: PerRow, clear: NDArray[np.bool_]) -> float:  # noqa: ARG002
+    def largest_cut(self, clear: NDArray[np.bool_]) -> float:  # noqa: ARG002
         return self.value
 
 
 def judge_pairs(
-    model: PerRow,
+    field: GraphField,
     values: NDArray,
-    encoded: Encoded,
+    rows: Rows,
     labels: NDArray | None,
     freedom: float,
     new: NewRows | KnownCut | None = None,
 ) -> tuple[NDArray[np.bool_], float]:
     """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
 
-    The pairs from the training rows of a fitted model, whose graphs vary in ``freedom`` directions, the cut
-    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as one
-    at a single z is known no better. Rows of one label count as one.
+    The pairs from the training rows of a field, whose graphs vary in ``freedom`` directions, the cut
+    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as
+    one at a single z is known no better. Rows of one label count as one.
     """
     units, _ = _in_units(len(values), labels)
     scores = PairScores(values.shape[1])
-    for part in _parts(model, values, encoded, units, _TEST_ENTRIES):
+    for part in _parts(field, values, rows, units, _TEST_ENTRIES):
         scores.add(*part)
     tests = scores.tests(freedom)
     clear = tests.clear()
     least = min(1.0, tests.standard_error)
     if not clear.any():
         return clear, least
-    cut = None if new is None else new.largest_cut(model, clear)
+    cut = None if new is None else new.largest_cut(clear)
     if cut is None:
         errors = CutErrors(tests, clear)
-        for part in _parts(model, values, encoded, units, _CUT_ENTRIES):
+        for part in _parts(field, values, rows, units, _CUT_ENTRIES):
             errors.add(*part)
         cut = errors.largest_cut(freedom)
     return clear, max(cut, least)
@@ -94,16 +94,17 @@ def _in_units(n: int, labels: NDArray | None) -> tuple[NDArray[np.intp], NDArray
 
 
 def _parts(
-    model: PerRow, values: NDArray, encoded: Encoded, units: NDArray[np.intp], most_entries: int
+    field: GraphField, values: NDArray, rows: Rows, units: NDArray[np.intp], most_entries: int
 ) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
     """Residuals, directed strengths and units of some rows after the other, unit by unit."""
     n, p = values.shape
     order = np.argsort(units, kind="stable")
     order = order[units[order] % -(-n * p**2 // most_entries) == 0]
-    for rows in slices(len(order), model._rows_per_chunk()):
-        own = order[rows]
-        z = encoded.take(own)
-        coef, scale, x = model._coef_at(z), model._residual_scale_at(z), model._standard(values[own], z)
-        residuals = (x - np.einsum("bjk,bk->bj", coef, x)) / scale
-        for part in cache_slices(len(own), p):
-            yield residuals[part], directed_strengths(coef[part], scale[part]), units[own[part]]
+    for part in slices(len(order), rows_at_a_time(p)):
+        own = order[part]
+        here = field.at(rows.take(own))
+        x = field.standardize(values[own], here.at)
+        residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
+        for few in cache_slices(len(own), p):
+            directed = directed_strengths(here.weights[few], here.scales[few])
+            yield residuals[few], directed, units[own[few]]

@@ -21,9 +21,9 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 from __future__ import annotations
 
 from graphfield.estimators.inputs import check_number
-from graphfield.estimators.per_row import _CHUNK_BYTES
-from graphfield.estimators.streaming import evaluation_rows
 from graphfield.exceptions import check_choice
+from graphfield.fields.streaming import evaluation_rows
+from graphfield.fields.walker import CHUNK_BYTES
 from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS
 from graphfield.solvers.interaction import CHUNK_ENTRIES
 from graphfield.solvers.marginal_choice import check_rows, used_features
@@ -178,7 +178,7 @@ def estimate_predict_memory(n: int, p: int, *, method: str = "predict", n_edges:
 
 def _block_bytes(p: int) -> int:
     """Coefficients of one block: as evaluated, in the user's units, and what is made of them."""
-    return 3 * max(_CHUNK_BYTES, 4 * evaluation_rows(p) * p**2)
+    return 3 * max(CHUNK_BYTES, 4 * evaluation_rows(p) * p**2)
 
 
 def _size(name: str, value: int, low: int = 1) -> int:

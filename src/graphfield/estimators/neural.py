@@ -16,7 +16,7 @@ from torch import Tensor
 from graphfield.data.covariates import CovariateEncoder, Encoded
 from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
-from graphfield.estimators.streaming import evaluation_rows, slices
+from graphfield.fields.streaming import evaluation_rows, slices
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField

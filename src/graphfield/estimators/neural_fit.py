@@ -16,6 +16,7 @@ from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import row_blocks
 from graphfield.estimators.neural import evaluate_mean, network_name, residual_scale, residuals
 from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.fields import Schema
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
@@ -321,32 +322,35 @@ class StartingPoint:
 
     @classmethod
     def of(cls, model: Any) -> StartingPoint:
-        coef = getattr(model, "_coef_field", None)
-        if not isinstance(coef, CoefField):
+        field = getattr(model, "field_", None)
+        network = getattr(field, "network", None)
+        if not isinstance(network, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
-        return cls(_names(model), _levels(model), coef, model._mean_field, model.marginals_)
+        schema, mean = model.field_.schema, model.field_.mean.network
+        return cls(_names(schema), _levels(schema), network, mean, _marginals(schema))
 
     def gate(self) -> dict[str, Tensor]:
         """Weights of the network without its head."""
         arrays = member_arrays(self.coef)
         return {name: value for name, value in arrays.items() if not name.startswith("head.")}
 
-    def check(self, model: Any, config: FieldConfig) -> None:
-        """Raise unless ``model``, which knows its data, can begin at these weights."""
-        for what, mine in _names(model).items():
+    def check(self, schema: Schema, config: FieldConfig) -> None:
+        """Raise unless a model of these nodes and covariates can begin at these weights."""
+        for what, mine in _names(schema).items():
             if self.names[what] != mine:
                 raise DataError(
                     f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
                 )
-        for known, own in zip(self.levels, _levels(model), strict=True):
+        for known, own in zip(self.levels, _levels(schema), strict=True):
             if known != own:
                 raise DataError(
                     f"start knows other levels of a categorical covariate: {listing(known)} against "
                     f"{listing(own)}. Fit without start."
                 )
-        if self.marginals != model.marginals_:
+        own_marginals = _marginals(schema)
+        if self.marginals != own_marginals:
             raise DataError(
-                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[model.marginals_]}, and "
+                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and "
                 f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
             )
         for name, mine in _architecture(config).items():
@@ -371,12 +375,16 @@ def _architecture(config: FieldConfig) -> dict[str, Any]:
     }
 
 
-def _names(model: Any) -> dict[str, list[str]]:
-    return {"node names": list(model.node_names_), "covariate names": list(model.covariate_names_)}
+def _names(schema: Schema) -> dict[str, list[str]]:
+    return {"node names": list(schema.node_names), "covariate names": list(schema.encoder.names)}
 
 
-def _levels(model: Any) -> list[list[str]]:
-    return [[str(level) for level in column.levels] for column in model.encoder_.categorical]
+def _levels(schema: Schema) -> list[list[str]]:
+    return [[str(level) for level in column.levels] for column in schema.encoder.categorical]
+
+
+def _marginals(schema: Schema) -> str:
+    return "raw" if schema.scores is None else "normal"
 
 
 def joined(data: Samples, more: Samples) -> Samples:

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
 from graphfield.estimators.static import StaticGraph
+from graphfield.fields.base import State
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
 from graphfield.solvers.penalties import PenaltyChoice
 
@@ -93,18 +95,16 @@ class NodewiseLasso(StaticGraph):
     def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
         return nodewise_lasso_at(S, penalty)
 
-    def _use(self, solution: NDArray, values: NDArray) -> None:
+    def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
+        self.coef_ = rescale_coef(solution, scale)
         residual = values - values @ solution.T
-        self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._keep(rescale_coef(solution, self.scaler_.scale))
+        return rescale_coef(self.coef_, 1 / scale), scale * residual.std(axis=0)
 
-    def _arrays(self) -> dict[str, NDArray]:
-        return {"coef": self.coef_}
+    def _get_learned(self) -> State:
+        state, arrays = super()._get_learned()
+        return state, {**arrays, "coef": self.coef_}
 
-    def _set_arrays(self, arrays: SavedArrays) -> None:
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        super()._set_learned(state, arrays)
         most = MAX_MAGNITUDE**2  # in the user's units, which may differ as much
-        self._keep(arrays.read_coefficients("coef", (self.n_features_in_, self.n_features_in_), most))
-
-    def _keep(self, coef: NDArray[np.float64]) -> None:
-        self.coef_ = coef
-        self._coef = rescale_coef(coef, 1 / self.scaler_.scale).astype(np.float32)
+        self.coef_ = arrays.read_coefficients("coef", (self.n_features_in_, self.n_features_in_), most)

@@ -7,60 +7,39 @@ import json
 import math
 import os
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save as save_arrays
+from sklearn.base import BaseEstimator
 
 from graphfield import __version__
-from graphfield.data.covariates import CovariateEncoder, n_features
-from graphfield.data.frames import MIN_NODES
 from graphfield.data.group_levels import LevelCheck
-from graphfield.data.marginals import NormalScores
-from graphfield.data.moving_scales import MovingScales
-from graphfield.data.nodes import NodeScaler, read_scale
 from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
 from graphfield.data.saved_files import MAX_DIGITS, read_json
 from graphfield.data.saved_values import Saved, optional
-from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import CompositeGraph
-from graphfield.estimators.probe import has_finite_answers
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
+from graphfield.fields import GraphField
+from graphfield.fields.base import State
+from graphfield.fields.probe import has_finite_answers
+from graphfield.fields.state import pack_field, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
-from graphfield.graphs.threshold import Gap, Threshold, earlier_threshold
 
 FORMAT = "graphfield-model"
-FORMAT_VERSION = 1
-# Hyper-parameters of earlier versions, which files may still name, and what others were then.
-_RETIRED = {"DNNCGM": ("weight_decay", "batch_norm")}
-_BEFORE = {"DNNCGM": {"marginals": "raw"}}
+FORMAT_VERSION = 2
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
-CHECKSUM = "model_sha256"  # of model.json; files of earlier versions have none
-# Of a cut: twice the noise of a correlation, of two rows.
-_MAX_CUT = 2.0
-
-# Estimators that may be named in a file, and nothing else.
-_ESTIMATORS = {
-    "ArchetypeCGM": "graphfield.estimators.archetype",
-    "AutoCGM": "graphfield.estimators.auto",
-    "ByCluster": "graphfield.estimators.by_cluster",
-    "DNNCGM": "graphfield.estimators.dnncgm",
-    "Ensemble": "graphfield.estimators.ensemble",
-    "GraphicalLasso": "graphfield.estimators.graphical_lasso",
-    "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
-    "RegGMM": "graphfield.estimators.reggmm",
-    "TreeCGM": "graphfield.estimators.tree",
-}
+CHECKSUM = "model_sha256"  # of model.json
+# Of a table whose held-out rows are named in a file.
+_MAX_ROWS = 2**40
+# A fitted estimator. Its class knows this module, which therefore does not know it.
+Model = Any
 
 
-def save_model(
-    model: GraphEstimator, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None
-) -> Path:
+def save_model(model: Model, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None) -> Path:
     """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
-    content, arrays = pack(model)
+    content, arrays = pack_model(model)
     payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
     header = _without_nan(
         {
@@ -83,37 +62,27 @@ def header_digest(header: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pack(model: GraphEstimator) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """A fitted model as JSON values and arrays; :func:`unpack` is the inverse.
+def pack_model(model: Model) -> State:
+    """A fitted model as values of JSON and arrays; :func:`unpack_model` is the inverse."""
+    shell, arrays = pack_shell(model)
+    field, own = pack_field(model.field_)
+    return {**shell, "field": field}, {**arrays, **{f"field/{name}": array for name, array in own.items()}}
 
-    A model that holds other models packs each of them and keeps their arrays under a prefix.
-    """
-    state, arrays = model._get_state()
-    header = {
+
+def pack_shell(model: Model) -> State:
+    """All of a fitted model but its field."""
+    learned, arrays = model._get_learned()
+    shell = {
         "estimator": type(model).__name__,
         "params": plain_params(model),
-        "node_names": model.node_names_,
-        "nodes_named": model._nodes_named,
-        "encoder": model.encoder_.to_state(),
-        "threshold": _plain_threshold(model.threshold_),
         "levels": None if model.level_check_ is None else asdict(model.level_check_),
-        "state": state,
+        "learned": learned,
     }
-    node = {
-        "node/center": model.scaler_.center,
-        "node/scale": model.scaler_.scale,
-        "node/residual_scale": model.residual_scale_,
-        "node/clear": np.flatnonzero(model.threshold_.clear),
-    }
-    if model._scores is not None:
-        node |= {f"node/{name}": array for name, array in model._scores.to_arrays().items()}
-    for kind, scales in (("scales", model._scales), ("residual_scales", model._residual_scales)):
-        if scales is not None:
-            node |= {f"node/{kind}/{name}": array for name, array in scales.to_arrays().items()}
-    return header, {**arrays, **node}
+    rows = {} if model.held_out_rows_ is None else {"held_out_rows": model.held_out_rows_}
+    return shell, {**rows, **{f"learned/{name}": array for name, array in arrays.items()}}
 
 
-def load(path: str | Path) -> GraphEstimator:
+def load(path: str | Path) -> Model:
     """Read a model that ``save`` wrote. It needs no GPU and runs no code from the folder.
 
     Examples
@@ -135,7 +104,7 @@ def load(path: str | Path) -> GraphEstimator:
                 f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
                 "again from where it was written."
             )
-        return unpack(Saved(header, str(path / HEADER)), SavedArrays(file))
+        return unpack_model(Saved(header, str(path / HEADER)), SavedArrays(file))
 
 
 def _read_header(path: Path) -> dict[str, Any]:
@@ -154,116 +123,65 @@ def _read_header(path: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Install the version that wrote it: "
             f"{header.get('graphfield_version')}."
         )
-    if CHECKSUM in header:
-        _check_digest(header, path / HEADER)
+    _check_digest(header, path / HEADER)
     return header
 
 
 def _check_digest(header: dict[str, Any], path: Path) -> None:
     content = {name: value for name, value in header.items() if name != CHECKSUM}
-    if header[CHECKSUM] != header_digest(content):
+    if header.get(CHECKSUM) != header_digest(content):
         raise ModelFileError(
             f"{path} is damaged or was edited: its checksum does not match. Copy the folder again from where "
             "it was written."
         )
 
 
-def unpack(header: Saved, arrays: SavedArrays) -> GraphEstimator:
-    """The model that :func:`pack` took apart, with everything in it checked against the rest."""
-    model = _unfitted(header)
-    model.node_names_ = header["node_names"].names(least=MIN_NODES)
-    model.n_features_in_ = p = len(model.node_names_)
-    model._nodes_named = header["nodes_named"].flag()
-    if model._nodes_named:
-        model.feature_names_in_ = np.array(model.node_names_, dtype=object)
-    model.encoder_ = CovariateEncoder.from_state(header["encoder"])
-    model.covariate_names_ = list(model.encoder_.names)
-    node = arrays.below("node/")
-    model.scaler_ = NodeScaler.from_arrays(node, p)
-    model.residual_scale_ = read_scale(node, "residual_scale", p)
-    if "knots" in node:
-        model._scores = NormalScores.from_arrays(node, p)
-    model._scales = _moving_scales(node.below("scales/"), model.encoder_, p)
-    model._residual_scales = _moving_scales(node.below("residual_scales/"), model.encoder_, p)
-    model.threshold_ = _threshold(header["threshold"], node, p)
-    model.level_check_ = optional(header.known("levels"), LevelCheck.from_saved, None)
-    with np.errstate(all="ignore"):  # what overflows is found next
-        model._set_state(header["state"], arrays)
-    if not isinstance(model, CompositeGraph) and not has_finite_answers(model):
+def unpack_model(header: Saved, arrays: SavedArrays) -> Model:
+    """The model that :func:`pack_model` took apart, with everything in it checked against the rest."""
+    field = unpack_field(header["field"], arrays.below("field/"))
+    if not has_finite_answers(field):
         arrays.refuse("", "numbers that can be computed with", "graphs that are not finite")
+    if field.common.threshold is None:
+        header["field"]["threshold"].refuse("that of a fitted model")
+    return unpack_shell(header, arrays, field)
+
+
+def unpack_shell(header: Saved, arrays: SavedArrays, field: GraphField) -> Model:
+    """The model that :func:`pack_shell` took apart, with its field."""
+    model = _unfitted(header)
+    model.field_ = field
+    if field.schema.nodes_named:
+        model.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
+    model.level_check_ = optional(header.known("levels"), LevelCheck.from_saved, None)
+    if "held_out_rows" in arrays:
+        model.held_out_rows_ = arrays.read("held_out_rows", (AtMost(_MAX_ROWS),), np.int64, low=0)
+    try:
+        model._set_learned(header["learned"], arrays.below("learned/"))
+    except AssertionError:
+        header["field"]["kind"].refuse(f"a kind of field that {type(model).__name__} fits")
     return model
 
 
-def _moving_scales(arrays: SavedArrays, encoder: CovariateEncoder, n_nodes: int) -> MovingScales | None:
-    """None where they do not move, as in all files of earlier versions."""
-    if "weights" not in arrays:
-        return None
-    return MovingScales.from_arrays(arrays, n_features(encoder), n_nodes)
-
-
-def _plain_threshold(found: Threshold) -> dict[str, Any]:
-    own = {"value": found.value, "n_edges": found.n_edges, "reason": found.reason}
-    return {**own, "gap": asdict(found.gap)}
-
-
-def _threshold(found: Saved, node: SavedArrays, p: int) -> Threshold:
-    if "clear" not in node:  # files of earlier versions have the gap alone
-        return earlier_threshold(_gap(found), p)
-    clear = np.zeros((p, p), dtype=bool)
-    clear.flat[node.read("clear", (AtMost(p**2),), np.int64, low=0, high=p**2 - 1)] = True
-    if (clear != clear.T).any() or clear.diagonal().any():
-        node.refuse("clear", "pairs of two nodes, each in both orders", "others")
-    n_edges = optional(found.known("n_edges"), lambda value: value.whole(high=p**2), None)
-    value = found["value"].number(0, _MAX_CUT)
-    return Threshold(value, clear, n_edges, found["reason"].text(), _gap(found["gap"]))
-
-
-def _gap(found: Saved) -> Gap:
-    return Gap(
-        found["value"].number(0, _MAX_CUT),
-        found["largest"].number(0),
-        found["is_gap"].flag(),
-        found["reason"].text(),
-    )
-
-
-def _unfitted(header: Saved) -> GraphEstimator:
+def _unfitted(header: Saved) -> Model:
     name = header["estimator"].text()
-    if name not in _ESTIMATORS:
+    if name not in ESTIMATORS:
         raise ModelFileError(f"{header.file} holds an unknown estimator {name!r}.")
-    kind: type[GraphEstimator] = getattr(import_module(_ESTIMATORS[name]), name)
     given = {key: _param(value) for key, value in header["params"].items().items()}
-    given = {**_BEFORE.get(name, {}), **given}
-    if given.get("batch_norm") is False and given.get("network") == "residual":
-        given["network"] = "residual-plain"
-    retired = _RETIRED.get(name, ())
     try:
-        return _with_checked_parameters(kind, {k: v for k, v in given.items() if k not in retired})
+        model: Model = find_estimator(name)(**given)
+        model._check_parameters()
     except (ParameterError, TypeError) as error:  # a TypeError names a parameter that there is not
         header["params"].refuse(f"those of {name}", str(error))
-
-
-def _with_checked_parameters(kind: type[GraphEstimator], given: dict[str, Any]) -> GraphEstimator:
-    model = kind(**given)
-    try:
-        model._check_parameters()
-    except ParameterError:
-        # Earlier versions wrote a NumPy number as null: the default takes its place.
-        known = {name: value for name, value in given.items() if value is not None}
-        if len(known) == len(given):
-            raise
-        model = kind(**known)
-        model._check_parameters()
     return model
 
 
-def plain_params(model: GraphEstimator) -> dict[str, Any]:
+def plain_params(model: BaseEstimator) -> dict[str, Any]:
     """Hyper-parameters as JSON; a random generator cannot be written and becomes None."""
     return {k: _plain_param(v) for k, v in model.get_params(deep=False).items()}
 
 
 def _plain_param(value: Any) -> Any:
-    if isinstance(value, GraphEstimator):
+    if isinstance(value, BaseEstimator):
         return {"estimator": type(value).__name__, "params": plain_params(value)}
     if isinstance(value, np.generic):
         value = value.item()

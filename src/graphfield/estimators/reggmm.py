@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
+from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, features
 from graphfield.data.missing import POLICIES
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
-from graphfield.data.saved_values import Saved, optional
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_labels, fold_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import CENTERS, check_flag, check_number, training_inputs
+from graphfield.estimators.inputs import CENTERS, check_flag, check_number
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_choice, check_package
+from graphfield.fields.base import Common, State
+from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.scale_choice import learn_scales
@@ -117,51 +118,53 @@ class RegGMM(GraphEstimator):
         self.missing = missing
         self.unknown = unknown
 
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> RegGMM:
-        """Estimate all coefficients; ``groups`` keeps rows of one subject in one fold."""
-        self._check_parameters()
+    def _fit(self, data: TrainingSet) -> LinearField:
         if self.penalty == "sparse-group":
             check_sparse_group()
-        inputs = training_inputs(X, Z, self.missing, standardize=self.standardize)
-        inputs, labels, self.level_check_ = without_levels(inputs, groups, X, wanted=self.center != "none")
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=self.standardize, unknown=self.unknown)
-        self.scaler_ = NodeScaler.learn(inputs.X, center=self.center != "none", scale=self.standardize)
-        encoded = self.encoder_.transform(inputs.Z)
-        W = features(self.encoder_, encoded)
-        values = self.scaler_.transform(inputs.X)
-        self._mean = np.zeros((W.shape[1], values.shape[1]))  # (m, p), on the features of z
+        schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
+        encoder = schema.encoder
+        scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
+        W = features(encoder, encoder.transform(data.Z))
+        values = scaler.transform(data.X)
+        mean = np.zeros((W.shape[1], values.shape[1]))  # (m, p), on the features of z
         if self.center == "covariates":
-            self._mean = linear_mean(values, W, self.ridge)
+            mean = linear_mean(values, W, self.ridge)
         residual = values
-        residual -= W @ self._mean
-        self._scales = self._moving_scales(learn_node_scales, residual, W, labels)
-        if self._scales is not None:
-            residual /= self._scales.at(W)
+        residual -= W @ mean
+        scales = self._moving_scales(learn_node_scales, residual, W, encoder, data.labels)
+        if scales is not None:
+            residual /= scales.at(W)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
             self.penalty_ = float(self.ridge)
-            self.interactions_ = interaction_coefficients(residual, W, self.ridge)
+            interactions = interaction_coefficients(residual, W, self.ridge)
         else:
-            self._fit_sparse_group(residual, W, labels)
-        residual -= interaction_fit(residual, W, self.interactions_)
-        self._residual_scales = None
+            interactions = self._fit_sparse_group(residual, W, encoder, data.labels)
+        residual -= interaction_fit(residual, W, interactions)
+        residual_scales = None
         if len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
-            self._residual_scales = self._moving_scales(learn_scales, residual, W, labels)
-        self.residual_scale_ = self.scaler_.scale * residual.std(axis=0)
-        self._set_threshold(inputs.X, encoded, labels, seed=0)
-        return self
+            residual_scales = self._moving_scales(learn_scales, residual, W, encoder, data.labels)
+        left = scaler.scale * residual.std(axis=0)
+        common = Common(schema, scaler, left, scales, residual_scales, bool(self.standardize))
+        return LinearField(common, interactions, mean)
+
+    @property
+    def interactions_(self) -> NDArray[np.float64]:
+        field = self._known()
+        assert isinstance(field, LinearField)
+        return field.interactions
 
     def _moving_scales(
         self,
         learn: Callable[..., MovingScales | None],
         values: NDArray,
         W: NDArray,
+        encoder: CovariateEncoder,
         labels: NDArray | None,
     ) -> MovingScales | None:
         if self.center != "covariates" or not self.standardize:
             return None
-        return learn(values, W, len(self.encoder_.numeric), cross_labels(len(values), labels), labels)
+        return learn(values, W, len(encoder.numeric), cross_labels(len(values), labels), labels)
 
     def _check_parameters(self) -> None:
         check_choice("penalty", self.penalty, PENALTIES)
@@ -178,48 +181,26 @@ class RegGMM(GraphEstimator):
         check_choice("missing", self.missing, POLICIES)
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
 
-    def _fit_sparse_group(self, residual: NDArray, W: NDArray, groups: NDArray | None) -> None:
+    def _fit_sparse_group(
+        self, residual: NDArray, W: NDArray, encoder: CovariateEncoder, groups: NDArray | None
+    ) -> NDArray[np.float64]:
         from graphfield.solvers import sparse_group as solver
 
-        covariate = covariate_of_feature(self.encoder_)
+        covariate = covariate_of_feature(encoder)
         if self.sparsity == "cv":
             folds = fold_labels(len(residual), self.n_folds, groups)
             path = solver.sparse_group_path(residual, W, covariate, self.mix, self.n_penalties, folds)
             self.penalty_, self.cv_path_ = path.best, pd.DataFrame(asdict(path), columns=_PATH_COLUMNS)
         else:
             self.penalty_ = float(self.sparsity)
-        self.interactions_ = solver.sparse_group_coefficients(residual, W, covariate, self.penalty_, self.mix)
+        return solver.sparse_group_coefficients(residual, W, covariate, self.penalty_, self.mix)
 
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        W = features(self.encoder_, encoded)
-        # One product per row: the graph at z has the same bits whatever else is asked for.
-        coef = np.empty((len(W), *self.interactions_.shape[1:]), dtype=np.float32)
-        flat = self.interactions_.reshape(len(self.interactions_), -1)
-        for row, weights in enumerate(W):
-            coef[row] = (weights @ flat).reshape(coef.shape[1:])
-        return coef
+    def _get_learned(self) -> State:
+        return {"penalty": self.penalty_}, {"cv_path": self.cv_path_.to_numpy(dtype=np.float64)}
 
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        return self.scaler_.restore(features(self.encoder_, encoded) @ self._mean)
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        arrays = {
-            "interactions": self.interactions_,
-            "mean": self._mean,
-            "cv_path": self.cv_path_.to_numpy(dtype=np.float64),
-        }
-        return {"n_covariate_features": len(self._mean), "penalty": self.penalty_}, arrays
-
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        p, m = self.n_features_in_, n_features(self.encoder_)
-        state["n_covariate_features"].whole(m, m)
-        self.interactions_ = arrays.read_coefficients("interactions", (m, p, p))
-        self._mean = arrays.read("mean", (m, p))
-        # Files from before there was a choice of penalties have neither.
-        self.penalty_ = float(optional(state.get("penalty"), lambda value: value.number(0), self.ridge))
-        path = np.empty((0, len(_PATH_COLUMNS)))
-        if "cv_path" in arrays:
-            path = arrays.read("cv_path", (AtMost(_MAX_PATH), len(_PATH_COLUMNS)), nan=True)
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        self.penalty_ = state["penalty"].number(0)
+        path = arrays.read("cv_path", (AtMost(_MAX_PATH), len(_PATH_COLUMNS)), nan=True)
         self.cv_path_ = pd.DataFrame(path, columns=_PATH_COLUMNS)
 
 

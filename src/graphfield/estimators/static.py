@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, features, n_features
-from graphfield.data.frames import Frame
+from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.missing import POLICIES
+from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import check_number, training_inputs
-from graphfield.exceptions import ExtrapolationWarning, ParameterError, check_choice, listing, suggestion
+from graphfield.estimators.inputs import check_number
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.exceptions import ParameterError, check_choice, listing, suggestion
+from graphfield.fields.base import Common, State
+from graphfield.fields.static import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import PenaltyChoice
@@ -42,8 +43,7 @@ class StaticGraph(GraphEstimator):
     scales of nodes move with it where held-out rows support that.
 
     A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
-    :meth:`_at`) and what follows from the solution (:meth:`_use`), and keeps what it learned in
-    :meth:`_arrays` and :meth:`_set_arrays`.
+    :meth:`_at`) and what follows from the solution (:meth:`_use`).
     """
 
     penalty: float | str
@@ -53,8 +53,8 @@ class StaticGraph(GraphEstimator):
     center: str
     penalty_: float
     path_: pd.DataFrame
-    _coef: NDArray[np.float32]  # (p, p), of standardised nodes
-    _mean: NDArray[np.float64] | None  # (m, p), on the features of z; None for one mean each
+    # Whether the solution is a precision matrix, whose edges never shrink.
+    _definite: ClassVar[bool] = False
 
     @abstractmethod
     def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
@@ -69,55 +69,28 @@ class StaticGraph(GraphEstimator):
         """The solution at a given penalty."""
 
     @abstractmethod
-    def _use(self, solution: NDArray, values: NDArray) -> None:
-        """Set ``residual_scale_``, ``_coef`` and the public matrix from the solution."""
+    def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
+        """Set the public matrix; returns weights of the standardised nodes, and residual scales.
 
-    @abstractmethod
-    def _arrays(self) -> dict[str, NDArray]:
-        """What :meth:`_use` has set, to be saved."""
+        The latter, and the public matrix, are in the user's units, of which ``scale`` make one.
+        """
 
-    @abstractmethod
-    def _set_arrays(self, arrays: SavedArrays) -> None:
-        """Inverse of :meth:`_arrays`."""
-
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> Self:
-        """Estimate one graph; ``groups`` keeps rows of one subject in one fold."""
-        self._check_parameters()
-        inputs = training_inputs(X, Z, self.missing)
-        inputs, labels, self.level_check_ = without_levels(inputs, groups, X)
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=True, unknown="average")
-        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        values = self.scaler_.transform(inputs.X)
-        self._mean = self._scales = None
+    def _fit(self, data: TrainingSet) -> StaticField:
+        schema = self._learn_schema(data, standardize=True, unknown="average")
+        scaler = NodeScaler.learn(data.X, center=True, scale=True)
+        values, mean, scales = scaler.transform(data.X), None, None
         if self.center == "covariates":
-            values = self._without_mean_and_scale(values, inputs.Z, labels)
-        chosen = self._choose(values, labels)
+            values, mean, scales, spread = _without_mean_and_scale(values, schema.encoder, data)
+            scaler = NodeScaler(scaler.center, scaler.scale * spread)
+        chosen = self._choose(values, data.labels)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
-        self._use(chosen.solution, values)
-        self._set_threshold(inputs.X, self._encode_frame(inputs.Z), labels, seed=0)
-        return self
+        weights, residual_scale = self._use(chosen.solution, values, scaler.scale)
+        common = Common(schema, scaler, residual_scale, scales)
+        return StaticField(common, weights.astype(np.float32), mean, self._definite)
 
     @property
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
-
-    def _without_mean_and_scale(
-        self, values: NDArray, Z: Frame, labels: NDArray | None
-    ) -> NDArray[np.float64]:
-        """Standardised nodes less their linear mean, in standard units (at z) of what is left."""
-        W = features(self.encoder_, self.encoder_.transform(Z))
-        mean = linear_mean(values, W, _RIDGE)
-        left = values - W @ mean
-        folds = cross_labels(len(left), labels)
-        self._scales = learn_node_scales(left, W, len(self.encoder_.numeric), folds, labels)
-        if self._scales is not None:
-            left /= self._scales.at(W)
-        spread = left.std(axis=0)
-        spread[spread < 1e-9] = 1.0  # a node that z determines
-        self.scaler_ = NodeScaler(self.scaler_.center, self.scaler_.scale * spread)
-        self._mean = mean / spread
-        return left / spread
 
     def _check_parameters(self) -> None:
         check_penalty(self.penalty)
@@ -133,44 +106,36 @@ class StaticGraph(GraphEstimator):
         S = values.T @ values / len(values)
         return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
 
-    def _encode_frame(self, frame: Frame) -> Encoded:
-        """Z is checked like everywhere; where it is ignored, all its rows then count as equal."""
-        if self._uses_covariates:
-            return super()._encode_frame(frame)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtrapolationWarning)  # no range matters to this graph
-            n = len(super()._encode_frame(frame))
-        return Encoded(np.empty((n, 0)), np.empty((n, 0), dtype=np.int64))
-
-    def _encoded_shape(self) -> tuple[int, int]:
-        return super()._encoded_shape() if self._uses_covariates else (0, 0)
-
-    def _coef_at(self, encoded: Encoded) -> NDArray[np.float32]:
-        return np.broadcast_to(self._coef, (len(encoded), *self._coef.shape)).copy()
-
-    def _mean_at(self, encoded: Encoded) -> NDArray[np.float64]:
-        if self._mean is not None:
-            return self.scaler_.restore(features(self.encoder_, encoded) @ self._mean)
-        return np.broadcast_to(self.scaler_.center, (len(encoded), self.n_features_in_)).copy()
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _get_learned(self) -> State:
         path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
-        mean = {} if self._mean is None else {"mean": self._mean}
-        return {"penalty": self.penalty_}, {"path": path, **mean, **self._arrays()}
+        return {"penalty": self.penalty_}, {"path": path}
 
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
         self.penalty_ = float(state["penalty"].number(0))
-        path = np.empty((0, 3))  # files of earlier versions have none
-        if "path" in arrays:
-            path = arrays.read("path", (AtMost(_MAX_PATH), 3), nan=True)
-            n_edges = path[~np.isnan(path[:, 2]), 2]
-            if not ((n_edges >= 0) & (n_edges < 2**53) & (n_edges == np.floor(n_edges))).all():
-                arrays.refuse("path", "with numbers of edges in its last column", str(n_edges[:8]))
+        path = arrays.read("path", (AtMost(_MAX_PATH), 3), nan=True)
+        n_edges = path[~np.isnan(path[:, 2]), 2]
+        if not ((n_edges >= 0) & (n_edges < 2**53) & (n_edges == np.floor(n_edges))).all():
+            arrays.refuse("path", "with numbers of edges in its last column", str(n_edges[:8]))
         self.path_ = path_frame(path)
-        self._mean = None
-        if self.center == "covariates":
-            self._mean = arrays.read("mean", (n_features(self.encoder_), self.n_features_in_))
-        self._set_arrays(arrays)
+
+
+def _without_mean_and_scale(
+    values: NDArray, encoder: CovariateEncoder, data: TrainingSet
+) -> tuple[NDArray, NDArray, MovingScales | None, NDArray]:
+    """Standardised nodes less their linear mean, in standard units (at z) of what is left.
+
+    Then that mean, in the same units, the scales that move with z, and by how much units are smaller.
+    """
+    W = features(encoder, encoder.transform(data.Z))
+    mean = linear_mean(values, W, _RIDGE)
+    left = values - W @ mean
+    folds = cross_labels(len(left), data.labels)
+    scales = learn_node_scales(left, W, len(encoder.numeric), folds, data.labels)
+    if scales is not None:
+        left /= scales.at(W)
+    spread = left.std(axis=0)
+    spread[spread < 1e-9] = 1.0  # a node that z determines
+    return left / spread, mean / spread, scales, spread
 
 
 def path_frame(path: NDArray[np.float64]) -> pd.DataFrame:

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
+from graphfield.data.splits import hold_out
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import (
+    STREAMS,
     check_parameters,
-    choose_marginals,
     plans,
     ranks_to_try,
     scale_features,
 )
 from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import Inputs, check_flag, root_seed, taken_out, training_inputs
+from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
 from graphfield.estimators.neural_fit import fit_fields
+from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.exceptions import DataError, ParameterError
 
 # What may differ between models that train together; all else decides the shape of the computation.
@@ -82,29 +84,29 @@ def fit_together(
     inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
     inputs, labels, levels = without_levels(inputs, groups, X, wanted=first.center != "none")
     chosen = _chosen_rows(rows, len(models), inputs, len(X))
-    seeds = [root_seed(model.random_state) for model in models]
+    streams = [Streams(root_seed(model.random_state), STREAMS) for model in models]
     splits = [
-        _split(model, own, labels, seeds[0] if compete else seed)
-        for model, own, seed in zip(models, chosen, seeds, strict=True)
+        _split(model, own, labels, streams[0] if compete else stream)
+        for model, own, stream in zip(models, chosen, streams, strict=True)
     ]
-    for model in models:
-        model._learn_names(inputs)
-    marginals = choose_marginals(first, inputs, labels)
-    for model in models:
-        model._learn_scales(inputs, marginals)
-    samples = first._samples(inputs.X, inputs.Z)
+    tables = [
+        TrainingSet(inputs, labels, None, levels, None, stream, held_out)
+        for stream, (_, held_out) in zip(streams, splits, strict=True)
+    ]
+    units = first._learn_units(tables[0], labels)
+    samples = first._samples(inputs.X, inputs.Z, units)
     n_train = max(len(train) for train, _ in splits)
-    ranks = ranks_to_try(first, n_train)
+    ranks = ranks_to_try(first, units.schema, n_train)
     jobs = [
-        model._job(split, labels, samples, seed, ranks)
-        for model, split, seed in zip(models, splits, seeds, strict=True)
+        model._job(units, split, labels, samples, stream, ranks)
+        for model, split, stream in zip(models, splits, streams, strict=True)
     ]
     training, mixing = plans(first, n_train, ranks)
-    W = scale_features(first, samples)
+    W = scale_features(first, units.schema, samples)
     results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
-    for model, result, (_, held_out), seed in zip(models, results, splits, seeds, strict=True):
-        new = taken_out(inputs, labels, held_out)
-        model._adopt(result, inputs, labels, new, seed).level_check_ = levels
+    for model, result, data in zip(models, results, tables, strict=True):
+        model.marginal_check_ = first.marginal_check_
+        model._adopt(model._take(result, units, data), data)
     return models
 
 
@@ -169,14 +171,14 @@ def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
 
 
 def _split(
-    model: DNNCGM, own: NDArray[np.intp], labels: NDArray | None, seed: int
+    model: DNNCGM, own: NDArray[np.intp], labels: NDArray | None, streams: Streams
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Training and held-out rows; copies of one row (and rows of one group) go to one side."""
     distinct, index = np.unique(own, return_inverse=True)
     names = None if labels is None else labels[distinct]
     if names is not None and len(np.unique(names)) < 2:
         raise DataError("rows of a model are all of one group, so no group can be held out.")
-    train, held_out = model._hold_out(len(distinct), names, seed)
+    train, held_out = hold_out(len(distinct), model.validation_fraction, names, streams["split"])
     if len(own) == len(distinct):
         return distinct[train], distinct[held_out]
     in_training = np.isin(index, train)

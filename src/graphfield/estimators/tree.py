@@ -7,27 +7,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, Encoded, features, n_features
-from graphfield.data.frames import MIN_SAMPLES
+from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder
+from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import hold_out
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import fit_parts, with_typical_scale
 from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import check_number, child_seeds, root_seed, training_inputs
-from graphfield.estimators.partition import PartitionedGraph
+from graphfield.estimators.inputs import check_number
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_choice
-from graphfield.solvers.covariance_tree import Tree, grow_covariance_tree
+from graphfield.fields.base import Common, State
+from graphfield.fields.partition import TreeField, tree_features
+from graphfield.fields.tree import Tree
+from graphfield.solvers.covariance_tree import grow_covariance_tree
 from graphfield.solvers.leaf_likelihood import HeldOutSearch, penalty_of
 
 # Leaves from this size on take the penalty that was best on their held-out rows.
 _MANY_ROWS = 500
 
 
-class TreeCGM(PartitionedGraph):
+class TreeCGM(GraphEstimator):
     """One sparse graph per leaf of a tree that splits the covariates where the graph changes.
 
     A regression tree of all products x_j x_k on z finds regions between which the covariance of the
@@ -87,6 +91,8 @@ class TreeCGM(PartitionedGraph):
     (2, 10, 10)
     """
 
+    _streams = ("split", "tree", "gap")
+
     def __init__(
         self,
         *,
@@ -104,49 +110,44 @@ class TreeCGM(PartitionedGraph):
         self.unknown = unknown
         self.random_state = random_state
 
-    def fit(self, X: Any, Z: Any, *, groups: Any = None) -> TreeCGM:
-        """Grow the tree, choose its size, fit a graph per leaf.
-
-        Rows with equal labels in ``groups`` (one subject) are never split between training and held-out.
-        """
-        self._check_parameters()
-        inputs = training_inputs(X, Z, self.missing)
-        inputs, subjects, self.level_check_ = without_levels(inputs, groups, X)
-        self._remember(inputs)
-        self._learn_covariates(inputs, standardize=True, unknown=self.unknown)
-        self.scaler_ = NodeScaler.learn(inputs.X, center=True, scale=True)
-        values = self.scaler_.transform(inputs.X)
-        encoded = self.encoder_.transform(inputs.Z)
-        split_seed, tree_seed, gap_seed = child_seeds(root_seed(self.random_state), 3)
-        split = hold_out(len(values), self.validation_fraction, subjects, split_seed)
-        factors = self._choose(values, self._features(encoded), split, tree_seed)
-        part = self._part_of(encoded)
+    def _fit(self, data: TrainingSet) -> TreeField:
+        schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        scaler = NodeScaler.learn(data.X, center=True, scale=True)
+        values, z = scaler.transform(data.X), tree_features(schema.encoder, schema.encoder.transform(data.Z))
+        tree, part_of_leaf, factors = self._choose(values, z, data)
+        part = part_of_leaf[tree.apply(z)]
         models = [
-            _leaf_model(part == k, factor, subjects, values.shape[1]) for k, factor in enumerate(factors)
+            _leaf_model(part == k, factor, data.labels, values.shape[1]) for k, factor in enumerate(factors)
         ]
-        self._fit_parts(models, inputs, part, subjects, [f"the leaf {rule!r}" for rule in self.rules_])
-        self._finish(inputs, subjects, gap_seed)
-        return self
+        names = [f"the leaf {rule!r}" for rule in _rules(tree, part_of_leaf, schema.encoder)]
+        nothing = Frame(data.Z.values[[]], named=True)
+        parts = fit_parts(models, data.inputs, nothing, part, data.labels, names)
+        self.leaf_penalties_ = np.array([model.penalty_ for model in models])
+        field = TreeField(Common(schema, scaler, scaler.scale), parts, tree, part_of_leaf)
+        return with_typical_scale(field, data.Z)
 
     def leaf(self, Z: Any) -> NDArray[np.intp]:
         """Which leaf each row of Z falls into: positions in ``rules_``."""
-        return self._encode(Z).codes[:, 0].astype(np.intp)
+        check_is_fitted(self)
+        return self._tree_field.part_of(self.field_.rows(Z))
+
+    @property
+    def _tree_field(self) -> TreeField:
+        field = self._known()
+        assert isinstance(field, TreeField)
+        return field
+
+    @property
+    def tree_(self) -> Tree:
+        return self._tree_field.tree
 
     @property
     def n_leaves_(self) -> int:
-        return int(self._leaf_part.max()) + 1
+        return len(self._tree_field.parts)
 
     @property
     def rules_(self) -> list[str]:
-        rules = [_rule(self.tree_, int(leaf), self.encoder_) for leaf in self.tree_.leaves]
-        return [
-            _either([rule for rule, own in zip(rules, self._leaf_part, strict=True) if own == part])
-            for part in range(self.n_leaves_)
-        ]
-
-    @property
-    def leaf_penalties_(self) -> NDArray[np.float64]:
-        return np.array([model.penalty_ for model in self._parts])
+        return _rules(self.tree_, self._tree_field.part_of_leaf, self.encoder_)
 
     def _check_parameters(self) -> None:
         check_number("max_leaves", self.max_leaves, 1, integer=True)
@@ -156,47 +157,36 @@ class TreeCGM(PartitionedGraph):
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
 
     def _choose(
-        self,
-        values: NDArray,
-        z: NDArray,
-        split: tuple[NDArray[np.intp], NDArray[np.intp]],
-        seed: int,
-    ) -> list[float]:
-        """Set the tree and which of its leaves share a graph; returns a penalty factor per graph."""
-        train, held_out = split
+        self, values: NDArray, z: NDArray, data: TrainingSet
+    ) -> tuple[Tree, NDArray[np.intp], list[float]]:
+        """The tree, which of its leaves share a graph, and a penalty factor per graph."""
+        train, held_out = data.split(self.validation_fraction)
         at_least = int(self.min_leaf_rows or max(20, values.shape[1]))
+        seed = data.streams["tree"]
         grown = grow_covariance_tree(values[train], z[train], int(self.max_leaves), at_least, seed)
         search = HeldOutSearch(grown, (values[train], z[train]), (values[held_out], z[held_out]))
         self.held_out_, n_leaves = search.best_size()
-        self.tree_ = grown.first(n_leaves)
-        parts = search.merged(self.tree_.leaves)
+        tree = grown.first(n_leaves)
+        parts = search.merged(tree.leaves)
         part_of_node = {node: which for which, nodes in enumerate(parts) for node in nodes}
-        self._leaf_part = np.array([part_of_node[int(leaf)] for leaf in self.tree_.leaves])
-        return [search.factor(nodes) for nodes in parts]
+        part_of_leaf = np.array([part_of_node[int(leaf)] for leaf in tree.leaves])
+        return tree, part_of_leaf, [search.factor(nodes) for nodes in parts]
 
-    def _features(self, encoded: Encoded) -> NDArray[np.float64]:
-        return features(self.encoder_, encoded, all_levels=True)[:, 1:]
+    def _get_learned(self) -> State:
+        return {"held_out": self.held_out_.to_dict("list")}, {"leaf_penalties": self.leaf_penalties_}
 
-    def _part_of(self, encoded: Encoded) -> NDArray[np.intp]:
-        return self._leaf_part[self.tree_.apply(self._features(encoded))]
-
-    def _get_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        state, arrays = super()._get_state()
-        arrays |= {f"tree/{name}": array for name, array in self.tree_.to_arrays().items()}
-        arrays["tree/part"] = self._leaf_part
-        return {**state, "held_out": self.held_out_.to_dict("list")}, arrays
-
-    def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
-        super()._set_state(state, arrays)
-        own = arrays.below("tree/")
-        self.tree_ = Tree.from_arrays(own, n_features(self.encoder_, all_levels=True) - 1)
-        self._leaf_part = own.read("part", (len(self.tree_.leaves),), np.int64)
-        if not np.array_equal(np.unique(self._leaf_part), np.arange(len(self._parts))):
-            own.refuse("part", f"one of the {len(self._parts)} parts for each leaf", str(self._leaf_part[:8]))
-        for which, (part, header) in enumerate(zip(self._parts, state["parts"].listed(), strict=True)):
-            if not isinstance(part, GraphicalLasso):
-                header["estimator"].refuse(f"GraphicalLasso, as in every leaf ({which})")
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
         self.held_out_ = pd.DataFrame(state["held_out"].columns())
+        self.leaf_penalties_ = arrays.read("leaf_penalties", (self.n_leaves_,), low=0)
+
+
+def _rules(tree: Tree, part_of_leaf: NDArray[np.intp], encoder: CovariateEncoder) -> list[str]:
+    """Which covariates belong to each part."""
+    rules = [_rule(tree, int(leaf), encoder) for leaf in tree.leaves]
+    return [
+        _either([rule for rule, own in zip(rules, part_of_leaf, strict=True) if own == part])
+        for part in range(int(part_of_leaf.max()) + 1)
+    ]
 
 
 def _leaf_model(rows: NDArray[np.bool_], factor: float, subjects: NDArray | None, p: int) -> GraphicalLasso:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.estimators.base import GraphEstimator
-from graphfield.report.program import Features, Inputs, Linear
+from graphfield.fields.program import Features, Inputs, Linear
 
 # Covariates that the grid moves, and values of a number that it has.
 MAX_AXES = 3
@@ -68,8 +68,4 @@ def _values(span: list[Any], knots: int) -> list[Any]:
 
 def _directed(model: GraphEstimator, Z: pd.DataFrame) -> NDArray[np.float64]:
     """Strengths of both directions of every pair, (n, p, p)."""
-    from graphfield.graphs.strength import directed_strengths
-
-    encoded = model._encode(Z)
-    found = directed_strengths(model._coef_at(encoded), model._residual_scale_at(encoded))
-    return found.astype(np.float64)
+    return model.field_.at(Z).directed.astype(np.float64)

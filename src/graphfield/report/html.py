@@ -21,10 +21,11 @@ from graphfield.analysis.errors import interval_reach
 from graphfield.analysis.model_gain import ModelGain
 from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.estimators.base import GraphEstimator
+from graphfield.fields.program import NotExported, Program, evaluate
+from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
-from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
     CHECK,
@@ -37,9 +38,7 @@ from graphfield.report.folder import (
     recorded_gain,
 )
 from graphfield.report.frames import frames_program
-from graphfield.report.program import Part, evaluate
 from graphfield.report.rows import Rows
-from graphfield.report.store import Store
 from graphfield.report.summary import summary, warnings
 
 # In this order: a script may use those before it while it is read.
@@ -56,7 +55,7 @@ _CHECKED, _CHOSEN = 20, 3
 class Shown:
     """The model as the page has it."""
 
-    program: Part
+    program: Program
     kind: str  # of the large arrays
     moving: list[str] | None  # covariates of a grid of frames; None where the model itself is in the page
     why: str  # there is a grid
@@ -214,7 +213,7 @@ def _shown(
     j, k = np.triu_indices(len(model.node_names_), 1)
     truth = model.partial_correlations(some)[:, j, k]
     try:
-        program = export_program(model)
+        program = model.field_.program()
         size = program.size()
         for kind, width in (("float32", 4), ("float16", 2)):
             if size * width <= max_bytes:
@@ -227,7 +226,7 @@ def _shown(
     return Shown(grid, "int16", moving, why, *_differences(grid.rounded("int16"), some, truth))
 
 
-def _differences(program: Part, Z: pd.DataFrame, truth: NDArray) -> tuple[float, float]:
+def _differences(program: Program, Z: pd.DataFrame, truth: NDArray) -> tuple[float, float]:
     size = np.abs(evaluate(program, Z) - truth)
     return float(size.max(initial=0.0)), float(size.mean()) if size.size else 0.0
 

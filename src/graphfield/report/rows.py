@@ -87,7 +87,7 @@ def _outward(low: float, high: float, decimals: int) -> tuple[float, float]:
 
 
 def _plain(model: GraphEstimator, Z: Any) -> pd.DataFrame:
-    frame = model._match_covariates(Z).values.dropna()
+    frame = model.field_.schema.match_covariates(Z).values.dropna()
     if frame.empty and len(model.encoder_.columns):
         raise DataError("Z has no complete rows: a report needs at least one.")
     numbers = {column.name: _numbers(model, frame, i) for i, column in enumerate(model.encoder_.numeric)}

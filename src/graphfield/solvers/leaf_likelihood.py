@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import TrainingError
-from graphfield.solvers.covariance_tree import Tree
+from graphfield.fields.tree import Tree
 from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
 
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.

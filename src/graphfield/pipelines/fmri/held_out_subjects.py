@@ -68,7 +68,7 @@ def subject_gain(
         X, Z, groups = known.X, known.Z, known.groups
         rows = HeldOut(new.X.to_numpy(), Frame(new.Z, named=True), np.repeat(test, new.n_times))
         models: tuple[Any, Any] = static_twin(estimator), clone(estimator)
-        static, varying = (rows.residuals(model.fit(X, Z, groups=groups)) for model in models)
+        static, varying = (rows.residuals(model.fit(X, Z, groups=groups).field_) for model in models)
         parts.append((static, varying, rows.units))
     left, right, units = (np.concatenate(column) for column in zip(*parts, strict=True))
     yardstick = Yardstick.of(left, units)

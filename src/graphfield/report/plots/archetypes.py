@@ -58,7 +58,7 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
         plot_graph(partial[i], model.node_names_, limit=limit, title=title, ax=axes[-1])
     figure.colorbar(axes[0].images[0], ax=axes, shrink=0.7, label="partial correlation")
     below = figure.add_subplot(grid[1, :])
-    values = model._match_covariates(Z).values[name]
+    values = model.field_.schema.match_covariates(Z).values[name]
     labels, heights, is_numeric = _shares_along(values, shares)
     colours = plt.get_cmap("viridis")(np.linspace(0, 1, shares.shape[1]))
     if is_numeric:

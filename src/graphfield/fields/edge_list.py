@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.estimators.streaming import cache_slices
 from graphfield.exceptions import DataError
+from graphfield.fields.streaming import cache_slices
 from graphfield.graphs.strength import apply_rule, directed_strengths, partial_correlations
 
 DEFAULT_MAX_ROWS = 100_000_000  # 1.6 GB

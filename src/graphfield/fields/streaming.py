@@ -1,14 +1,12 @@
-"""How many rows are computed with at a time, and which of them share a covariate value."""
+"""How many rows are computed with at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
 from graphfield.data.nodes import NodeScaler
 
 # A network is evaluated in blocks of one fixed size, at most so many entries of coefficients (64 MB) and
@@ -52,57 +50,6 @@ def slices(n_rows: int, step: int) -> Iterator[slice]:
 def cache_slices(n_rows: int, n_nodes: int) -> Iterator[slice]:
     """Consecutive matrices, few enough that an operation on them does not leave the cache."""
     return slices(n_rows, max(1, _CACHE_ENTRIES // n_nodes**2))
-
-
-@dataclass(frozen=True)
-class Group:
-    """Some distinct covariate values; ``rows[i]`` are the rows that have the i-th of them.
-
-    Where no value is there twice, ``rows`` is one slice.
-    """
-
-    distinct: Encoded
-    rows: slice | list[NDArray[np.intp]]
-
-    def fill(
-        self, result: NDArray, function: Callable[..., NDArray], coef: NDArray, *scales: NDArray
-    ) -> None:
-        """Write ``function(coef, *scales)`` of the covariate values to all their rows of ``result``."""
-        for part in cache_slices(len(coef), coef.shape[-1]):
-            values = function(coef[part], *(scale[part] for scale in scales))
-            if isinstance(self.rows, slice):
-                result[self.rows][part] = values
-                continue
-            for rows, value in zip(self.rows[part], values, strict=True):
-                result[rows] = value
-
-    def regressions(self, values: NDArray, coef: NDArray, mean: NDArray, unit: NDArray) -> Iterator[Part]:
-        """``mu + beta (x - mu)`` of the rows of this group, from what belongs to its covariate values.
-
-        Coefficients are those of nodes divided by ``unit``.
-        """
-        if isinstance(self.rows, slice):
-            left = (values[self.rows] - mean) / unit
-            yield self.rows, mean + unit * np.einsum("bjk,bk->bj", coef, left)
-            return
-        for rows, B, mu, own in zip(self.rows, coef, mean, unit, strict=True):
-            yield rows, mu + own * ((values[rows] - mu) / own @ B.T.astype(np.float64))
-
-
-def groups_of(encoded: Encoded, step: int) -> Iterator[Group]:
-    """All rows, ``step`` distinct covariate values at a time; each value comes once."""
-    distinct, index = encoded.distinct()
-    repeated = len(distinct) < len(encoded)
-    order = np.argsort(index, kind="stable") if repeated else index
-    ends = np.cumsum(np.bincount(index, minlength=len(distinct))) if repeated else index
-    for rows in slices(len(distinct), step):
-        part = distinct.take(np.arange(rows.start, rows.stop))
-        if not repeated:
-            yield Group(part, rows)
-            continue
-        first = ends[rows.start - 1] if rows.start else 0
-        own = order[first : ends[rows.stop - 1]]
-        yield Group(part, np.split(own, ends[rows.start : rows.stop - 1] - first))
 
 
 def joined_parts(parts: Iterable[Part]) -> Iterator[Part]:

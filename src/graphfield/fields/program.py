@@ -1,4 +1,4 @@
-"""A fitted model as a small program that a page without Python can run: z -> partial correlations.
+"""A field as a small program that a page without Python can run: z -> partial correlations.
 
 Every part says how edges and residual variances follow from a few features u(z). Coefficients are in units of
 reference scales, ``beta_jk ref_k / ref_j``, and residual standard deviations in units of ``ref``; where the
@@ -11,14 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import MARGIN, CovariateEncoder, as_text
-from graphfield.report.store import Store, rounded
+from graphfield.data.moving_scales import MovingScales
+from graphfield.data.nodes import NodeScaler, rescale_coef
+from graphfield.fields.store import Store, rounded
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,33 @@ def grid_weights(x: NDArray, axes: Sequence[dict[str, Any]]) -> NDArray[np.float
     return weights
 
 
+class NotExported(Exception):
+    """A field that has no program; the message says why, as the end of a sentence."""
+
+
+def indicators(encoder: CovariateEncoder) -> list[NDArray]:
+    """One column per level; a level unseen in training has the shares of the known ones."""
+    return [column.indicators for column in encoder.categorical]
+
+
+def feature_inputs(encoder: CovariateEncoder) -> Inputs:
+    """The features of the covariates as linear fields have them, without their one."""
+    return Inputs.of(encoder, [table[:, 1:] for table in indicators(encoder)])
+
+
+def log_scales(scales: MovingScales | None, encoder: CovariateEncoder) -> Features | None:
+    if scales is None:
+        return None
+    steps: list[tuple[Any, ...]] = [("affine", scales.weights, scales.bias), ("relu",)]
+    return Features(feature_inputs(encoder), [*steps, ("affine", scales.slopes, scales.constant)])
+
+
 # Forward (j, k) and backward (k, j) coefficients of every pair j < k, (n, pairs), and variances (n, p).
 Values = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
-class Part(ABC):
-    """Something that gives coefficients and residual variances at z."""
+class Program(ABC):
+    """Something that gives coefficients and residual variances at z, and that a page can run."""
 
     @abstractmethod
     def at(self, Z: pd.DataFrame) -> Values: ...
@@ -130,12 +153,12 @@ class Part(ABC):
         """How many numbers there are that grow with the square of the nodes."""
 
     @abstractmethod
-    def rounded(self, kind: str) -> Part:
+    def rounded(self, kind: str) -> Program:
         """The same with these numbers as ``kind`` has them."""
 
 
 @dataclass(frozen=True)
-class Linear(Part):
+class Linear(Program):
     """``beta = sum_r u_r(z) patterns_r`` with residual variances that do not move."""
 
     features: Features
@@ -174,8 +197,24 @@ class Linear(Part):
         }
 
 
+class Units(Protocol):
+    """Of the nodes of a field, and of what the others leave of them."""
+
+    @property
+    def scaler(self) -> NodeScaler: ...
+
+    @property
+    def residual_scale(self) -> NDArray[np.float64]: ...
+
+
+def linear_program(units: Units, features: Features, weights: NDArray, reference: NDArray) -> Linear:
+    """Weights of nodes in these units, (R, p, p), as patterns in units of ``reference``."""
+    patterns = rescale_coef(weights, units.scaler.scale / reference)
+    return Linear.of(features, patterns, (units.residual_scale / reference) ** 2)
+
+
 @dataclass(frozen=True)
-class Precision(Part):
+class Precision(Program):
     """``Theta = sum_r u_r(z) Theta_r``: coefficients ``-Theta_jk / Theta_jj``, variances ``1 / Theta_jj``."""
 
     features: Features
@@ -207,13 +246,13 @@ class Precision(Part):
 
 
 @dataclass(frozen=True)
-class Scaled(Part):
+class Scaled(Program):
     """A part whose nodes were divided by ``unit`` and have residual scales ``residual`` times its own.
 
     Both are features of z with the logarithm of a scale per node.
     """
 
-    part: Part
+    part: Program
     unit: Features | None
     residual: Features | None
 
@@ -242,11 +281,11 @@ def _exp(features: Features | None, Z: pd.DataFrame) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Average(Part):
+class Average(Program):
     """Weighted averages of coefficients and variances."""
 
     weights: list[float]
-    parts: list[Part]
+    parts: list[Program]
 
     def at(self, Z: pd.DataFrame) -> Values:
         found = [part.at(Z) for part in self.parts]
@@ -270,7 +309,7 @@ class Average(Part):
 
 
 @dataclass(frozen=True)
-class Choice(Part):
+class Choice(Program):
     """One part per region: a tree over the features leads to a leaf, and a leaf has a part.
 
     ``tree`` has lists left, right, feature, threshold (left where feature <= threshold), part.
@@ -278,7 +317,7 @@ class Choice(Part):
 
     features: Features
     tree: dict[str, list[Any]]
-    parts: list[Part]
+    parts: list[Program]
 
     def at(self, Z: pd.DataFrame) -> Values:
         which = np.array([self._leaf(row) for row in self.features.at(Z).astype(np.float32)])
@@ -304,7 +343,7 @@ class Choice(Part):
         return {"kind": "choice", "features": self.features.stored(store), "tree": self.tree, "parts": parts}
 
 
-def evaluate(program: Part, Z: pd.DataFrame) -> NDArray[np.float64]:
+def evaluate(program: Program, Z: pd.DataFrame) -> NDArray[np.float64]:
     """Partial correlations of all pairs j < k at each row, (n, pairs)."""
     forward, backward, variance = program.at(Z)
     j, k = np.triu_indices(variance.shape[1], 1)

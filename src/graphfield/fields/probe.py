@@ -1,4 +1,4 @@
-"""Whether a model that was just loaded gives finite answers at covariates like those it was fitted to."""
+"""Whether a field that was just read from a file gives finite answers at covariates like those of its fit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pandas as pd
 from graphfield.data.covariates import CovariateEncoder, Numeric
 from graphfield.data.frames import Frame
 from graphfield.data.ranges import MAX_MAGNITUDE
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ExtrapolationWarning
-from graphfield.graphs.strength import partial_correlations, precision_from_partial
+from graphfield.fields.base import GraphField
+from graphfield.graphs.strength import precision_from_partial
 
 # Entries of the graphs that are looked at; of at least so many rows.
 _ENTRIES, _LEAST_ROWS = 4_000_000, 8
@@ -21,21 +21,20 @@ _ENTRIES, _LEAST_ROWS = 4_000_000, 8
 _MAX_MEAN = 1e3 * MAX_MAGNITUDE
 
 
-def has_finite_answers(model: GraphEstimator) -> bool:
-    """Coefficients, residual scales, means and precision at the ends of every range and at every level.
+def has_finite_answers(field: GraphField) -> bool:
+    """Weights, residual scales, means and precision at the ends of every range and at every level.
 
     Numbers may be finite in a file and yet too large to be computed with.
     """
-    most = max(_LEAST_ROWS, _ENTRIES // model.n_features_in_**2)
-    frame = Frame(_rows(model.encoder_, most), named=True)
+    most = max(_LEAST_ROWS, _ENTRIES // field.n_nodes**2)
+    encoder = field.schema.encoder
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
-        encoded = model._encode_frame(frame).distinct()[0]
-        coef, scale = model._coef_at(encoded), model._residual_scale_at(encoded)
-        unit = model._unit_at(encoded)
-        partial = partial_correlations(coef, scale)
-        mean = model._mean_at(encoded)
-        if not (np.isfinite(coef).all() and np.isfinite(partial).all() and (np.abs(mean) < _MAX_MEAN).all()):
+        rows = field.encode(Frame(_rows(encoder, most), named=encoder.named))
+        here = field.at(field.distinct(rows)[0])
+        partial, scale, unit = here.partial_correlations, here.scales, here.units
+        finite = np.isfinite(here.weights).all() and np.isfinite(partial).all()
+        if not (finite and (np.abs(here.offsets) < _MAX_MEAN).all()):
             return False
         if not ((scale > 0) & np.isfinite(scale) & (unit > 0) & np.isfinite(unit)).all():
             return False

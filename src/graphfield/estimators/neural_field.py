@@ -1,0 +1,176 @@
+"""Fields whose weights and means are networks of z."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.nodes import NodeScaler, read_scale
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
+from graphfield.estimators.neural import (
+    covariate_shape,
+    evaluate_coef,
+    evaluate_mean,
+    from_arrays,
+    make_samples,
+    to_arrays,
+)
+from graphfield.fields.base import Common, GraphField, State
+from graphfield.fields.program import Features, Inputs, NotExported, Program, linear_program
+from graphfield.fields.schema import Rows, Schema
+from graphfield.nn.backbone import NETWORKS as BACKBONES
+from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, mean_config
+from graphfield.nn.losses import LOSSES
+from graphfield.training.config import resolve_device
+
+# torch's default, which the batch norm of our networks has.
+_BATCH_NORM_EPS = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralMean:
+    """Means of the nodes given z: a network of z in units of ``scaler``, or one mean each."""
+
+    network: MeanField | None
+    scaler: NodeScaler
+
+    def at(self, rows: Rows) -> NDArray[np.float64]:
+        empty = np.zeros((len(rows), len(self.scaler.scale)))
+        samples = make_samples(empty, rows.encoded, torch.device("cpu"))
+        network = self.network.cpu() if self.network is not None else None
+        return self.scaler.restore(evaluate_mean(network, samples).numpy().astype(np.float64))
+
+    def state(self) -> State:
+        arrays = {} if self.network is None else to_arrays(self.network, "mean")
+        return {"has_mean": self.network is not None}, {**arrays, "mean_scale": self.scaler.scale}
+
+    @classmethod
+    def from_state(cls, common: Common, config: FieldConfig, state: Saved, arrays: SavedArrays) -> NeuralMean:
+        scaler = NodeScaler(common.scaler.center, read_scale(arrays, "mean_scale", common.schema.n_nodes))
+        if not state["has_mean"].flag():
+            return cls(None, scaler)
+        return cls(from_arrays(MeanField, mean_config(config), arrays.below("mean/")), scaler)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralField(GraphField):
+    """Weights of edges from a network of z; ``device`` is where they are computed."""
+
+    network: CoefField
+    mean: NeuralMean
+    device: str = "auto"
+
+    kind: ClassVar[str] = "neural"
+
+    def weights_at(self, rows: Rows) -> NDArray[np.float32]:
+        return evaluate_coef(self.network, rows.encoded, resolve_device(self.device, fallback=True))
+
+    def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
+        return self.mean.at(rows)
+
+    def with_network(self, network: CoefField) -> NeuralField:
+        return replace(self, network=network)
+
+    def own_program(self, reference: NDArray) -> Program:
+        config = self.network.config
+        if config.sharing != "all":
+            raise NotExported(f"it has one network per {config.sharing}")
+        features = network_features(self.network, self.schema.encoder)
+        if config.rank is not None:
+            features.steps.append(("softmax",))
+        patterns = (
+            self.network.head.get_parameter("weight").detach().cpu().numpy()[0]
+        )  # (h + 1, p, p), the last one constant
+        if patterns[-1].any():
+            features.steps.append(("one",))
+        else:
+            patterns = patterns[:-1]
+        return linear_program(self.common, features, patterns.astype(np.float64), reference)
+
+    def own_state(self) -> State:
+        state, arrays = self.mean.state()
+        return {"network": asdict(self.network.config), **state}, {
+            **arrays,
+            **to_arrays(self.network, "coef"),
+        }
+
+    @classmethod
+    def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> NeuralField:
+        weights = arrays.below("coef/")
+        config = read_config(state["network"], common.schema, weights.n_entries())
+        network = from_arrays(CoefField, config, weights)
+        return cls(common, network, NeuralMean.from_state(common, config, state, arrays))
+
+
+def read_config(state: Saved, schema: Schema, n_entries: int) -> FieldConfig:
+    """The configuration of a saved network, which must be that of these nodes and covariates.
+
+    A file has ``n_entries`` of its weights: one that claims more must not be built.
+    """
+    n_nodes, covariates = schema.n_nodes, covariate_shape(schema.encoder)
+    own = state["covariates"]
+    own["n_numeric"].whole(covariates.n_numeric, covariates.n_numeric)
+    shares = tuple(tuple(column.numbers(0, 1)) for column in own["level_shares"].listed())
+    if shares != covariates.level_shares:
+        own["level_shares"].refuse("those of the covariates")
+    rank = state.known("rank")
+    config = FieldConfig(
+        n_nodes=state["n_nodes"].whole(n_nodes, n_nodes),
+        covariates=covariates,
+        network=state["network"].choice(BACKBONES),
+        sharing=state["sharing"].choice(SHARING),
+        hidden_size=state["hidden_size"].whole(1),
+        dropout=state["dropout"].number(0, 1),
+        batch_norm=state["batch_norm"].flag(),
+        loss=state["loss"].choice(LOSSES),
+        penalty=state["penalty"].number(0),
+        rank=None if rank is None else rank.whole(1),
+    )
+    if config.rank is not None and config.sharing != "all":
+        state["rank"].refuse("null where not all edges share a network")
+    if config.least_weights > n_entries:
+        state.refuse(
+            f"a network of the {n_entries:,} weights in the file", f"{config.least_weights:,} or more"
+        )
+    return config
+
+
+def network_features(network: Any, encoder: CovariateEncoder) -> Features:
+    """A network up to its last hidden layer or, where it mixes, to the logits of the shares."""
+    arrays = {name.removeprefix("field/"): value for name, value in to_arrays(network, "field").items()}
+    tables = []
+    for i, _ in enumerate(encoder.categorical):
+        table = arrays[f"embedding.tables.{i}"]
+        tables.append(np.vstack([table, arrays[f"embedding.shares_{i}"][None] @ table]))
+
+    def affine(name: str) -> tuple[str, NDArray, NDArray]:
+        return ("affine", arrays[f"{name}.weight"][0], arrays[f"{name}.bias"][0, 0])
+
+    steps: list[tuple[Any, ...]] = []
+    if network.config.network != "linear":
+        steps += [_first(arrays, *affine("backbone.first.dense")), ("relu",)]
+        if network.config.network == "residual":
+            steps += [affine("backbone.narrow"), ("join",)]
+        steps += [affine("backbone.second"), ("relu",)]
+    if "bottleneck.weight" in arrays:
+        steps.append(affine("bottleneck"))
+    return Features(Inputs.of(encoder, tables), steps)
+
+
+def _first(
+    arrays: dict[str, NDArray], name: str, weight: NDArray, bias: NDArray
+) -> tuple[str, NDArray, NDArray]:
+    """The first layer with its batch norm, which is affine once training is over."""
+    norm = {key: arrays.get(f"backbone.first.norm.{key}") for key in ("weight", "bias")}
+    if norm["weight"] is None or norm["bias"] is None:
+        return name, weight, bias
+    mean = arrays["backbone.first.norm.running_mean"].astype(np.float64)
+    spread = np.sqrt(arrays["backbone.first.norm.running_var"].astype(np.float64) + _BATCH_NORM_EPS)
+    factor = norm["weight"] / spread
+    return name, weight * factor, (bias - mean) * factor + norm["bias"]

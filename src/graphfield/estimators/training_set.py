@@ -1,0 +1,133 @@
+"""The rows of one fit: checked, named, split, with a random stream for each purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
+from graphfield.data.group_levels import LevelCheck
+from graphfield.data.missing import handle_missing
+from graphfield.data.nodes import NodeScaler
+from graphfield.data.ranges import check_reach
+from graphfield.data.splits import hold_out
+from graphfield.estimators.group_inputs import without_levels
+from graphfield.estimators.inputs import (
+    HeldOutTable,
+    Inputs,
+    child_seeds,
+    root_seed,
+    taken_out,
+    training_inputs,
+)
+from graphfield.exceptions import DataError
+from graphfield.fields import GraphField
+
+
+class Streams:
+    """Seeds by the name of what they are for, none of which says anything about another.
+
+    >>> Streams(0, ["split", "gap"])["gap"] == Streams(0, ["split", "gap", "more"])["gap"]
+    True
+    """
+
+    def __init__(self, root: int, names: Sequence[str]) -> None:
+        self.root = root
+        self._seeds = dict(zip(names, child_seeds(root, len(names)), strict=True))
+
+    def __getitem__(self, name: str) -> int:
+        return self._seeds[name]
+
+
+@dataclass
+class TrainingSet:
+    """What an estimator is given to fit, and what it notes about the fit while it goes on.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        Nodes (less the levels of groups, where these have any) and covariates.
+    labels : ndarray or None
+        A code for the group of each row.
+    groups : ndarray or None
+        The same as the user gave them.
+    levels : LevelCheck or None
+        Whether groups have levels of their own.
+    own : tuple or None
+        The user's own held-out rows: nodes, covariates, groups.
+    streams : Streams
+    held_out : ndarray or None
+        Positions of the rows that :meth:`split` held out.
+    judged : GraphField or None
+        To be set by an estimator whose field has seen the held-out rows: the field before that.
+    """
+
+    inputs: Inputs
+    labels: NDArray | None
+    groups: NDArray | None
+    levels: LevelCheck | None
+    own: HeldOutTable | None
+    streams: Streams
+    held_out: NDArray[np.intp] | None = None
+    judged: GraphField | None = None
+
+    @property
+    def X(self) -> NDArray[np.floating]:
+        return self.inputs.X
+
+    @property
+    def Z(self) -> Frame:
+        return self.inputs.Z
+
+    def split(self, share: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of rows to train on and of rows to hold out; rows of a group stay together."""
+        train, self.held_out = hold_out(len(self.X), share, self.labels, self.streams["split"])
+        return train, self.held_out
+
+    @property
+    def new(self) -> HeldOutTable | None:
+        """Rows that took no part in training: the user's own, or those that were held out."""
+        if self.own is not None or self.held_out is None:
+            return self.own
+        return taken_out(self.inputs, self.labels, self.held_out)
+
+
+def read_training_set(
+    X: Any,
+    Z: Any,
+    groups: Any,
+    X_val: Any,
+    Z_val: Any,
+    *,
+    missing: str,
+    standardize: bool,
+    subtract_levels: bool,
+    random_state: Any,
+    streams: Sequence[str],
+) -> TrainingSet:
+    """Every check of the data of a fit, then the split and the seeds."""
+    if (X_val is None) != (Z_val is None):
+        raise DataError("X_val and Z_val must be given together, or neither.")
+    inputs = training_inputs(X, Z, missing, standardize=standardize)
+    wanted = subtract_levels and X_val is None
+    inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
+    given = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
+    own = None if X_val is None else _own_rows(inputs, X_val, Z_val, missing)
+    return TrainingSet(inputs, labels, given, levels, own, Streams(root_seed(random_state), streams))
+
+
+def _own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable:
+    """The rows that the user holds out, checked against those of the fit."""
+    x_frame = match_columns(as_frame(X_val, "X"), inputs.node_names, inputs.nodes_named, "X")
+    z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")
+    check_same_length(x_frame, z_frame)
+    x_frame, z_frame, _ = handle_missing(x_frame, z_frame, missing)
+    if len(x_frame.values) == 0:
+        raise DataError("X_val and Z_val have no rows.")
+    values, known = node_values(x_frame), NodeScaler.learn(inputs.X, center=True, scale=True)
+    check_reach(values, x_frame.names, known.center, known.scale, "X_val")
+    return values, z_frame, None

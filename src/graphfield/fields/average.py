@@ -1,0 +1,136 @@
+"""Weighted averages of fields."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Encoded
+from graphfield.data.frames import Frame
+from graphfield.data.marginals import NormalScores
+from graphfield.data.nodes import rescale_coef
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
+from graphfield.exceptions import ExtrapolationWarning, listing
+from graphfield.fields.base import Common, Draws, GraphField, State
+from graphfield.fields.program import Average, Program
+from graphfield.fields.schema import Rows
+from graphfield.fields.state import pack_parts, unpack_parts
+
+# How far from one the weights of a file may add up.
+_WEIGHTS_OFF = 1e-6
+# What members are, where they differ by chance.
+DRAWS = ("seeds", "resamples")
+
+
+@dataclass(frozen=True, eq=False)
+class AverageField(GraphField):
+    """Weights, means and residual variances at z are averages of those of the members.
+
+    The members have the same nodes and covariates; ``shares`` sum to one. ``drawn`` says by which chance
+    members differ, where they differ by nothing else.
+    """
+
+    members: Sequence[GraphField]
+    shares: NDArray[np.float64]
+    drawn: Literal["seeds", "resamples"] | None = None
+
+    kind: ClassVar[str] = "average"
+
+    @property
+    def uses_covariates(self) -> bool:
+        return any(member.uses_covariates for member in self.members)
+
+    def encode(self, frame: Frame) -> Rows:
+        with warnings.catch_warnings():
+            if not self.uses_covariates:  # no range matters to one graph for everybody
+                warnings.simplefilter("ignore", ExtrapolationWarning)
+            return super().encode(frame)
+
+    def _seen(self, rows: Rows) -> list[Rows]:
+        """The rows as each member sees them; what is odd about them was said once, of all."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return [member.encode(rows.frame) for member in self.members]
+
+    def alike(self, rows: Rows) -> Encoded:
+        own = [member.alike(seen) for member, seen in zip(self.members, self._seen(rows), strict=True)]
+        return reduce(Encoded.beside, own)
+
+    def weights_at(self, rows: Rows) -> NDArray[np.float32]:
+        seen = self._seen(rows)
+        if len(self.members) == 1:
+            return self.members[0].weights_at(seen[0])
+        # Doubles, so that equal members average to themselves after rounding.
+        total = np.zeros((len(rows), self.n_nodes, self.n_nodes))
+        unit = self.members[0].units_at(seen[0])
+        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+            weights = rescale_coef(member.weights_at(own), member.units_at(own) / unit)
+            total += np.multiply(weights, share, dtype=np.float64)
+        return total.astype(np.float32)
+
+    def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
+        mean = np.zeros((len(rows), self.n_nodes))
+        for share, member, own in zip(self.shares, self.members, self._seen(rows), strict=True):
+            mean += share * member.offsets_at(own)
+        return mean
+
+    def units_at(self, rows: Rows) -> NDArray[np.float64]:
+        """Those of the first member; those of the others are much the same."""
+        return self.members[0].units_at(self._seen(rows)[0])
+
+    def scales_at(self, rows: Rows) -> NDArray[np.float64]:
+        seen = self._seen(rows)
+        variance, unit = np.zeros((len(rows), self.n_nodes)), self.members[0].units_at(seen[0])
+        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+            variance += share * (member.scales_at(own) * (member.units_at(own) / unit)) ** 2
+        return np.sqrt(variance)
+
+    def node_scales_at(self, rows: Rows) -> NDArray[np.float64]:
+        seen = self._seen(rows)
+        if len(self.members) == 1:
+            return self.members[0].node_scales_at(seen[0])
+        variance, unit = np.zeros((len(rows), self.n_nodes)), self.members[0].units_at(seen[0])
+        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+            variance += share * (member.units_at(own) / unit) ** 2
+        return np.sqrt(variance)
+
+    def draws(self) -> Draws | None:
+        return None if self.drawn is None else Draws(self.members, self.drawn)
+
+    def with_scores(self, scores: NormalScores | None) -> Self:
+        members = [member.with_scores(scores) for member in self.members]
+        return replace(super().with_scores(scores), members=members)
+
+    def own_program(self, reference: NDArray) -> Program:
+        parts = [member.program(reference) for member in self.members]
+        return Average([float(share) for share in self.shares], parts)
+
+    def own_state(self) -> State:
+        state, arrays = pack_parts(self.members)
+        return {"members": state, "drawn": self.drawn}, {**arrays, "shares": self.shares}
+
+    @classmethod
+    def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> AverageField:
+        names = common.schema.encoder.names
+        members = unpack_parts(state["members"], arrays, common.schema.node_names, names)
+        shares = arrays.read("shares", (len(members),), low=0, high=1, above=True)
+        if abs(shares.sum() - 1) > _WEIGHTS_OFF:
+            arrays.refuse("shares", "shares that sum to one", str(shares.sum()))
+        drawn = state.known("drawn")
+        return cls(common, members, shares, None if drawn is None else drawn.choice(DRAWS))  # type: ignore[arg-type]
+
+
+def average(common: Common, fields: Sequence[GraphField], weights: Sequence[float] | NDArray) -> AverageField:
+    """The average of fields of the same nodes and covariates; those without weight are left out."""
+    given = np.asarray(weights, dtype=np.float64)
+    if len(given) != len(fields) or not (given >= 0).all() or not given.sum() > 0:
+        raise ValueError(f"one weight >= 0 per field is needed, got {given} for {listing(map(str, fields))}")
+    members = [field for field, share in zip(fields, given, strict=True) if share > 0]
+    return AverageField(common, members, given[given > 0] / given.sum())

@@ -1,0 +1,144 @@
+"""What a field says at many rows, in the user's units: arrays and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike, NDArray
+
+from graphfield.data.nodes import rescale_coef
+from graphfield.exceptions import DataError
+from graphfield.fields.base import Conditionals, GraphField
+from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_blocks, long_frame
+from graphfield.fields.schema import Rows
+from graphfield.fields.streaming import cache_slices
+from graphfield.fields.walker import row_blocks
+from graphfield.graphs.strength import (
+    apply_rule,
+    directed_strengths,
+    edge_magnitudes,
+    partial_correlations,
+    precision_matrices,
+    precision_shrinkage,
+)
+
+Cut = float | NDArray[np.float64]
+
+
+def coefficients(field: GraphField, Z: Any) -> NDArray[np.float32]:
+    """(n, p, p), in the user's units."""
+    return _at_each(
+        field, Z, lambda here: (here.units,), lambda weights, unit: _restored(field, weights, unit)
+    )
+
+
+def coefficient_blocks(field: GraphField, Z: Any) -> Iterator[NDArray[np.float32]]:
+    """:func:`coefficients` of consecutive rows, in bounded memory."""
+
+    def compute(rows: Rows) -> NDArray[np.float32]:
+        here = field.at(rows)
+        weights = here.weights
+        for part in cache_slices(len(weights), field.n_nodes):
+            weights[part] = _restored(field, weights[part], here.units[part])
+        return weights
+
+    for _, found, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, compute):
+        yield found[which]
+
+
+def correlations(field: GraphField, Z: Any) -> NDArray[np.float32]:
+    """Signed partial correlations, (n, p, p)."""
+    return _at_each(field, Z, lambda here: (here.scales,), partial_correlations)
+
+
+def magnitudes(field: GraphField, Z: Any) -> NDArray[np.float32]:
+    """Sizes of partial correlations, (n, p, p)."""
+    return _at_each(field, Z, lambda here: (here.scales,), edge_magnitudes)
+
+
+def graphs(field: GraphField, Z: Any, cut: Cut, rule: str) -> NDArray[np.bool_]:
+    """(n, p, p)."""
+
+    def graph(weights: NDArray, scale: NDArray) -> NDArray:
+        return apply_rule(directed_strengths(weights, scale), cut, rule)
+
+    return _at_each(field, Z, lambda here: (here.scales,), graph, np.bool_)
+
+
+def precisions(field: GraphField, Z: Any) -> NDArray[np.float64]:
+    """Precision matrices in the user's units, (n, p, p)."""
+
+    def precision(weights: NDArray, scale: NDArray, unit: NDArray, node_scale: NDArray) -> NDArray:
+        return precision_matrices(weights, scale, node_scale) / (unit[:, :, None] * unit[:, None, :])
+
+    return _at_each(field, Z, lambda here: (here.scales, here.units, here.node_scales), precision, np.float64)
+
+
+def shrinkages(field: GraphField, Z: Any) -> NDArray[np.float64]:
+    """By which factor the edges of each of the :func:`precisions` were multiplied, (n,)."""
+    return _at_each(
+        field, Z, lambda here: (here.scales, here.node_scales), precision_shrinkage, np.float64, shape=()
+    )
+
+
+def residual_scales(field: GraphField, Z: Any) -> NDArray[np.float64]:
+    """In the user's units, (n, p)."""
+    distinct, index = field.distinct(field.rows(Z))
+    here = field.at(distinct)
+    return (here.scales * here.units)[index]
+
+
+def edge_table(field: GraphField, Z: Any, cut: Cut, rule: str, max_rows: int) -> pd.DataFrame:
+    """One line per row of Z and edge."""
+    distinct, index = field.distinct(field.rows(Z))
+    blocks = [
+        block
+        for here in field.chunks(distinct)
+        for block in edge_blocks(here.weights, here.scales, cut, rule)
+    ]
+    return long_frame(blocks, index, field.schema.node_names, max_rows)
+
+
+def edge_table_blocks(field: GraphField, Z: Any, cut: Cut, rule: str) -> Iterator[pd.DataFrame]:
+    """:func:`edge_table` of consecutive rows, in bounded memory."""
+
+    def compute(rows: Rows) -> list[EdgeBlock]:
+        return [b for here in field.chunks(rows) for b in edge_blocks(here.weights, here.scales, cut, rule)]
+
+    for rows, blocks, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, compute):
+        frame = long_frame(blocks, which, field.schema.node_names, DEFAULT_MAX_ROWS)
+        frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
+        yield frame
+
+
+def _at_each(
+    field: GraphField,
+    Z: Any,
+    needed: Callable[[Conditionals], tuple[NDArray, ...]],
+    function: Callable[..., NDArray],
+    dtype: DTypeLike = np.float32,
+    shape: tuple[int, ...] | None = None,
+) -> NDArray:
+    """``function`` of weights and of what else is ``needed`` at every row; equal rows are done once."""
+    rows, p = field.rows(Z), field.n_nodes
+    result = np.empty((len(rows), *((p, p) if shape is None else shape)), dtype=dtype)
+    for group in field.walk(rows):
+        here = field.at(group.distinct)
+        group.fill(result, function, here.weights, *needed(here))
+    return result
+
+
+def _restored(field: GraphField, weights: NDArray[np.float32], unit: NDArray) -> NDArray[np.float32]:
+    restored = rescale_coef(weights, unit)
+    if not np.isfinite(restored).all():
+        _, j, k = np.argwhere(~np.isfinite(restored))[0]
+        names = field.schema.node_names
+        raise DataError(
+            f"The coefficient of node {names[k]!r} for node {names[j]!r} is too "
+            "large for float32: their units differ too much. Use other units for one of them, or ask for "
+            "partial_correlations, which need none."
+        )
+    return restored

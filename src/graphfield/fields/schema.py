@@ -1,0 +1,82 @@
+"""What a field speaks of: its nodes, its covariates, and rows of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import CovariateEncoder, Encoded, features
+from graphfield.data.frames import MIN_NODES, Frame, as_frame, match_columns
+from graphfield.data.marginals import NormalScores
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Covariate rows that a field is asked at: the table, and how the field's encoder reads it.
+
+    The parts of a field that is made of others have encoders of their own, and read the table again.
+    """
+
+    frame: Frame
+    encoded: Encoded
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def take(self, rows: NDArray[np.intp]) -> Rows:
+        return Rows(self.frame.take(rows), self.encoded.take(rows))
+
+    def between(self, rows: slice) -> Rows:
+        """Consecutive rows."""
+        return self.take(np.arange(rows.start, rows.stop))
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """Names of the nodes, what is made of their values, and how covariates become numbers.
+
+    Where there are ``scores``, the field is one of normal scores: what it says of nodes it says of these.
+    """
+
+    node_names: list[str]
+    nodes_named: bool
+    encoder: CovariateEncoder
+    scores: NormalScores | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.node_names)
+
+    def match_nodes(self, X: Any) -> Frame:
+        """A table of node values with its columns in the order of the fit."""
+        return match_columns(as_frame(X, "X"), self.node_names, self.nodes_named, "X")
+
+    def match_covariates(self, Z: Any) -> Frame:
+        """A table of covariates with its columns in the order of the fit."""
+        return match_columns(as_frame(Z, "Z"), self.encoder.names, self.encoder.named, "Z")
+
+    def features(self, rows: Rows) -> NDArray[np.float64]:
+        return features(self.encoder, rows.encoded)
+
+    def with_scores(self, scores: NormalScores | None) -> Self:
+        return replace(self, scores=scores)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        arrays = {} if self.scores is None else self.scores.to_arrays()
+        nodes = {"node_names": self.node_names, "nodes_named": self.nodes_named}
+        return {**nodes, "encoder": self.encoder.to_state()}, arrays
+
+    @classmethod
+    def from_state(cls, state: Saved, arrays: SavedArrays) -> Schema:
+        """Inverse of :meth:`state`; what could not come from it is refused."""
+        names, encoder = (
+            state["node_names"].names(least=MIN_NODES),
+            CovariateEncoder.from_state(state["encoder"]),
+        )
+        scores = NormalScores.from_arrays(arrays, len(names)) if "knots" in arrays else None
+        return cls(names, state["nodes_named"].flag(), encoder, scores)

@@ -1,0 +1,145 @@
+"""Fields as values of JSON and arrays, and back: one registry, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import n_features
+from graphfield.data.moving_scales import MovingScales
+from graphfield.data.nodes import NodeScaler, read_scale
+from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_values import Saved, optional
+from graphfield.exceptions import listing
+from graphfield.fields.base import Common, GraphField
+from graphfield.fields.schema import Schema
+from graphfield.graphs.threshold import Gap, Threshold
+
+# Of a cut: twice the noise of a correlation, of two rows.
+_MAX_CUT = 2.0
+# Kinds that may be named in a file, and nothing else. Those that need torch lie beside their training.
+_KINDS = {
+    "static": ("graphfield.fields.static", "StaticField"),
+    "linear": ("graphfield.fields.linear", "LinearField"),
+    "average": ("graphfield.fields.average", "AverageField"),
+    "tree": ("graphfield.fields.partition", "TreeField"),
+    "clusters": ("graphfield.fields.partition", "ClusterField"),
+    "neural": ("graphfield.estimators.neural_field", "NeuralField"),
+    "archetypes": ("graphfield.estimators.archetype_field", "ArchetypeField"),
+}
+
+
+def register_kind(kind: str, module: str, name: str) -> None:
+    """Let files name another kind of field, which is defined under ``name`` in a module."""
+    _KINDS[kind] = (module, name)
+
+
+def pack_field(field: GraphField) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """A field as values of JSON and arrays; :func:`unpack_field` is the inverse."""
+    common, (own, arrays) = field.common, field.own_state()
+    schema, schema_arrays = common.schema.state()
+    header = {
+        "kind": field.kind,
+        "schema": schema,
+        "standardized": common.standardized,
+        "threshold": None if common.threshold is None else _plain_threshold(common.threshold),
+        "own": own,
+    }
+    node = {
+        **schema_arrays,
+        "center": common.scaler.center,
+        "scale": common.scaler.scale,
+        "residual_scale": common.residual_scale,
+    }
+    if common.threshold is not None:
+        node["clear"] = np.flatnonzero(common.threshold.clear)
+    for kind, scales in (("scales", common.scales), ("residual_scales", common.residual_scales)):
+        if scales is not None:
+            node |= {f"{kind}/{name}": array for name, array in scales.to_arrays().items()}
+    return header, {**arrays, **{f"node/{name}": array for name, array in node.items()}}
+
+
+def unpack_field(header: Saved, arrays: SavedArrays) -> GraphField:
+    """The field that :func:`pack_field` took apart, with everything in it checked against the rest."""
+    module, name = _KINDS[header["kind"].choice(_KINDS)]
+    kind: type[GraphField] = getattr(import_module(module), name)
+    common = _unpack_common(header, arrays.below("node/"))
+    with np.errstate(all="ignore"):  # what overflows is found by whoever asks
+        return kind.from_state(common, header["own"], arrays)
+
+
+def _unpack_common(header: Saved, node: SavedArrays) -> Common:
+    schema = Schema.from_state(header["schema"], node)
+    p, m = schema.n_nodes, n_features(schema.encoder)
+    threshold = header.known("threshold")
+    return Common(
+        schema,
+        NodeScaler.from_arrays(node, p),
+        read_scale(node, "residual_scale", p),
+        _moving(node.below("scales/"), m, p),
+        _moving(node.below("residual_scales/"), m, p),
+        header["standardized"].flag(),
+        None if threshold is None else _threshold(threshold, node, p),
+    )
+
+
+def _moving(arrays: SavedArrays, n_features: int, n_nodes: int) -> MovingScales | None:
+    """None where they do not move."""
+    return MovingScales.from_arrays(arrays, n_features, n_nodes) if "weights" in arrays else None
+
+
+def pack_parts(fields: Sequence[GraphField]) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
+    """Fields that another is made of."""
+    headers: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray] = {}
+    for which, field in enumerate(fields):
+        header, own = pack_field(field)
+        headers.append(header)
+        arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
+    return headers, arrays
+
+
+def unpack_parts(
+    headers: Saved, arrays: SavedArrays, node_names: list[str], covariates: list[str]
+) -> list[GraphField]:
+    """Inverse of :func:`pack_parts`, for parts that have these nodes and covariates."""
+    fields = []
+    for which, header in enumerate(headers.listed(least=1)):
+        field = unpack_field(header, arrays.below(f"part/{which}/"))
+        schema = header["schema"]
+        if field.schema.node_names != node_names:
+            schema["node_names"].refuse("those of the whole model", listing(field.schema.node_names, most=4))
+        if field.schema.encoder.names != covariates:
+            expected = listing(covariates, most=4) or "none"
+            schema["encoder"]["names"].refuse(expected, listing(field.schema.encoder.names, most=4))
+        fields.append(field)
+    return fields
+
+
+def _plain_threshold(found: Threshold) -> dict[str, Any]:
+    own = {"value": found.value, "n_edges": found.n_edges, "reason": found.reason}
+    return {**own, "gap": asdict(found.gap)}
+
+
+def _threshold(found: Saved, node: SavedArrays, p: int) -> Threshold:
+    clear = np.zeros((p, p), dtype=bool)
+    clear.flat[node.read("clear", (AtMost(p**2),), np.int64, low=0, high=p**2 - 1)] = True
+    if (clear != clear.T).any() or clear.diagonal().any():
+        node.refuse("clear", "pairs of two nodes, each in both orders", "others")
+    n_edges = optional(found.known("n_edges"), lambda value: value.whole(high=p**2), None)
+    value = found["value"].number(0, _MAX_CUT)
+    return Threshold(value, clear, n_edges, found["reason"].text(), _gap(found["gap"]))
+
+
+def _gap(found: Saved) -> Gap:
+    return Gap(
+        found["value"].number(0, _MAX_CUT),
+        found["largest"].number(0),
+        found["is_gap"].flag(),
+        found["reason"].text(),
+    )
