@@ -99,7 +99,9 @@ def compare_on_real(method: str, folder: Path, table: str, device: str) -> str:
                     stack.enter_context(patch.object(module, name, lambda *_: None))
             model = make(method, 0, device).set_params(unknown="average").fit(X[:n], Z[:n])
         new = X[n:].reset_index(drop=True), Z[n:].reset_index(drop=True)
-        scores = model._scores.transform if model._scores is not None else np.asarray
+        scores = (
+            model.field_.schema.scores.transform if model.field_.schema.scores is not None else np.asarray
+        )
         scale = model.predict_scale(new[1])
         left = residuals(scores(new[0].to_numpy()), model, new[1])
         likely[what] = (-np.log(scale) - np.square(left / scale) / 2).mean(axis=1)
@@ -109,7 +111,7 @@ def compare_on_real(method: str, folder: Path, table: str, device: str) -> str:
 
 def residuals(values: np.ndarray, model: Any, Z: pd.DataFrame) -> np.ndarray:
     """What the model leaves of node values, or of normal scores where it is one of these."""
-    centred = values - model._mean_at(model._encode(Z))
+    centred = values - model.field_.at(Z).offsets
     return centred - np.einsum("njk,nk->nj", model.predict_coef(Z), centred)
 
 

@@ -68,10 +68,10 @@ def held_out_gain(model: Any, X: pd.DataFrame, Z: pd.DataFrame, seed: int = 0) -
     held = np.random.default_rng(seed).permutation(len(X)) < len(X) // 5
     rows, test = np.flatnonzero(~held), np.flatnonzero(held)
     model.fit(X[~held], Z[~held])
-    scores = model._scores
+    scores = model.field_.schema.scores
     values = X.to_numpy() if scores is None else scores.transform(X.to_numpy())
     scale = model.scaler_.scale
-    centred = (values - model._mean_at(model._encode(Z))) / scale
+    centred = (values - model.field_.at(Z).offsets) / scale
     coef = model.predict_coef(Z[held]) / scale[:, None] * scale[None, :]
     ours = centred[held] - np.einsum("ijk,ik->ij", coef, centred[held])
     linear_means = values / scale

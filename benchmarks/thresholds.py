@@ -62,9 +62,6 @@ def simulated(method: str, setting: str, n: int, seed: int, device: str) -> dict
     start = time.perf_counter()
     model = make(method, seed, device).fit(sim.X[:n], sim.Z[:n])
     seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    model._set_threshold(np.asarray(sim.X[:n]), model._encode(sim.Z[:n]), None, 0)
-    rule = time.perf_counter() - start
     Z, truth = sim.Z[n:], sim.skeleton[n:]
     found = {name: f1(model.predict_graph(Z, threshold=name), truth) for name in ("auto", "gap")}
     found["best"] = max(f1(model.predict_graph(Z, threshold=float(cut)), truth) for cut in CUTS)
@@ -72,7 +69,7 @@ def simulated(method: str, setting: str, n: int, seed: int, device: str) -> dict
     false = (clear & ~ever).sum() / max(1, clear.sum())
     cut = {"cut": model.threshold_.value, "pairs": int(clear.sum()), "false": false}
     what = {"method": method, "setting": setting, "n": n, "seed": seed}
-    return {**what, **found, **cut, "gap_cut": model.threshold_.gap.value, "seconds": seconds, "rule": rule}
+    return {**what, **found, **cut, "gap_cut": model.threshold_.gap.value, "seconds": seconds}
 
 
 def table_of(folder: Path, name: str) -> tuple[pd.DataFrame, pd.DataFrame, NDArray | None]:

@@ -12,6 +12,7 @@ import pytest
 import graphfield as gf
 from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
+from graphfield.fields.linear import LinearField
 from graphfield.graphs import connectivity as cn
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -20,23 +21,32 @@ NAMES = ["a", "b", "c", "d"]
 KINDS = ("archetype", "by-cluster", "dnncgm", "ensemble", "graphical-lasso", "reggmm", "tree")
 
 
-class Known(gf.RegGMM):
+class KnownField(LinearField):
     """Edges that are known functions of independent covariates: age, bmi, noise and site."""
 
-    def _coef_at(self, encoded):
+    def weights_at(self, rows):
+        encoded = rows.encoded
         age, bmi = encoded.numeric[:, 0], encoded.numeric[:, 1]
-        coef = np.zeros((len(encoded), 4, 4), dtype=np.float32)
+        weights = np.zeros((len(rows), 4, 4), dtype=np.float32)
         for j, k, value in (
             (0, 1, 0.2 * np.tanh(age)),
             (0, 2, 0.05 * age + 0.1 * bmi),
             (1, 2, 0.05 * age * bmi),
             (0, 3, 0.2 * (encoded.codes[:, 0] == 1)),
         ):
-            coef[:, j, k] = coef[:, k, j] = value
-        return coef
+            weights[:, j, k] = weights[:, k, j] = value
+        return weights
 
-    def _residual_scale_at(self, encoded):
-        return np.ones((len(encoded), 4))
+    def scales_at(self, rows):
+        return np.ones((len(rows), 4))
+
+
+class Known(gf.RegGMM):
+    kind = KnownField
+
+    def _fit(self, data):
+        fitted = super()._fit(data)
+        return self.kind(fitted.common, fitted.interactions, fitted.mean)
 
 
 @pytest.fixture(scope="module")
@@ -211,24 +221,28 @@ def test_the_summary_weighs_edges_by_their_variance(model, Z):
     assert summary["total"].is_monotonic_decreasing
 
 
-class Faint(Known):
+class FaintField(KnownField):
     """One more edge, that hardly varies, with bmi: as large as ``size`` of a - b, which varies most."""
 
     size = 0.0
 
-    def _coef_at(self, encoded):
-        coef = super()._coef_at(encoded)
-        values = 0.2 * np.tanh(encoded.numeric[:, 1])
-        coef[:, 2, 3] = coef[:, 3, 2] = 0.3 + self.size * values
-        return coef
+    def weights_at(self, rows):
+        weights = super().weights_at(rows)
+        values = 0.2 * np.tanh(rows.encoded.numeric[:, 1])
+        weights[:, 2, 3] = weights[:, 3, 2] = 0.3 + self.size * values
+        return weights
 
 
-def test_an_edge_that_hardly_varies_has_no_shares_but_a_size(model, Z):
+class Faint(Known):
+    kind = FaintField
+
+
+def test_an_edge_that_hardly_varies_has_no_shares_but_a_size(model, Z, monkeypatch):
     X = pd.DataFrame(np.random.default_rng(1).normal(size=(len(Z), 4)), columns=NAMES)
     faint = Faint().fit(X, Z)
     largest = model.partial_correlations(Z)[:, 0, 1].std()
     for size, has_shares in ((0.04, False), (0.06, True)):
-        faint.size = size
+        monkeypatch.setattr(FaintField, "size", size)
         for edges in ([("c", "d")], [("c", "d"), ("a", "b")], "all"):
             drivers = an.edge_drivers(faint, Z, edges, n_rows=None)
             edge = drivers[drivers["source"].eq("c") & drivers["target"].eq("d")].set_index("covariate")
@@ -270,13 +284,13 @@ def test_equal_rows_are_sampled_as_often_as_they_are_there(model, Z):
 
 def test_distinct_covariates_are_evaluated_once(model, Z, monkeypatch):
     seen = []
-    original = Known._coef_at
+    original = KnownField.weights_at
 
-    def counted(self, encoded):
-        seen.append(len(encoded))
-        return original(self, encoded)
+    def counted(self, rows):
+        seen.append(len(rows))
+        return original(self, rows)
 
-    monkeypatch.setattr(Known, "_coef_at", counted)
+    monkeypatch.setattr(KnownField, "weights_at", counted)
     repeated = pd.concat([Z.iloc[:5]] * 40, ignore_index=True)
     an.connectivity(model, repeated, ["density"])
     an.bands(model, repeated, "age")

@@ -153,7 +153,7 @@ def test_precision_is_the_mixture_of_archetypes(regimes, model):
 
 def test_the_likelihood_is_that_of_the_normal_distribution(regimes, model):
     X, Z = regimes[0].iloc[:20], regimes[1].iloc[:20]
-    means = model._mean_at(model._encode(Z))
+    means = model.field_.at(Z).offsets
     covariances = np.linalg.inv(np.einsum("nr,rjk->njk", model.shares(Z).to_numpy(), model.archetypes_))
     expected = [
         multivariate_normal(mean, cov).logpdf(x)
@@ -167,7 +167,7 @@ def test_samples_have_the_moments_of_the_model(model):
     drawn = model.sample(Z, random_state=0)
     precision = np.einsum("r,rjk->jk", model.shares(Z[:1]).to_numpy()[0], model.archetypes_)
     np.testing.assert_allclose(np.cov(drawn.T), np.linalg.inv(precision), atol=0.06)
-    np.testing.assert_allclose(drawn.mean(axis=0), model._mean_at(model._encode(Z[:1]))[0], atol=0.03)
+    np.testing.assert_allclose(drawn.mean(axis=0), model.field_.at(Z[:1]).offsets[0], atol=0.03)
     assert (model.sample(Z[:5], random_state=1) == model.sample(Z[:5], random_state=1)).all()
     assert (model.sample(Z[:5], random_state=1) != model.sample(Z[:5], random_state=2)).all()
 

@@ -8,9 +8,12 @@ import pytest
 
 import graphfield as gf
 from conftest import FULL, small_data
-from graphfield.estimators import auto, auto_candidates, auto_choice, ensemble
+from graphfield.data.splits import hold_out
+from graphfield.estimators import auto_candidates, auto_choice, ensemble
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
+from graphfield.estimators.inputs import child_seeds
+from graphfield.fields.average import average
 from graphfield.graphs.strength import partial_correlations
 from graphfield.solvers.simplex import simplex_weights
 
@@ -39,16 +42,15 @@ def moving(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 class Average(AveragedGraph):
-    def fit(self, X, Z):  # scikit-learn takes nothing without it for an estimator
+    """Of models that are fitted already."""
+
+    def _fit(self, data):
         raise NotImplementedError
 
 
 def average_of(members, weights) -> AveragedGraph:
     model = Average()
-    model.encoder_, model.n_features_in_ = members[0].encoder_, members[0].n_features_in_
-    model.node_names_, model._nodes_named = members[0].node_names_, True
-    model.scaler_ = members[0].scaler_
-    model._take(members, weights)
+    model.field_ = average(members[0].field_.common, [member.field_ for member in members], weights)
     return model
 
 
@@ -83,14 +85,11 @@ def test_an_average_is_what_it_says(data):
     np.testing.assert_allclose(model.weights_, [0.75, 0.25])
     coef = 0.75 * one.predict_coef(Z).astype(float) + 0.25 * two.predict_coef(Z)
     np.testing.assert_allclose(model.predict_coef(Z), coef, rtol=1e-6, atol=1e-9)
-    frame = one._match_covariates(Z)
-    own = [(m, m._encode_frame(frame)) for m in (one, two)]
-    encoded = model._encode_frame(frame)
-    means = [m._mean_at(e) for m, e in own]
-    np.testing.assert_allclose(model._mean_at(encoded), 0.75 * means[0] + 0.25 * means[1])
-    variances = [(m._residual_scale_at(e) * m._unit_at(e)) ** 2 for m, e in own]
+    here, *own = (m.field_.at(Z) for m in (model, one, two))
+    np.testing.assert_allclose(here.offsets, 0.75 * own[0].offsets + 0.25 * own[1].offsets)
+    variances = [(each.scales * each.units) ** 2 for each in own]
     scale = np.sqrt(0.75 * variances[0] + 0.25 * variances[1])
-    np.testing.assert_allclose(model._residual_scale_at(encoded) * model._unit_at(encoded), scale)
+    np.testing.assert_allclose(here.scales * here.units, scale)
     np.testing.assert_allclose(
         model.partial_correlations(Z), partial_correlations(coef, scale), rtol=1e-4, atol=1e-6
     )
@@ -107,7 +106,7 @@ def test_equal_members_average_to_themselves(data):
 def test_members_without_weight_are_not_kept(data):
     members = [STATIC.fit(*data), gf.RegGMM().fit(*data)]
     model = average_of(members, [0, 2])
-    assert model.members_ == members[1:]
+    assert model.field_.members == [member.field_ for member in members[1:]]
     assert model.weights_.tolist() == [1.0]
     for weights in ([0, 0], [1, -1], [1]):
         with pytest.raises(ValueError, match="one weight >= 0 per member"):
@@ -236,7 +235,7 @@ def test_the_spread_goes_through_rows_in_bounded_memory(data, monkeypatch):
     model = gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(*data)
     Z = pd.concat([data[1], data[1].iloc[:5]])
     whole = model.spread(Z)
-    monkeypatch.setattr(ensemble, "_SPREAD_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr("graphfield.fields.members._MEMBER_BYTES", 7 * 4 * 36)
     np.testing.assert_array_equal(model.spread(Z), whole)
     np.testing.assert_array_equal(whole[:5], whole[-5:])
     partial = [member.partial_correlations(Z).astype(float) for member in model.members_]
@@ -386,8 +385,8 @@ def test_the_error_is_that_of_held_out_rows():
     """By hand: fit to the other rows, predict these, divide by the error of the static graph."""
     X, Z = steps()
     model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
-    seed = auto.child_seeds(0, 1)[0]
-    train, held_out = auto.hold_out(len(X), 0.2, None, seed)
+    seed = child_seeds(0, 1)[0]
+    train, held_out = hold_out(len(X), 0.2, None, seed)
     errors = {}
     for name, kind in (("static", gf.GraphicalLasso(**FEW)), ("linear", gf.RegGMM(ridge=0.1))):
         kind.fit(X.iloc[train], Z.iloc[train])
@@ -541,7 +540,7 @@ def test_a_fraction_that_leaves_too_little_is_to_blame_not_the_rows(tmp_path):
 def test_a_level_among_the_held_out_rows_alone_is_no_error():
     X, Z = steps(200)
     Z["site"] = np.where(np.arange(200) % 2, "A", "B")
-    Z.loc[auto.hold_out(200, 0.2, None, auto.child_seeds(0, 1)[0])[1][0], "site"] = "C"
+    Z.loc[hold_out(200, 0.2, None, child_seeds(0, 1)[0])[1][0], "site"] = "C"
     model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z)
     assert (model.held_out_.note[:3] == "").all()
     with pytest.raises(gf.DataError, match=r"'site' has 'D'.*Known: 'A', 'B', 'C'"):

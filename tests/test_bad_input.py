@@ -124,7 +124,7 @@ def test_dates_are_days_whether_they_come_as_dates_or_as_text(estimator, data):
         model = estimator().fit(X, Z.assign(day=form))
         np.testing.assert_array_equal(model.predict_coef(Z.assign(day=form)), expected)
     np.testing.assert_array_equal(model.predict_coef(Z.assign(day=days)), expected)
-    if model._uses_covariates:
+    if model.field_.uses_covariates:
         with pytest.raises(gf.DataError, match="'day' was a date in fit, but now holds 'yesterday'"):
             model.predict_coef(Z.assign(day="yesterday"))
 
@@ -246,7 +246,9 @@ def test_empty_text_is_missing(estimator, data):
 def test_far_outside_the_training_range(fitted, data):
     Z = data[1].iloc[:1]
     edge = fitted.partial_correlations(Z.assign(age=85.0))
-    if not fitted._uses_covariates:  # no range matters to one graph for everybody, and warnings are errors
+    if (
+        not fitted.field_.uses_covariates
+    ):  # no range matters to one graph for everybody, and warnings are errors
         np.testing.assert_array_equal(fitted.partial_correlations(Z.assign(age=1000.0)), edge)
         return
     with pytest.warns(gf.ExtrapolationWarning, match="'age' was between .* far outside .*1000"):

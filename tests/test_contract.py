@@ -130,7 +130,7 @@ def test_repeated_rows_get_equal_graphs(fitted, data):
 
 
 def test_iter_coef_joins_to_predict_coef(fitted, data, monkeypatch):
-    monkeypatch.setattr("graphfield.estimators.per_row._CHUNK_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr("graphfield.fields.walker.CHUNK_BYTES", 7 * 4 * 36)
     blocks = list(fitted.iter_coef(data[1]))
     assert len(blocks) > 1
     np.testing.assert_array_equal(np.concatenate(blocks), fitted.predict_coef(data[1]))
@@ -178,7 +178,7 @@ def test_to_networkx_has_names_weights_and_every_node(fitted, data):
 def test_predict_is_mean_plus_coefficients(fitted, data):
     X, Z = data
     fitted_values = fitted.predict(X, Z)
-    mean = fitted._mean_at(fitted._encode(Z))
+    mean = fitted.field_.at(Z).offsets
     expected = mean + np.einsum("ijk,ik->ij", fitted.predict_coef(Z), X.to_numpy() - mean)
     np.testing.assert_allclose(fitted_values, expected, rtol=1e-5, atol=1e-5)
     residual = ((X - fitted_values) ** 2).sum()

@@ -116,11 +116,15 @@ def test_leaves_of_trees_are_optimal_on_collinear_nodes(kind):
     X[:, 8] = np.where(Z[:, 0] > 0, 3, -3) * X[:, 7] + rng.normal(size=400)
     model = gf.TreeCGM(max_leaves=4, random_state=0).fit(X, Z)
     assert model.n_leaves_ >= 2
-    for leaf, part in enumerate(model._parts):
+    for leaf, (part, penalty) in enumerate(zip(model.field_.parts, model.leaf_penalties_, strict=True)):
         rows = X[model.leaf(Z) == leaf]
         S, scale = np.corrcoef(rows.T), rows.std(axis=0)
-        precision = part.precision_ * np.outer(scale, scale)
-        assert optimality_violation(precision, S, part.penalty_) <= 0.006 * part.penalty_ + 1e-8
+        here = part.at(np.empty((1, 0)))
+        diagonal = 1 / here.scales[0] ** 2
+        precision = (np.diag(diagonal) - diagonal[:, None] * here.weights[0]) * np.outer(
+            scale / here.units[0], scale / here.units[0]
+        )
+        assert optimality_violation(precision, S, penalty) <= 0.006 * penalty + 1e-6
 
 
 @pytest.mark.parametrize("seed", range(10))

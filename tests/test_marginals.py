@@ -310,7 +310,7 @@ def test_predictions_have_the_nodes_own_units():
     assert model.score(X, Z) > 0.1
     # The model itself speaks of scores: the same formula there, brought back by the map.
     scores = NormalScores.learn(X)
-    values, mean = scores.transform(X), model._mean_at(model._encode(Z))
+    values, mean = scores.transform(X), model.field_.at(Z).offsets
     inside = mean + np.einsum("ijk,ik->ij", model.predict_coef(Z), values - mean)
     np.testing.assert_allclose(fitted, scores.restore(inside), rtol=1e-5)
     np.testing.assert_allclose(inside.mean(axis=0), X.mean(axis=0), rtol=0.02)
@@ -325,7 +325,7 @@ def test_repeated_rows_are_predicted_as_alone(monkeypatch):
         alone = model.predict(np.exp(X[[row]]), repeated[[row]])
         np.testing.assert_allclose(whole[row], alone[0], rtol=1e-6)
     score = model.score(np.exp(X), repeated)
-    monkeypatch.setattr("graphfield.estimators.streaming._JOINED_ENTRIES", 100)
+    monkeypatch.setattr("graphfield.fields.streaming._JOINED_ENTRIES", 100)
     np.testing.assert_array_equal(model.predict(np.exp(X), repeated), whole)
     assert model.score(np.exp(X), repeated) == pytest.approx(score)
 

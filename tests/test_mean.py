@@ -33,7 +33,7 @@ def test_the_mean_is_recovered_in_the_users_units():
     X, Z = independent_nodes()
     truth = 100 + 50 * np.column_stack([np.sin(3 * Z[:, 0]), Z[:, 0] ** 2, 0 * Z[:, 0], Z[:, 0]])
     model = gf.DNNCGM(**FAST).fit(truth + 10 * X, Z)
-    found = model._mean_at(model.encoder_.transform(model._match_covariates(Z)))
+    found = model.field_.at(Z).offsets
     assert np.sqrt(((found - truth) ** 2).mean()) < 4
 
 

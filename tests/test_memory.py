@@ -14,8 +14,10 @@ import pytest
 import graphfield as gf
 from graphfield.data.frames import as_frame, node_values
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators import base, per_row, streaming
+from graphfield.estimators import base
 from graphfield.estimators.memory import estimate_fit_memory, estimate_predict_memory
+from graphfield.fields import streaming, walker
+from graphfield.fields.linear import LinearField
 from graphfield.graphs import threshold
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
@@ -197,11 +199,11 @@ def test_each_covariate_value_is_evaluated_once(data, monkeypatch):
     repeated = Z.iloc[np.random.default_rng(0).integers(0, 30, len(X))]
     model = gf.RegGMM().fit(X, Z)
     expected = model.predict(X, repeated), model.edge_weights(repeated), model.edges(repeated, threshold=0.05)
-    monkeypatch.setattr(per_row, "_CHUNK_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr(walker, "CHUNK_BYTES", 7 * 4 * 36)
     monkeypatch.setattr(streaming, "_CACHE_ENTRIES", 3 * 36)
     seen: list[int] = []
-    original = gf.RegGMM._coef_at
-    monkeypatch.setattr(gf.RegGMM, "_coef_at", lambda self, e: seen.append(len(e)) or original(self, e))
+    original = LinearField.weights_at
+    monkeypatch.setattr(LinearField, "weights_at", lambda self, e: seen.append(len(e)) or original(self, e))
     np.testing.assert_allclose(model.predict(X, repeated), expected[0], rtol=1e-12)
     np.testing.assert_array_equal(model.edge_weights(repeated), expected[1])
     assert model.edges(repeated, threshold=0.05).equals(expected[2])
@@ -213,12 +215,11 @@ def test_each_covariate_value_is_evaluated_once(data, monkeypatch):
 
 
 def test_the_threshold_pools_a_bounded_number_of_magnitudes(data, monkeypatch):
-    model = gf.RegGMM().fit(*data)
-    values, seen = np.asarray(data[0], dtype=float), []
+    seen: list[tuple[int, ...]] = []
     original = base.find_gap
     monkeypatch.setattr(base, "find_gap", lambda w, n: seen.append(w.shape) or original(w, n))
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 40 * 15)
-    model._set_threshold(values, model._encode(data[1]), None, 0)
+    gf.RegGMM().fit(*data)
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 20_000_000)
-    model._set_threshold(values, model._encode(data[1]), None, 0)
+    gf.RegGMM().fit(*data)
     assert seen == [(40, 15), (120, 15)]

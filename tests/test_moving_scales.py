@@ -157,7 +157,7 @@ def test_samples_of_archetypes_have_the_scales_of_the_nodes():
     )
     constant = 4 * np.log(2 * np.pi)
     whole = np.linalg.slogdet(model.predict_precision(Z))[1]
-    left = X - model._mean_at(model._encode(Z))
+    left = X - model.field_.at(Z).offsets
     squares = np.einsum("nj,njk,nk->n", left, model.predict_precision(Z), left)
     np.testing.assert_allclose(model.log_likelihood(X, Z), (whole - squares - constant) / 2, rtol=1e-4)
 

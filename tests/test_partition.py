@@ -63,7 +63,7 @@ def test_partial_correlations_use_the_residual_scale_of_the_cluster():
         np.testing.assert_allclose(at, partial_from_precision(precision), atol=1e-6)
         at = model.predict_precision(Z[Z.site == level].iloc[:1])[0]
         np.testing.assert_allclose(at, precision, rtol=1e-5, atol=1e-6)
-    assert model._residual_scale_at(model._encode(Z)).std(axis=0)[1] > 0.1
+    assert model.field_.at(Z).scales.std(axis=0)[1] > 0.1
 
 
 def test_clusters_only_without_other_covariates():
@@ -220,7 +220,7 @@ def test_the_loaded_tree_equals_scikit_learns(tmp_path):
     assert again.rules_ == model.rules_
     pd.testing.assert_frame_equal(again.held_out_, model.held_out_)
     header = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert [part["estimator"] for part in header["state"]["parts"]] == ["GraphicalLasso"] * model.n_leaves_
+    assert [part["kind"] for part in header["field"]["own"]["parts"]] == ["static"] * model.n_leaves_
 
 
 def test_scaling_nodes_and_covariates_changes_nothing():

@@ -18,12 +18,11 @@ import graphfield as gf
 from graphfield.cli import main
 from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
+from graphfield.fields.program import NotExported, evaluate
 from graphfield.numbers import Gain
 from graphfield.report import words, write_report
-from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
-from graphfield.report.program import evaluate
 from graphfield.report.rows import Rows
 from graphfield.report.summary import summary
 from report_cases import MODELS, fitted, some_rows, table, upper
@@ -117,7 +116,7 @@ def page(tmp_path_factory) -> str:
 def test_the_program_is_the_model(name):
     model, Z = fitted(name), some_rows()
     np.testing.assert_allclose(
-        evaluate(export_program(model), Z), upper(model.partial_correlations(Z)), atol=2e-6
+        evaluate(model.field_.program(), Z), upper(model.partial_correlations(Z)), atol=2e-6
     )
 
 
@@ -126,7 +125,7 @@ def test_the_program_is_the_model(name):
 def test_every_program_is_its_model(name):
     model, Z = fitted(name), some_rows()
     truth = upper(model.partial_correlations(Z))
-    np.testing.assert_allclose(evaluate(export_program(model), Z), truth, atol=1e-5)
+    np.testing.assert_allclose(evaluate(model.field_.program(), Z), truth, atol=1e-5)
     if name not in ("static", "nodewise"):
         assert np.ptp(truth, axis=0).max() > 0.05, "a test of nothing: the graphs do not vary"
 
@@ -136,7 +135,7 @@ def test_a_level_that_training_did_not_have_gets_the_average():
     model = gf.RegGMM(unknown="average").fit(X, Z)
     new = pd.DataFrame({"age": [40.0], "site": ["elsewhere"]})
     np.testing.assert_allclose(
-        evaluate(export_program(model), new), upper(model.partial_correlations(new)), atol=1e-6
+        evaluate(model.field_.program(), new), upper(model.partial_correlations(new)), atol=1e-6
     )
 
 
@@ -399,7 +398,7 @@ def test_the_same_model_gives_the_same_file(tmp_path):
 
 def test_a_model_that_is_too_large_is_rounded_or_shown_as_a_grid(tmp_path):
     model, Z = fitted("full head"), table()[1]
-    size = export_program(model).size()
+    size = model.field_.program().size()
     kinds, notes = [], []
     for budget in (4 * size, 2 * size, 2 * size - 1):
         text = write_report(model, tmp_path / f"{budget}.html", Z=Z, max_bytes=budget).read_text(
@@ -417,7 +416,7 @@ def test_a_model_that_is_too_large_is_rounded_or_shown_as_a_grid(tmp_path):
 def test_a_grid_is_exact_at_its_knots_and_close_between_them():
     model = fitted("one network per node")
     with pytest.raises(NotExported, match="one network per node"):
-        export_program(model)
+        model.field_.program()
     typical, ranges = {"age": 50.0, "site": "A"}, {"age": [20.0, 80.0], "site": ["A", "B", "C"]}
     program, moving = frames_program(model, typical, ranges, ["site", "age"], budget=30 * 45)
     assert sorted(moving) == ["age", "site"]

@@ -200,7 +200,7 @@ def test_an_unknown_level_gets_the_average(opened):
 @pytest.mark.slow
 def test_half_precision_is_as_close_as_the_page_says(opened):
     model, Z = fitted("full head"), table()[1]
-    size = 2 * sum(model._coef_field.head.weight.shape[1:2]) * 30
+    size = 2 * sum(model.field_.network.head.weight.shape[1:2]) * 30
     browser = opened(model, Z, max_bytes=size)
     assert "half precision" in browser.run("document.querySelector('#exactness').textContent")
     partial, _ = in_page(browser, some_rows())

@@ -393,15 +393,15 @@ def test_auto_compares_with_the_average_of_its_own_graph():
     X[:, 1] += 1.2 * Z[:, 0] * X[:, 0] + 0.5 * X[:, 0] + 3 * Z[:, 0]
     rows = HeldOut(X[1_000:], as_frame(Z[1_000:], "Z"), np.arange(200))
     model = gf.RegGMM().fit(X[:1_000], Z[:1_000])
-    left = rows.residuals_of_average(model, as_frame(Z[:1_000], "Z"))
-    unit, new = model._unit_at(model._encode(Z[:1_000])), model._encode(Z[1_000:])
+    left = rows.residuals_of_average(model.field_, as_frame(Z[:1_000], "Z"))
+    unit, new = model.field_.at(Z[:1_000]).units, model.field_.at(Z[1_000:])
     average = (model.predict_coef(Z[:1_000]) * unit[:, None, :] / unit[:, :, None]).mean(axis=0)
-    deviations = (X[1_000:] - model._mean_at(new)) / model._unit_at(new)
-    np.testing.assert_allclose(left, model._unit_at(new) * (deviations @ (np.eye(4) - average).T), atol=1e-5)
+    deviations = (X[1_000:] - new.offsets) / new.units
+    np.testing.assert_allclose(left, new.units * (deviations @ (np.eye(4) - average).T), atol=1e-5)
     scores = gf.DNNCGM(marginals="normal", **SMALL).fit(X[:1_000], Z[:1_000])
-    none = rows.residuals_of_average(scores, as_frame(Z[:1_000], "Z"))
+    none = rows.residuals_of_average(scores.field_, as_frame(Z[:1_000], "Z"))
     assert np.square(none[:, 0]).mean() < 1.05 * X[1_000:, 0].var()
-    assert np.square(left[:, 1]).mean() > 1.2 * np.square(rows.residuals(model)[:, 1]).mean()
+    assert np.square(left[:, 1]).mean() > 1.2 * np.square(rows.residuals(model.field_)[:, 1]).mean()
     auto = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
     table = auto.held_out_.set_index("model")
     assert auto.depends_on_covariates_ is True

@@ -101,10 +101,10 @@ def test_new_nodes_that_are_nowhere_near_are_refused_by_name(lasso):
 class Broken(gf.RegGMM):
     """One coefficient is not a number."""
 
-    def _coef_at(self, encoded):
-        coef = super()._coef_at(encoded)
-        coef[:, 0, 1] = np.nan
-        return coef
+    def _fit(self, data):
+        field = super()._fit(data)
+        field.interactions[:, 0, 1] = np.nan
+        return field
 
 
 def test_a_fit_that_is_not_finite_is_an_error_with_advice():
@@ -113,10 +113,8 @@ def test_a_fit_that_is_not_finite_is_an_error_with_advice():
 
 
 def test_page_of_a_model_in_odd_units_has_the_same_edges():
-    from graphfield.report.export import export_program
-
     X, Z = small_data()
     X = pd.DataFrame(X)
     for model in (gf.RegGMM(), gf.GraphicalLasso(penalty=0.1)):
-        plain, odd = (export_program(model.fit(nodes, Z)) for nodes in (X, X * NODE_UNITS))
+        plain, odd = (model.fit(nodes, Z).field_.program() for nodes in (X, X * NODE_UNITS))
         np.testing.assert_allclose(odd.patterns, plain.patterns, atol=1e-5)

@@ -166,7 +166,7 @@ def test_gains_are_those_of_folds_by_hand(monkeypatch):
     own, average = np.empty(X.shape), np.empty(X.shape)
     for train, rows in splits:
         model = gf.RegGMM().fit(X.iloc[train], Z.iloc[train])
-        mean = model._mean_at(model._encode(Z.iloc[rows]))
+        mean = model.field_.at(Z.iloc[rows]).offsets
         values = X.iloc[rows].to_numpy()
         own[rows] = values - model.predict(X.iloc[rows], Z.iloc[rows])
         coef = model.predict_coef(Z.iloc[train]).mean(axis=0)

@@ -114,8 +114,6 @@ class AutoCGM(AveragedGraph):
     summary_: str
     held_out_: pd.DataFrame
 
-    _streams = ("split", "gap", *CANDIDATES)
-
     def __init__(
         self,
         *,
@@ -138,7 +136,6 @@ class AutoCGM(AveragedGraph):
         self.random_state = random_state
 
     def _fit(self, data: TrainingSet) -> AverageField:
-        self._check_device(fallback=False)
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         schema, inputs = self._learn_marginals(data, schema, self.marginals)
         seed_of = {name: data.streams[name] for name in CANDIDATES}
@@ -177,6 +174,12 @@ class AutoCGM(AveragedGraph):
         if not isinstance(self.device, str):
             raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
         self._check_device(fallback=True)
+
+    def _check_machine(self) -> None:
+        self._check_device(fallback=False)
+
+    def _stream_names(self) -> tuple[str, ...]:
+        return ("split", "gap", *CANDIDATES)
 
     def _check_device(self, *, fallback: bool) -> None:
         """A wrong device is a mistake, no reason to leave candidates out."""

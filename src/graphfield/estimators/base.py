@@ -106,6 +106,7 @@ class GraphEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         self._check_options(options)
+        self._check_machine()
         data = read_training_set(
             X,
             Z,
@@ -179,6 +180,9 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
+
+    def _check_machine(self) -> None:
+        """Raise where something that the fit needs is not installed or not there."""
 
     def _missing_policy(self) -> str:
         return self.missing

@@ -119,8 +119,6 @@ class RegGMM(GraphEstimator):
         self.unknown = unknown
 
     def _fit(self, data: TrainingSet) -> LinearField:
-        if self.penalty == "sparse-group":
-            check_sparse_group()
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
         encoder = schema.encoder
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
@@ -180,6 +178,10 @@ class RegGMM(GraphEstimator):
         check_flag("standardize", self.standardize)
         check_choice("missing", self.missing, POLICIES)
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
+
+    def _check_machine(self) -> None:
+        if self.penalty == "sparse-group":
+            check_sparse_group()
 
     def _fit_sparse_group(
         self, residual: NDArray, W: NDArray, encoder: CovariateEncoder, groups: NDArray | None
