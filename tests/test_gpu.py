@@ -129,13 +129,13 @@ def test_a_step_that_cannot_be_recorded_on_cuda_is_taken_plainly(monkeypatch, fa
 
 
 def test_triton_that_does_not_compile_is_not_used(monkeypatch):
-    from graphfield.nn import precision, triton_head
+    from graphfield.nn import precision, triton_probe
 
     def refuse():
         raise RuntimeError("Failed to find C compiler")
 
     assert precision.has_triton.__wrapped__()
-    monkeypatch.setattr(triton_head, "probe", refuse)
+    monkeypatch.setattr(triton_probe, "probe", refuse)
     assert not precision.has_triton.__wrapped__()
 
 

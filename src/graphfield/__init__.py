@@ -12,20 +12,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphfield.estimators.registry import ESTIMATORS
+
 __version__ = "0.1.0"
 
 # Public name -> module that defines it. Imported on first use, so that `import graphfield`
 # costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
-    "ArchetypeCGM": "graphfield.estimators.archetype",
-    "AutoCGM": "graphfield.estimators.auto",
-    "ByCluster": "graphfield.estimators.by_cluster",
-    "DNNCGM": "graphfield.estimators.dnncgm",
-    "Ensemble": "graphfield.estimators.ensemble",
-    "GraphicalLasso": "graphfield.estimators.graphical_lasso",
-    "NodewiseLasso": "graphfield.estimators.nodewise_lasso",
-    "RegGMM": "graphfield.estimators.reggmm",
-    "TreeCGM": "graphfield.estimators.tree",
+    **{name: entry.module for name, entry in ESTIMATORS.items()},
     "Evidence": "graphfield.analysis.evidence",
     "dependence_test": "graphfield.analysis.dependence",
     "ModelGain": "graphfield.analysis.model_gain",

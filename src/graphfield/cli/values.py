@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
@@ -18,17 +19,7 @@ if TYPE_CHECKING:
 
 
 # What a model is called on the command line, and its class.
-MODELS = {
-    "dnncgm": "DNNCGM",
-    "auto": "AutoCGM",
-    "archetype": "ArchetypeCGM",
-    "linear": "RegGMM",
-    "tree": "TreeCGM",
-    "clusters": "ByCluster",
-    "static": "GraphicalLasso",
-    "nodewise": "NodewiseLasso",
-    "ensemble": "Ensemble",
-}
+MODELS = {entry.command: name for name, entry in ESTIMATORS.items()}
 
 
 def model_name(text: str) -> str:
@@ -47,9 +38,7 @@ def model_name(text: str) -> str:
 
 
 def estimator_class(name: str) -> type[GraphEstimator]:
-    import graphfield
-
-    kind: type[GraphEstimator] = getattr(graphfield, MODELS[name])
+    kind: type[GraphEstimator] = find_estimator(MODELS[name])
     return kind
 
 

@@ -22,7 +22,7 @@ from graphfield.nn.gates import GateField
 from graphfield.training.archetypes import NUMBERS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArchetypeField(GraphField):
     """Precision matrices ``matrices`` (R, p, p) of standardised nodes, mixed in shares of a gate."""
 

@@ -25,8 +25,7 @@ from graphfield.estimators.held_out import HeldOut
 from graphfield.estimators.inputs import (
     Inputs,
 )
-from graphfield.estimators.reggmm import RegGMM
-from graphfield.estimators.tree import TreeCGM
+from graphfield.estimators.registry import ESTIMATORS, Entry, find_estimator
 from graphfield.exceptions import DataWarning, GraphfieldError
 from graphfield.training.progress import progress_bar
 
@@ -53,48 +52,28 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def _static(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    return Plan(GraphicalLasso(center="covariates"))
+Maker = Callable[[Options, Mapping[str, GraphEstimator]], Plan]
 
 
-def _linear(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    # More ridge than by default: nearly the same graphs, and better predictions from few rows.
-    return Plan(RegGMM(ridge=0.1))
+def _maker(name: str, entry: Entry) -> Maker:
+    """How the estimator of this name is fitted, given what was fitted before it."""
 
+    def make(_: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+        begin = fitted.get(entry.start or "")
+        # Only a model that mixes patterns is one to begin with.
+        start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
+        return Plan(find_estimator(name)(**(entry.candidate or {})), start)
 
-def _tree(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    return Plan(TreeCGM())
-
-
-def _dnncgm(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    from graphfield.estimators.dnncgm import DNNCGM  # torch is imported for those who need it
-
-    return Plan(DNNCGM())
-
-
-def _archetype(auto: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
-    from graphfield.estimators.archetype import ArchetypeCGM
-
-    return Plan(ArchetypeCGM(), {"start": fitted["dnncgm"]} if _has_patterns(fitted) else {})
-
-
-def _has_patterns(fitted: Mapping[str, GraphEstimator]) -> bool:
-    return "dnncgm" in fitted and getattr(fitted["dnncgm"], "rank_", None) is not None
+    return make
 
 
 # How each candidate is fitted, given the options and what was fitted before it (of its kind, neural or not).
 # In this order.
-CANDIDATES: dict[str, Callable[[Options, Mapping[str, GraphEstimator]], Plan]] = {
-    "static": _static,
-    "linear": _linear,
-    "tree": _tree,
-    "dnncgm": _dnncgm,
-    "archetype": _archetype,
+CANDIDATES: dict[str, Maker] = {
+    entry.command: _maker(name, entry) for name, entry in ESTIMATORS.items() if entry.candidate is not None
 }
-
-
 # Candidates that need torch and most of the time; the others have a core of their own beside them.
-NEURAL = ("dnncgm", "archetype")
+NEURAL = tuple(entry.command for entry in ESTIMATORS.values() if entry.neural)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.training.config import (
+    Schedule,
     TrainingConfig,
     check_schedule,
     default_batch_size,
@@ -33,9 +34,6 @@ from graphfield.training.config import (
     resolve_device,
 )
 from graphfield.training.mixture import RANKS
-
-if TYPE_CHECKING:
-    from graphfield.estimators.dnncgm import DNNCGM
 
 # What random numbers of a fit are drawn for, in this order; the last six train the mean and the edges.
 TRAINED = ("mean weights", "mean order", "mean dropout", "edge weights", "edge order", "edge dropout")
@@ -49,6 +47,33 @@ MAX_PATTERN_COLUMNS, MIN_PATTERN_ROWS = 3_200, 50
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
 
 
+class Parameters(Protocol):
+    """The hyper-parameters of a :class:`DNNCGM`."""
+
+    network: str
+    sharing: str
+    hidden_size: int
+    rank: int | str | None
+    dropout: float
+    loss: str
+    center: str
+    marginals: str
+    standardize: bool
+    penalty: float | str
+    learning_rate: float | None
+    batch_size: int | None
+    max_steps: int | None
+    schedule: Schedule
+    patience: int | None
+    validation_fraction: float
+    missing: str
+    unknown: str
+    device: str
+    random_state: Any
+
+    def get_params(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Units:
     """What a fit speaks of, and what its nodes are measured in."""
@@ -57,7 +82,7 @@ class Units:
     scaler: NodeScaler
 
 
-def check_parameters(model: DNNCGM) -> None:
+def check_parameters(model: Parameters) -> None:
     check_choice("network", model.network, NETWORKS)
     check_choice("sharing", model.sharing, SHARING)
     check_choice("loss", model.loss, LOSSES)
@@ -104,7 +129,7 @@ def read_training_columns(state: Saved) -> dict[str, list[Any]]:
 
 
 def choose_marginals(
-    model: DNNCGM,
+    model: Parameters,
     schema: Schema,
     inputs: Inputs,
     labels: NDArray | None,
@@ -123,7 +148,7 @@ def choose_marginals(
     return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
 
 
-def scale_features(model: DNNCGM, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:
+def scale_features(model: Parameters, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:
     """Features of the covariates that scales of nodes may move with; None where they may not.
 
     Where the mean does not move, a scale that does may be a mean that does.
@@ -134,12 +159,12 @@ def scale_features(model: DNNCGM, schema: Schema, samples: Samples) -> NDArray[n
     return features(schema.encoder, encoded)
 
 
-def _has_scores(model: DNNCGM) -> bool:
+def _has_scores(model: Parameters) -> bool:
     """Scores keep the mean and the spread of a node, which means something once these are taken out."""
     return bool(model.standardize) and model.center != "none"
 
 
-def field_config(model: DNNCGM, schema: Schema, ranks: tuple[int, ...]) -> FieldConfig:
+def field_config(model: Parameters, schema: Schema, ranks: tuple[int, ...]) -> FieldConfig:
     """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
     network, batch_norm = NETWORKS[model.network]
     config = FieldConfig(
@@ -163,7 +188,7 @@ def field_config(model: DNNCGM, schema: Schema, ranks: tuple[int, ...]) -> Field
     return config
 
 
-def plans(model: DNNCGM, n_train: int, ranks: tuple[int, ...]) -> tuple[TrainingConfig, Mixing | None]:
+def plans(model: Parameters, n_train: int, ranks: tuple[int, ...]) -> tuple[TrainingConfig, Mixing | None]:
     """How the mean and a full head are trained; how patterns are mixed, where they are."""
     training = training_config(model, n_train)
     if not ranks:
@@ -171,7 +196,7 @@ def plans(model: DNNCGM, n_train: int, ranks: tuple[int, ...]) -> tuple[Training
     return training, Mixing(ranks, gate_training(model, n_train))
 
 
-def gate_training(model: DNNCGM, n_train: int) -> TrainingConfig:
+def gate_training(model: Parameters, n_train: int) -> TrainingConfig:
     """How the network that gives the shares of patterns is trained, in each round."""
     max_steps = int(model.max_steps or GATE_STEPS)
     return replace(
@@ -184,17 +209,17 @@ def gate_training(model: DNNCGM, n_train: int) -> TrainingConfig:
     )
 
 
-def chosen_penalty(model: DNNCGM) -> float | None:
+def chosen_penalty(model: Parameters) -> float | None:
     """The penalty on patterns; None where held-out rows choose it."""
     return None if isinstance(model.penalty, str) else float(model.penalty)
 
 
-def _can_mix(model: DNNCGM) -> bool:
+def _can_mix(model: Parameters) -> bool:
     return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
 
 
 def ranks_to_try(
-    model: DNNCGM, schema: Schema, n_train: int, start: StartingPoint | None = None
+    model: Parameters, schema: Schema, n_train: int, start: StartingPoint | None = None
 ) -> tuple[int, ...]:
     """Numbers of patterns; none for a full head."""
     if model.rank is None:
@@ -209,7 +234,7 @@ def ranks_to_try(
     return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
 
 
-def _has_room(model: DNNCGM, schema: Schema, n_train: int) -> bool:
+def _has_room(model: Parameters, schema: Schema, n_train: int) -> bool:
     """Whether the first number of patterns fits in memory; where it does not, the user is told."""
     device, p = resolve_device(model.device), schema.n_nodes
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
@@ -226,7 +251,7 @@ def _has_room(model: DNNCGM, schema: Schema, n_train: int) -> bool:
     return False
 
 
-def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
+def training_config(model: Parameters, n_train: int) -> TrainingConfig:
     max_steps = int(model.max_steps or default_max_steps(n_train))
     return TrainingConfig(
         batch_size=int(model.batch_size or default_batch_size(n_train)),
@@ -239,7 +264,7 @@ def training_config(model: DNNCGM, n_train: int) -> TrainingConfig:
     )
 
 
-def problem_of(model: DNNCGM, tables: list[Any], origin: StartingPoint | None) -> str:
+def problem_of(model: Parameters, tables: list[Any], origin: StartingPoint | None) -> str:
     """What decides the result of a fit, as one text: parameters (a seed if the user chose one) and data."""
     params = model.get_params()
     if not isinstance(model.random_state, (int, np.integer)):

@@ -58,7 +58,7 @@ class NeuralMean:
         return cls(from_arrays(MeanField, mean_config(config), arrays.below("mean/")), scaler)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NeuralField(GraphField):
     """Weights of edges from a network of z; ``device`` is where they are computed."""
 

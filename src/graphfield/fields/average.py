@@ -17,7 +17,7 @@ from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.exceptions import ExtrapolationWarning, listing
+from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields.base import Common, Draws, GraphField, State
 from graphfield.fields.program import Average, Program
 from graphfield.fields.schema import Rows
@@ -29,7 +29,7 @@ _WEIGHTS_OFF = 1e-6
 DRAWS = ("seeds", "resamples")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AverageField(GraphField):
     """Weights, means and residual variances at z are averages of those of the members.
 
@@ -131,6 +131,6 @@ def average(common: Common, fields: Sequence[GraphField], weights: Sequence[floa
     """The average of fields of the same nodes and covariates; those without weight are left out."""
     given = np.asarray(weights, dtype=np.float64)
     if len(given) != len(fields) or not (given >= 0).all() or not given.sum() > 0:
-        raise ValueError(f"one weight >= 0 per field is needed, got {given} for {listing(map(str, fields))}")
+        raise ValueError(f"one weight >= 0 per member is needed, got {given} for {len(fields)}")
     members = [field for field, share in zip(fields, given, strict=True) if share > 0]
     return AverageField(common, members, given[given > 0] / given.sum())

@@ -19,6 +19,7 @@ from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
+from graphfield.exceptions import listing
 from graphfield.fields.program import NotExported, Program, Scaled, log_scales
 from graphfield.fields.schema import Rows, Schema
 from graphfield.fields.streaming import Part, joined_parts
@@ -58,7 +59,7 @@ class Draws:
     kind: Literal["seeds", "resamples"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphField(ABC):
     """z -> graph, as a frozen value. NumPy in, NumPy out.
 
@@ -76,6 +77,10 @@ class GraphField(ABC):
     kind: ClassVar[str]
     # Whether weights and residual scales are those of a precision matrix, whose edges never shrink.
     definite: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        covariates = listing(self.schema.encoder.names, most=4) or "nothing"
+        return f"<{type(self).__name__}: {self.n_nodes} nodes given {covariates}>"
 
     # -- what is known ----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from graphfield.fields.program import Features, Program, feature_inputs, linear_
 from graphfield.fields.schema import Rows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearField(GraphField):
     interactions: NDArray[np.float64]  # (m, p, p), on the features of z
     mean: NDArray[np.float64]  # (m, p)

@@ -26,7 +26,7 @@ from graphfield.fields.streaming import Part
 from graphfield.fields.tree import Tree
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartitionField(GraphField):
     """One field for each part of the covariate space; parts know some of the covariates, or none."""
 
@@ -98,7 +98,7 @@ class PartitionField(GraphField):
         return replace(super().with_scores(scores), parts=parts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeField(PartitionField):
     """A tree over all levels and numbers of z leads to a leaf, and a leaf to a part that ignores z."""
 
@@ -143,7 +143,7 @@ def tree_features(encoder: Any, encoded: Encoded | None) -> NDArray[np.float64]:
     return features(encoder, encoded, all_levels=True)[:, 1:]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClusterField(PartitionField):
     """One part for each level of the covariate ``by``."""
 

@@ -19,7 +19,7 @@ from graphfield.fields.program import Features, Inputs, Program, linear_program
 from graphfield.fields.schema import Rows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StaticField(GraphField):
     """The same weights everywhere; means are those of the nodes, or linear in the features of z."""
 

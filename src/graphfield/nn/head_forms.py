@@ -17,11 +17,11 @@ over all rows, nodes and neighbours ever exists. :func:`reference` is the same b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from graphfield.nn.head_task import HeadTask
 from graphfield.nn.losses import LOSSES
 from graphfield.nn.precision import has_mkl, has_triton, large_products
 
@@ -34,16 +34,6 @@ _CACHED_ENTRIES = 2**19
 _NODE_ENTRIES = 2**24
 
 
-@dataclass(frozen=True)
-class HeadTask:
-    """What is minimised: mean loss over rows and nodes + penalty * mean of ``sum_k |beta_jk|``."""
-
-    loss: str
-    penalty: Tensor | None  # (m,), None where every one is zero
-
-
-# u (m, b, h), weight (m, h + 1, p, p), where its gradient goes, x (m or 1, b, p), task to the losses
-# (m,) and the gradient of u.
 Form = Callable[[Tensor, Tensor, Tensor, Tensor, HeadTask], tuple[Tensor, Tensor]]
 
 

@@ -29,7 +29,7 @@ def has_triton() -> bool:
     if torch.cuda.get_device_capability() < (8, 0):
         return False
     try:
-        from graphfield.nn.triton_head import probe
+        from graphfield.nn.triton_probe import probe
 
         return probe()
     except Exception as error:  # noqa: BLE001  whatever a driver or compiler says

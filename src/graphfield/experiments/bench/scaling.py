@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from graphfield.experiments.bench.child import in_child
 from graphfield.folders import open_file
@@ -22,30 +19,6 @@ FULL = {
 }
 QUICK = {"n": [1_000, 10_000, 100_000], "p": [10, 30, 100], "q": [1, 10, 50]}
 _LABELS = {"n": "rows n", "p": "nodes p", "q": "covariates q"}
-_PREDICTED_ENTRIES = 10_000_000  # of the graphs predicted in one measurement
-
-
-def fit_once(n: int, p: int, q: int, max_steps: int, device: str) -> dict[str, Any]:
-    """Seconds of a fit with a fixed number of steps, and of predicting 1,000 graphs; GPU memory, MB."""
-    import torch
-
-    from graphfield.estimators.dnncgm import DNNCGM
-    from graphfield.training.config import resolve_device
-
-    rng_x, rng_z = np.random.default_rng(0).spawn(2)
-    X, Z = rng_x.standard_normal((n, p), dtype=np.float32), rng_z.random((n, q), dtype=np.float32)
-    start = time.perf_counter()
-    model = DNNCGM(rank=None, max_steps=max_steps, patience=None, device=device, random_state=0).fit(X, Z)
-    fitted = time.perf_counter()
-    rows = int(np.clip(_PREDICTED_ENTRIES // p**2, 1, min(n, 1_000)))
-    model.edge_weights(Z[:rows])
-    predicted = time.perf_counter()
-    on_gpu = resolve_device(device).type == "cuda"
-    return {
-        "fit_s": fitted - start,
-        "predict_s": (predicted - fitted) / rows * 1_000,
-        "gpu_mb": torch.cuda.max_memory_allocated() / 1024**2 if on_gpu else None,
-    }
 
 
 def measure(quick: bool, device: str) -> list[dict[str, Any]]:
