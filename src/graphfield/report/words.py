@@ -11,7 +11,7 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
-from graphfield.analysis.verdict import ONE_GRAPH, Verdict
+from graphfield.analysis.verdict import Verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.numbers import p_digits, p_text
@@ -80,7 +80,7 @@ def evidence(found: Mapping[str, Any] | None) -> str:
 
 def movement_note(verdict: Verdict) -> str:
     """Why the average graph is shown first, where it is."""
-    if verdict.supported is not False or verdict.model == ONE_GRAPH:
+    if not verdict.shows_average:
         return ""
     return (
         '<p class="note"><strong>Shown is the average graph over the rows.</strong> Held-out rows do not '

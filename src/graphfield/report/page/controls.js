@@ -23,7 +23,7 @@ class Controls {
   // Movement that held-out rows do not support is shown to those who ask for it.
   movement() {
     const { page } = this, box = byId("movement"), verdict = page.data.verdict;
-    const doubtful = verdict.supported === false && verdict.model !== "one graph" && page.data.covariates.length > 0;
+    const doubtful = verdict.shows_average && page.data.covariates.length > 0;
     const put = () => { page.moves = !doubtful || box.checked; byId("covariates").disabled = !page.moves; byId("reset").hidden = !page.data.covariates.length || !page.moves; };
     byId("movement-label").hidden = !doubtful;
     box.addEventListener("change", () => { put(); page.evaluate(); page.show(true); page.connectivity(); });
