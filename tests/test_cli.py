@@ -247,6 +247,7 @@ def test_intervals_from_the_shell(table, model, tmp_path, capsys):
     assert average.partial_correlation.between(average.interval_low, average.interval_high).all()
     assert main(["graph", str(out), *at, "--out", str(tmp_path / "g.graphml")]) == 0
     assert "interval_high" in (tmp_path / "g.graphml").read_text()
+    capsys.readouterr()
     fails(capsys, ["graph", model, *at], "fit again with --intervals")
     fails(
         capsys,

@@ -197,6 +197,15 @@ class Ensemble(AveragedGraph):
         check_flag("resample", self.resample)
         self._prototype()
 
+    def single_fit(self) -> GraphEstimator:
+        """An unfitted estimator as the members are, for one fit in place of many."""
+        single: GraphEstimator = clone(self._prototype())
+        for name in ("missing", "unknown"):
+            own = getattr(self, name)
+            if own is not None:
+                single.set_params(**dict.fromkeys(_settings(single, name), own))
+        return single
+
     def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         state["parts"].listed(least=2)
         super()._set_state(state, arrays)
