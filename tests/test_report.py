@@ -341,6 +341,32 @@ def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path)
         assert verdict["gain"]["over_average"] == gain.over_average.to_json()
         assert text.index(escape(verdict["sentence"])) < text.index('id="summary"')
         assert ("Shown is the average graph" in section(text, "explore")) is not supported
+        assert (">The average graph over the rows</h2>" in section(text, "explore")) is not supported
+        assert (">The graph at one value of the covariates</h2>" in text) is supported
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_pairs_that_are_drawn_first_are_edges_of_what_is_shown(tmp_path, supported):
+    """Of the average graph where movement is not supported; else at typical covariates or in most rows."""
+    model, Z = copy.copy(fitted("linear")), table()[1]
+    partial, n_empty = upper(model.partial_correlations(Z)), 0
+    for cut in (0.05, 0.2):
+        model.threshold_ = replace(model.threshold_, value=cut)
+        gain = gain_of(0.05 if supported else 0.001, 0.01)
+        path = write_report(model, tmp_path / "p.html", Z=Z, gain=gain, overwrite=True)
+        page = page_data(path.read_text(encoding="utf-8"))
+        edges = (np.abs(partial.mean(axis=0)) > cut) & model.threshold_.clear_pairs
+        if supported:
+            typical = pd.DataFrame([{c["name"]: c["start"] for c in page["covariates"]}])
+            share = upper(model.predict_graph(Z)).mean(axis=0)
+            edges = upper(model.predict_graph(typical))[0] | (share > 0.5)
+        assert edges[page["chosen"]].all()
+        assert len(page["chosen"]) == min(3, edges.sum())
+        rest = np.setdiff1d(np.flatnonzero(edges), page["chosen"])
+        spread = partial.std(axis=0)
+        assert not len(rest) or spread[rest].max() <= spread[page["chosen"]].min() + 1e-6
+        n_empty += not edges.any()
+    assert n_empty < 2
 
 
 def test_an_edge_is_one_from_both_nodes(tmp_path):

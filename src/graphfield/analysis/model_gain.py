@@ -49,7 +49,7 @@ class ModelGain:
         What the rows are, for sentences.
     fitted, average, static : str
         What was compared, and what "one graph" is. Of an :class:`~graphfield.Ensemble` it is a single fit of
-        its estimator: what all members say together predicts as well or better.
+        its estimator; the gain of all members together, which saw drawn rows, may be a little more or less.
     seconds : float
         Time of the extra fits.
     """

@@ -11,7 +11,7 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
-from graphfield.analysis.verdict import Verdict
+from graphfield.analysis.verdict import ONE_GRAPH, Verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.numbers import p_digits, p_text
@@ -27,6 +27,19 @@ _KINDS = {
     "ByCluster": "one graph per level of a covariate",
     "AutoCGM": "the kind of model was chosen on held-out rows",
     "Ensemble": "the average of several fits",
+}
+# Above a graph that follows the controls of the page, one that does not, and one that has nothing to follow.
+_HEADINGS = {
+    "graph": {
+        "moving": "The graph at one value of the covariates",
+        "average": "The average graph over the rows",
+        "one": "The graph",
+    },
+    "edges": {
+        "moving": "Edges at the current covariates",
+        "average": "Edges of the average graph",
+        "one": "Edges",
+    },
 }
 _WHOLE = 15  # rows of a table of evidence that are shown without a box to scroll
 
@@ -76,6 +89,13 @@ def evidence(found: Mapping[str, Any] | None) -> str:
         _list(found["notes"]) if found.get("notes") else "",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def headings(verdict: Verdict) -> dict[str, str]:
+    """What stands above the graph and the table of its edges as the page opens, and once the graph moves."""
+    kind = "one" if verdict.model == ONE_GRAPH else "average" if verdict.shows_average else "moving"
+    opening = {f"{name}_heading": texts[kind] for name, texts in _HEADINGS.items()}
+    return opening | {f"{name}_moving": texts["moving"] for name, texts in _HEADINGS.items()}
 
 
 def movement_note(verdict: Verdict) -> str:

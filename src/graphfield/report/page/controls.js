@@ -24,7 +24,13 @@ class Controls {
   movement() {
     const { page } = this, box = byId("movement"), verdict = page.data.verdict;
     const doubtful = verdict.shows_average && page.data.covariates.length > 0;
-    const put = () => { page.moves = !doubtful || box.checked; byId("covariates").disabled = !page.moves; byId("reset").hidden = !page.data.covariates.length || !page.moves; };
+    const headings = [byId("h-explore"), byId("h-edges")].map((heading) => [heading, heading.textContent]);
+    const put = () => {
+      page.moves = !doubtful || box.checked;
+      byId("covariates").disabled = !page.moves;
+      byId("reset").hidden = !page.data.covariates.length || !page.moves;
+      for (const [heading, opening] of headings) heading.textContent = box.checked ? heading.dataset.moving : opening;
+    };
     byId("movement-label").hidden = !doubtful;
     box.addEventListener("change", () => { put(); page.evaluate(); page.show(true); page.connectivity(); });
     put();
