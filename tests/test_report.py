@@ -268,13 +268,18 @@ def test_rows_that_were_left_out_are_not_counted(tmp_path):
 
 def test_warnings_of_the_data_check_are_at_the_top(tmp_path):
     told = written(fitted("linear"), tmp_path, check=CHECK)
-    assert "One thing in the data looks wrong:</strong> n1 &amp; n2 are copies. See the <a href" in told
+    assert "One thing in the data is worth a look:</strong> n1 &amp; n2 are copies. See the <a href" in told
     many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in range(7)]}
     told = written(fitted("linear"), tmp_path, check=many)
     assert (
-        "7 things in the data look wrong:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more" in told
+        "7 things in the data are worth a look:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more"
+        in told
     )
-    assert "look wrong" not in written(fitted("linear"), tmp_path)
+    shape = {**CHECK, "warnings": [{"code": "skewed-nodes", "message": "n1 is skewed."}]}
+    told = written(fitted("linear"), tmp_path, check=shape)
+    assert "n1 is skewed." in section(told, "data")
+    for plain in (told, written(fitted("linear"), tmp_path)):
+        assert "worth a look" not in plain
 
 
 def test_the_verdict_stands_first_and_once(tmp_path):
@@ -522,7 +527,7 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     assert main(["report", str(folder), "--out", str(out), "--node-groups", str(groups)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "One graph for all" in text
-    assert "What looks wrong" in text
+    assert "What to look at" in text
     assert page_data(text)["groups"] == list("aabbcc")
     (folder / "evidence.json").write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2

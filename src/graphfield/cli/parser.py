@@ -127,7 +127,7 @@ def _graph_parser(group: Any) -> None:
     p.add_argument(
         "--average",
         action="store_true",
-        help="the average graph over the training rows; of a pair there is one average, so --rule is not asked",
+        help="the average graph over the training rows (a pair has one average, so --rule does nothing)",
     )
     p.add_argument(
         "--intervals", action="store_true", help="with intervals of 95 %%, of a model fitted with --intervals"

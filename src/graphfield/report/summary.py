@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfield.data.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.figures import DENSITY, STILL, Survey
@@ -42,17 +43,18 @@ def summary(
 
 
 def warnings(check: Mapping[str, Any] | None) -> str:
-    """What looks wrong in the data, by name; the data card says what to do about it."""
+    """What to look at in the data, by name; the data card says what to do about it."""
     if not check:
         return ""
-    found = [str(one.get("message", "")).strip().rstrip(".") for one in check.get("warnings") or []]
+    wrong = [one for one in check.get("warnings") or [] if one.get("code") not in NOTES]
+    found = [str(one.get("message", "")).strip().rstrip(".") for one in wrong]
     if not found:
         return ""
     left = len(found) - _NAMED
     told = "; ".join(map(escape, found[:_NAMED])) + (f"; and {left} more" if left > 0 else "")
-    what = "One thing in the data looks" if len(found) == 1 else f"{len(found)} things in the data look"
+    what = "One thing in the data is" if len(found) == 1 else f"{len(found)} things in the data are"
     where = 'See the <a href="#data">data card</a> for what to do.'
-    return f'<p class="note"><strong>{what} wrong:</strong> {told}. {where}</p>\n'
+    return f'<p class="note"><strong>{what} worth a look:</strong> {told}. {where}</p>\n'
 
 
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:

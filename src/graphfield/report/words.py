@@ -301,7 +301,7 @@ def data_card(
         warnings = check.get("warnings") or []
         if warnings:
             told = [f"{w.get('message', '')} {w.get('advice', '')}".strip() for w in warnings]
-            parts.append("<h3>What looks wrong</h3>" + _list(told))
+            parts.append("<h3>What to look at</h3>" + _list(told))
         changes = check.get("changes") or []
         parts.append("<h3>What was changed</h3>" + (_list(changes) if changes else "<p>Nothing.</p>"))
         shown = ("name", "role", "kind", "missing", "distinct", "note")
