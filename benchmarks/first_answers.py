@@ -10,8 +10,8 @@ nodes explain, each as claimed by ``gain_over_one_graph`` (with its standard err
 folds with other rows and other seeds, and, where rows are left, as the model that was fitted to the subsample
 gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick; --members
 judges ensembles on drawn rows: their claims are those of single fits, the rest that of all members. At the
-end, how often a claim is within two standard errors of each of the two, and how often one that is called clear is
-of the right sign on the rows that are left.
+end, how often a claim is within two standard errors of each of the two, and how often one that is called
+clear is of the right sign on the rows that are left.
 """
 
 from __future__ import annotations

@@ -15,10 +15,12 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
 from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
 from graphfield.numbers import Gain
+from graphfield.report import rows as report_rows
 from graphfield.report import words, write_report
 from graphfield.report.export import NotExported, export_program
 from graphfield.report.figures import survey
@@ -411,6 +413,15 @@ def test_the_page_calls_the_average_over_pairs_no_strength(page):
     np.testing.assert_allclose(
         measures["Average |partial correlation| of all pairs"], partial.mean(axis=1), atol=2e-5
     )
+
+
+def test_the_page_opens_where_the_shell_does(monkeypatch):
+    """At the median of all rows, also where the page speaks of some of them only."""
+    model, Z = fitted("linear"), table()[1]
+    monkeypatch.setattr(report_rows, "MAX_ROWS", 7)
+    rows = Rows.of(model, Z)
+    assert len(rows.Z) == 7
+    assert rows.typical == typical_row(model, Z)
 
 
 def test_sliders_go_from_the_first_to_the_last_percentile(page):

@@ -100,7 +100,7 @@ def fit(arguments: argparse.Namespace) -> None:
     verdict = table_verdict(model, data, gain, why_not, evidence)
     say("\n".join(verdict_lines(verdict, evidence)))
     say(_fitted(model, seconds))
-    at = "" if verdict.shows_average else "".join(f" --at {name}=..." for name in model.covariate_names_)
+    at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
 

@@ -158,7 +158,7 @@ def _assembled(
     used: RowsUsed | None,
     verdict: Verdict,
 ) -> dict[str, str]:
-    covariates, typical = rows.described(model), rows.typical(model)
+    covariates, typical = rows.described(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
     shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
