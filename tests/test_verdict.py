@@ -246,6 +246,10 @@ def test_an_ensemble_is_compared_by_single_fits(monkeypatch):
     assert len(fits) == 2
     one = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z, n_folds=2)
     assert found.over_average == one.over_average
+    seeds = [
+        gf.Ensemble(estimator=gf.TreeCGM(), random_state=seed).single_fit().random_state for seed in (0, 0, 1)
+    ]
+    assert seeds[0] == seeds[1] != seeds[2]
     said = reach_verdict(MODELS["moves"], found).sentence
     assert "the squared error of a single fit, of which the model averages 9, is" in said
     assert "the squared error of the fitted model is" in reach_verdict(MODELS["moves"], one).sentence

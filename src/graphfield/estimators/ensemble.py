@@ -199,11 +199,11 @@ class Ensemble(AveragedGraph):
 
     def single_fit(self) -> GraphEstimator:
         """An unfitted estimator as the members are, for one fit in place of many."""
-        single: GraphEstimator = clone(self._prototype())
+        own = clone(self)  # a generator that is the random state stays where it is
+        single = _reseeded(clone(own._prototype()), root_seed(own.random_state))
         for name in ("missing", "unknown"):
-            own = getattr(self, name)
-            if own is not None:
-                single.set_params(**dict.fromkeys(_settings(single, name), own))
+            if getattr(own, name) is not None:
+                single.set_params(**dict.fromkeys(_settings(single, name), getattr(own, name)))
         return single
 
     def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
