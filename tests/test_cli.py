@@ -19,6 +19,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.analysis import intervals_at
 from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.verdict import Fitted
 from graphfield.cli import commands, main
 from graphfield.cli.values import MODELS, model_name
 from graphfield.estimators import persistence
@@ -158,6 +159,10 @@ def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
     assert isinstance(fitted, kind)
     assert json.loads((out / "fit.json").read_text())["model"] == kind.__name__
     assert main(["graph", str(out), "--threshold", "0.05"]) == 0
+    noted = capsys.readouterr().err
+    assert ("one graph for all" in noted) == (
+        not Fitted.of(fitted, pd.read_csv(table)[["age", "site"]]).moves
+    )
     if kind is gf.Ensemble:
         assert "Fitted 5 of RegGMM to rows drawn with replacement" in said
         assert {type(member) for member in fitted.members_} == {gf.RegGMM}

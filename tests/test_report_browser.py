@@ -239,6 +239,7 @@ def test_a_grid_of_frames_follows_the_model(opened, name):
 def test_no_graph_moves_what_does_not_depend_on_covariates(opened):
     browser = opened(fitted("static"), table()[1])
     before = browser.run("window.graphfield.shown()")
+    assert " at " not in browser.run("document.getElementById('state').textContent")
     browser.run(MOVE.format(which=0, value=75))
     assert browser.run("window.graphfield.shown()") == before
 

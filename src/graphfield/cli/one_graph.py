@@ -81,6 +81,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     stands in for the median.
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
+    from graphfield.analysis.verdict import Fitted
     from graphfield.data.covariate_rows import read_covariates
 
     rows = read_covariates(folder, model.encoder_)
@@ -90,7 +91,9 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
         values, what = typical_row(model, covariate_rows(model, rows)), "median"
     known = [column.name for column in model.encoder_.columns]
     named = ", ".join(f"{name}={_shown(values[name])}" for name in known)
-    if named:
+    if named and not Fitted.of(model, average_rows(folder, model)).moves:
+        _note("the fitted model is one graph for all, the same at all values of the covariates.")
+    elif named:
         _note(
             f"without --at, this is the graph at typical covariates ({what} or most common level): {named}."
         )

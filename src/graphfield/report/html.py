@@ -195,7 +195,7 @@ def _assembled(
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs, moves=verdict.supported is not False),
+        "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows, used)),

@@ -65,7 +65,8 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
-    if not model.encoder_.columns:
+    still = survey.spread.max(initial=0.0) <= STILL
+    if still:
         where = "The graph"
     clear = model.threshold_.clear_pairs
     rule = (
@@ -78,7 +79,7 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
         return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
-        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
+        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges{'' if still else ' on average'} "
         f"({100 * average:.2g}\u00a0%{spread}). {rule}"
     )
 

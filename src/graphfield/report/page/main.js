@@ -89,6 +89,7 @@ class Page {
   }
 
   words(z = this.z) {
+    if (this.data.verdict.model === "one graph") return "";
     if (!this.moves) return "the average over the rows";
     return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
