@@ -266,7 +266,7 @@ def _opening_edges(
 ) -> NDArray[np.bool_]:
     """Pairs that are edges of the graph on which the page opens.
 
-    Where it moves, also those of most rows: an edge that changes its sign may have none of it in the middle.
+    Where it moves, also those of most rows: an edge that changes its sign is none in between.
     """
     if verdict.shows_average:
         return (np.abs(survey.mean) > model.threshold_.value) & model.threshold_.clear_pairs
