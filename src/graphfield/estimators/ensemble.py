@@ -197,6 +197,15 @@ class Ensemble(AveragedGraph):
         check_flag("resample", self.resample)
         self._prototype()
 
+    def single_fit(self) -> GraphEstimator:
+        """An unfitted estimator as the members are, for one fit in place of many."""
+        own = clone(self)  # a generator that is the random state stays where it is
+        single = _reseeded(clone(own._prototype()), root_seed(own.random_state))
+        for name in ("missing", "unknown"):
+            if getattr(own, name) is not None:
+                single.set_params(**dict.fromkeys(_settings(single, name), getattr(own, name)))
+        return single
+
     def _set_state(self, state: Saved, arrays: SavedArrays) -> None:
         state["parts"].listed(least=2)
         super()._set_state(state, arrays)
