@@ -1,16 +1,17 @@
 """The first answer to a person with a table: check, test, fit, verdict; and whether its numbers hold outside.
 
     .venv/bin/python benchmarks/first_answers.py --data FOLDER [--only nhanes,sachs] [--rows 200,1000]
-        [--seeds 1] [--model dnncgm] [--steps N] [--jobs 1]
+        [--seeds 1] [--model dnncgm] [--members N] [--steps N] [--jobs 1]
 
 FOLDER holds the tables that docs/results/real_data.md names, and mixed/*.csv; they are not part of this
 repository. One row per table, number of rows and seed (a random subsample): p of the permutation test; gain
 over the model's own average graph, over the best single graph, and the share of variance that the other
 nodes explain, each as claimed by ``gain_over_one_graph`` (with its standard error), then by five outside
 folds with other rows and other seeds, and, where rows are left, as the model that was fitted to the subsample
-gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick. At the end,
-how often a claim is within two standard errors of each of the two, and how often one that is called clear is
-of the right sign on the rows that are left.
+gains on these. "null" has covariates exchanged between rows. --steps makes the networks quick; --members
+judges ensembles on drawn rows: their claims are those of single fits, the rest that of all members. At the
+end, how often a claim is within two standard errors of each of the two, and how often one that is called
+clear is of the right sign on the rows that are left.
 """
 
 from __future__ import annotations
@@ -222,6 +223,7 @@ def main() -> None:
     parser.add_argument("--rows", default="200,1000")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--model", choices=("dnncgm", "linear", "tree"), default="dnncgm")
+    parser.add_argument("--members", type=int, default=1)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
@@ -230,8 +232,11 @@ def main() -> None:
         "linear": gf.RegGMM(ridge=0.1),
         "tree": gf.TreeCGM(),
     }
+    model = models[options.model]
+    if options.members > 1:
+        model = gf.Ensemble(estimator=model, n_members=options.members, resample=True, random_state=0)
     cases = [
-        joblib.delayed(answer)(name, options.data, int(n), seed, models[options.model])
+        joblib.delayed(answer)(name, options.data, int(n), seed, model)
         for n in options.rows.split(",")
         for seed in range(options.seeds)
         for name in options.only.split(",")

@@ -63,6 +63,18 @@ def test_check_alone(table, capsys):
     run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day")
 
 
+def test_a_skewed_node_is_a_note_and_nothing_wrong(tmp_path, capsys):
+    path = tmp_path / "skewed.csv"
+    messy().assign(n0=np.random.default_rng(0).exponential(size=len(messy())) ** 2).to_csv(path, index=False)
+    run("check", path, "--covariates", "age,site", *nodes(), "--time", "day", "--strict")
+    said = capsys.readouterr().out
+    (note,) = [line for line in said.splitlines() if "is skewed" in line]
+    assert note.startswith("Note: 1 node is skewed (skewness 'n0' ")
+    assert note.endswith("try normal scores; for others a logarithm may help.")
+    assert "Nothing looks wrong." in said
+    assert "Look:" not in said
+
+
 def test_check_lists_every_column_on_request(table, capsys):
     run("check", table, "--covariates", "age,clinic", *nodes(), "--time", "day", "--columns")
     lines = capsys.readouterr().out.splitlines()

@@ -18,10 +18,14 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 from graphfield.analysis import intervals_at
+from graphfield.analysis.model_gain import ModelGain
+from graphfield.analysis.verdict import Fitted
 from graphfield.cli import commands, main
 from graphfield.cli.values import MODELS, model_name
 from graphfield.estimators import persistence
 from graphfield.graphs.export import edge_frame
+from graphfield.numbers import Gain
+from graphfield.report.folder import gain_record
 
 FAST = [
     "--set",
@@ -155,6 +159,10 @@ def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
     assert isinstance(fitted, kind)
     assert json.loads((out / "fit.json").read_text())["model"] == kind.__name__
     assert main(["graph", str(out), "--threshold", "0.05"]) == 0
+    noted = capsys.readouterr().err
+    assert ("one graph for all" in noted) == (
+        not Fitted.of(fitted, pd.read_csv(table)[["age", "site"]]).moves
+    )
     if kind is gf.Ensemble:
         assert "Fitted 5 of RegGMM to rows drawn with replacement" in said
         assert {type(member) for member in fitted.members_} == {gf.RegGMM}
@@ -177,6 +185,36 @@ def test_a_graph_without_covariates_is_that_of_typical_ones(model, tmp_path, cap
     shutil.copytree(model, bare)
     (bare / "covariates.csv").unlink()
     assert f"typical covariates (mean or most common level): age={Z.age.mean():g}" in graph(folder=bare).err
+
+
+def test_movement_that_is_not_supported_gives_the_average_graph(model, tmp_path, capsys):
+    """Without a place the average is shown and said; a place that is asked for comes with a note."""
+
+    def graph(*options, value=0.001):
+        gain = ModelGain(Gain(value, 0.01), None, None, n_rows=90, n_units=90, n_folds=5)
+        (folder / "gain.json").write_text(json.dumps(gain_record(gain)))
+        capsys.readouterr()
+        assert main(["graph", str(folder), "--threshold", "0.02", *options]) == 0
+        said = capsys.readouterr()
+        return said.out, said.err.splitlines()
+
+    folder = tmp_path / "m"
+    shutil.copytree(model, folder)
+    at = ["--at", "age=60", "--at", "site=B"]
+    (plain, notes), (average, none), (placed, warned) = graph(), graph("--average"), graph(*at)
+    assert (len(notes), len(none), len(warned)) == (1, 0, 1)
+    assert "this is the average graph over the training rows: held-out rows do not support" in notes[0]
+    assert "do not support that the graph moves with 'age', 'site'; --average gives" in warned[0]
+    assert plain == average != placed
+    Z = pd.read_csv(folder / "covariates.csv")
+    mean = gf.load(folder).partial_correlations(Z).mean(axis=0)
+    expected = np.abs(mean[np.triu_indices(len(mean), 1)])
+    assert written_weights(average) == pytest.approx(sorted(expected[expected > 0.02])[::-1], rel=1e-3)
+    (typical, notes), supported = graph(value=0.05), graph(*at, value=0.05)
+    assert typical != average
+    assert "typical covariates" in notes[0]
+    assert supported == (placed, [])
+    fails(capsys, ["graph", folder, *at, "--average"], "Leave one of them out")
 
 
 @pytest.mark.slow
@@ -208,8 +246,13 @@ def test_intervals_from_the_shell(table, model, tmp_path, capsys):
         assert line.interval_low == pytest.approx(own.interval_low)
         assert line.interval_high == pytest.approx(own.interval_high)
         assert line.interval_low < line.partial_correlation < line.interval_high
+    assert main(["graph", str(out), "--average", *at[4:], "--format", "csv"]) == 0
+    average = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(average) > 3
+    assert average.partial_correlation.between(average.interval_low, average.interval_high).all()
     assert main(["graph", str(out), *at, "--out", str(tmp_path / "g.graphml")]) == 0
     assert "interval_high" in (tmp_path / "g.graphml").read_text()
+    capsys.readouterr()
     fails(capsys, ["graph", model, *at], "fit again with --intervals")
     fails(
         capsys,

@@ -68,6 +68,24 @@ def test_words(found):
     assert "covariates exchanged between rows" in text
 
 
+def test_one_kind_of_p_value_is_quoted(found):
+    """That which decides: a raw one of .03 beside "cannot be told" would contradict it."""
+    lines = [line for line in found.details() if line.startswith("  ")]
+    assert len(lines) == 3
+    text = "\n".join(lines)
+    for line in found.per_covariate:
+        assert p_text(line.adjusted_p_value) in text
+    assert text.count("p = ") + text.count("p < ") == 3
+    assert all("adjusted for the number of covariates" in line for line in lines)
+
+
+def test_what_is_not_seen_of_all_is_not_to_be_told_apart(found):
+    lines = tuple(replace(line, p_value=0.4, adjusted_p_value=1.0) for line in found.per_covariate)
+    none = replace(found, p_value=0.5, verdict="no evidence", per_covariate=lines)
+    assert "cannot be told" not in str(none)
+    assert "No movement is seen with any of them, given the others: age (p = 1.000), site" in str(none)
+
+
 def test_json_round_trip(found, tmp_path):
     path = found.save(tmp_path / "evidence.json")
     assert gf.Evidence.from_json(path.read_text()) == found

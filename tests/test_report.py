@@ -15,11 +15,13 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
 from graphfield.cli.report import evidence_command
 from graphfield.data.covariates import Numeric
 from graphfield.fields.program import NotExported, evaluate
 from graphfield.numbers import Gain
+from graphfield.report import rows as report_rows
 from graphfield.report import words, write_report
 from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
@@ -267,13 +269,18 @@ def test_rows_that_were_left_out_are_not_counted(tmp_path):
 
 def test_warnings_of_the_data_check_are_at_the_top(tmp_path):
     told = written(fitted("linear"), tmp_path, check=CHECK)
-    assert "One thing in the data looks wrong:</strong> n1 &amp; n2 are copies. See the <a href" in told
+    assert "One thing in the data is worth a look:</strong> n1 &amp; n2 are copies. See the <a href" in told
     many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in range(7)]}
     told = written(fitted("linear"), tmp_path, check=many)
     assert (
-        "7 things in the data look wrong:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more" in told
+        "7 things in the data are worth a look:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more"
+        in told
     )
-    assert "look wrong" not in written(fitted("linear"), tmp_path)
+    shape = {**CHECK, "warnings": [{"code": "skewed-nodes", "message": "n1 is skewed."}]}
+    told = written(fitted("linear"), tmp_path, check=shape)
+    assert "n1 is skewed." in section(told, "data")
+    for plain in (told, written(fitted("linear"), tmp_path)):
+        assert "worth a look" not in plain
 
 
 def test_the_verdict_stands_first_and_once(tmp_path):
@@ -340,6 +347,32 @@ def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path)
         assert verdict["gain"]["over_average"] == gain.over_average.to_json()
         assert text.index(escape(verdict["sentence"])) < text.index('id="summary"')
         assert ("Shown is the average graph" in section(text, "explore")) is not supported
+        assert (">The average graph over the rows</h2>" in section(text, "explore")) is not supported
+        assert (">The graph at one value of the covariates</h2>" in text) is supported
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_pairs_that_are_drawn_first_are_edges_of_what_is_shown(tmp_path, supported):
+    """Of the average graph where movement is not supported; else at typical covariates or in most rows."""
+    model, Z = copy.copy(fitted("linear")), table()[1]
+    partial, n_empty = upper(model.partial_correlations(Z)), 0
+    for cut in (0.05, 0.2):
+        model.threshold_ = replace(model.threshold_, value=cut)
+        gain = gain_of(0.05 if supported else 0.001, 0.01)
+        path = write_report(model, tmp_path / "p.html", Z=Z, gain=gain, overwrite=True)
+        page = page_data(path.read_text(encoding="utf-8"))
+        edges = (np.abs(partial.mean(axis=0)) > cut) & model.threshold_.clear_pairs
+        if supported:
+            typical = pd.DataFrame([{c["name"]: c["start"] for c in page["covariates"]}])
+            share = upper(model.predict_graph(Z)).mean(axis=0)
+            edges = upper(model.predict_graph(typical))[0] | (share > 0.5)
+        assert edges[page["chosen"]].all()
+        assert len(page["chosen"]) == min(3, edges.sum())
+        rest = np.setdiff1d(np.flatnonzero(edges), page["chosen"])
+        spread = partial.std(axis=0)
+        assert not len(rest) or spread[rest].max() <= spread[page["chosen"]].min() + 1e-6
+        n_empty += not edges.any()
+    assert n_empty < 2
 
 
 def test_an_edge_is_one_from_both_nodes(tmp_path):
@@ -379,6 +412,15 @@ def test_the_page_calls_the_average_over_pairs_no_strength(page):
     np.testing.assert_allclose(
         measures["Average |partial correlation| of all pairs"], partial.mean(axis=1), atol=2e-5
     )
+
+
+def test_the_page_opens_where_the_shell_does(monkeypatch):
+    """At the median of all rows, also where the page speaks of some of them only."""
+    model, Z = fitted("linear"), table()[1]
+    monkeypatch.setattr(report_rows, "MAX_ROWS", 7)
+    rows = Rows.of(model, Z)
+    assert len(rows.Z) == 7
+    assert rows.typical == typical_row(model, Z)
 
 
 def test_sliders_go_from_the_first_to_the_last_percentile(page):
@@ -495,7 +537,7 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     assert main(["report", str(folder), "--out", str(out), "--node-groups", str(groups)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "One graph for all" in text
-    assert "What looks wrong" in text
+    assert "What to look at" in text
     assert page_data(text)["groups"] == list("aabbcc")
     (folder / "evidence.json").write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2

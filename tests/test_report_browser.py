@@ -120,6 +120,8 @@ def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
     for cut, clear in ((0.05, some), (0.1, ~np.eye(len(some), dtype=bool)), (0.15, some | some.T)):
         model.threshold_ = replace(model.threshold_, value=cut, clear=clear)
         browser = opened(model, Z)
+        browser.run("document.getElementById('only').click()")  # all pairs, of which the first is drawn, too
+        browser.run("document.querySelector('#table tbody button[aria-pressed=false]').click()")
         state = browser.run("window.graphfield.state()")
         rows = along.assign(site=state["z"]["site"])
         truth = upper(model.predict_graph(rows))[:, state["chosen"]]
@@ -137,7 +139,7 @@ def test_a_flat_curve_has_an_axis(opened):
     model = copy.copy(fitted("static"))
     model.threshold_ = replace(model.threshold_, value=1.0)
     browser = opened(model, table()[1])
-    assert browser.run("document.getElementById('chosen').textContent").startswith("No edge is chosen")
+    assert browser.run("document.getElementById('chosen').textContent").startswith("There is no edge to draw")
     browser.run("document.getElementById('heat').focus()")
     browser.key("Enter", 13)
     labels = "[...document.querySelector('#curve-panels svg').querySelectorAll('text[text-anchor=end]')]"
@@ -173,7 +175,13 @@ def test_movement_that_is_not_supported_is_shown_on_request(opened):
     assert browser.run("document.querySelector('#covariates input').matches(':disabled')")
     assert "average" in browser.run("document.getElementById('state').textContent")
     assert not browser.run("document.querySelectorAll('#curve-panels svg').length")
+    headings = "['h-explore', 'h-edges'].map((id) => document.getElementById(id).textContent)"
+    assert browser.run(headings) == ["The average graph over the rows", "Edges of the average graph"]
     browser.run("document.getElementById('movement').click()")
+    assert browser.run(headings) == [
+        "The graph at one value of the covariates",
+        "Edges at the current covariates",
+    ]
     at = pd.DataFrame([browser.run("graphfield.state()")["z"]])
     np.testing.assert_allclose(
         browser.run("graphfield.shown()"), upper(model.partial_correlations(at))[0], atol=1e-4
@@ -231,6 +239,7 @@ def test_a_grid_of_frames_follows_the_model(opened, name):
 def test_no_graph_moves_what_does_not_depend_on_covariates(opened):
     browser = opened(fitted("static"), table()[1])
     before = browser.run("window.graphfield.shown()")
+    assert " at " not in browser.run("document.getElementById('state').textContent")
     browser.run(MOVE.format(which=0, value=75))
     assert browser.run("window.graphfield.shown()") == before
 

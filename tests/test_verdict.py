@@ -235,6 +235,26 @@ def test_what_covariates_explain_is_not_credited_to_other_nodes():
     assert gf.gain_over_one_graph(gf.RegGMM(), X, Z, n_folds=2).explained.value < 0.02
 
 
+def test_an_ensemble_is_compared_by_single_fits(monkeypatch):
+    """Refitting all members in every fold would take as many times as long."""
+    X, Z = chain(120, 0.0, 0.8)
+    fits = []
+    fit = gf.RegGMM.fit
+    monkeypatch.setattr(gf.RegGMM, "fit", lambda self, *a, **k: fits.append(1) or fit(self, *a, **k))
+    several = gf.Ensemble(estimator=gf.RegGMM(ridge=0.1), n_members=9, resample=True, random_state=0)
+    found = gf.gain_over_one_graph(several, X, Z, n_folds=2)
+    assert len(fits) == 2
+    one = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z, n_folds=2)
+    assert found.over_average == one.over_average
+    seeds = [
+        gf.Ensemble(estimator=gf.TreeCGM(), random_state=seed).single_fit().random_state for seed in (0, 0, 1)
+    ]
+    assert seeds[0] == seeds[1] != seeds[2]
+    said = reach_verdict(MODELS["moves"], found).sentence
+    assert "the squared error of a single fit, of which the model averages 9, is" in said
+    assert "the squared error of the fitted model is" in reach_verdict(MODELS["moves"], one).sentence
+
+
 def test_covariates_that_are_not_used_are_named():
     X, Z = chain(300, 0.0, 1.0)
     tree = gf.TreeCGM(max_leaves=2, random_state=0).fit(X, Z)

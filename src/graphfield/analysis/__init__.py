@@ -1,15 +1,17 @@
 """Questions asked of a fitted model or of the data."""
 
-from graphfield.analysis.averages import Bands, average_graphs, bands
+from graphfield.analysis.averages import Bands, average_graph, average_graphs, bands
 from graphfield.analysis.curves import connectivity_curves, edge_curves
 from graphfield.analysis.network import connectivity, node_connectivity
-from graphfield.analysis.single import compare, graph_at, intervals_at
+from graphfield.analysis.single import average_intervals, compare, graph_at, intervals_at
 from graphfield.analysis.subnetworks import block_means, subnetwork
 from graphfield.analysis.variation import driver_summary, edge_drivers, varying_edges
 
 __all__ = [
     "Bands",
+    "average_graph",
     "average_graphs",
+    "average_intervals",
     "bands",
     "block_means",
     "compare",

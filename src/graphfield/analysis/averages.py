@@ -137,6 +137,30 @@ def bands(
     return _averages(model, table, codes, labels, covariate, threshold, rule)
 
 
+def average_graph(
+    model: GraphEstimator, Z: TableLike, *, threshold: float | str | None = "auto"
+) -> pd.DataFrame:
+    """The one graph to show where movement with the covariates is not supported: the average over rows.
+
+    Partial correlations averaged over the rows of Z, with the names of the nodes on both sides, as
+    :func:`~graphfield.analysis.graph_at` has them at one z. Pairs whose average does not exceed the
+    ``threshold``, and those that are no edge at any z, are zero; None keeps all.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import average_graph
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
+    >>> average_graph(model, sim.Z, threshold=0.1).shape
+    (4, 4)
+    """
+    asked = ask(model, covariate_rows(model, Z), threshold)
+    mean = asked.average()
+    values = mean if threshold is None else np.where(np.abs(mean) > asked.cut, mean, 0)
+    return pd.DataFrame(values, index=model.node_names_, columns=model.node_names_)
+
+
 def average_graphs(
     model: GraphEstimator,
     Z: TableLike,

@@ -11,13 +11,15 @@ import pandas as pd
 
 from graphfield.analysis.tests_of_covariates import Tested
 from graphfield.analysis.verdict import reach_verdict
+from graphfield.analysis.verdict_facts import NO
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
-from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_digits, p_text
+from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
 STRONG, PLAIN = (0.01, 3.0), (SIGNIFICANT, CLEAR)
+_ADJUSTED = "adjusted for the number of covariates"
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
@@ -117,25 +119,29 @@ class Evidence:
         return [*self._by_covariate(), f"Test: {self.scheme}.", *self.notes]
 
     def _by_covariate(self) -> list[str]:
-        """Numbers of each covariate that matters given the others, and one line for all of the rest."""
+        """Numbers of each covariate that matters given the others, and one line for all of the rest.
+
+        The p-values are those that decide, adjusted for the number of covariates.
+        """
         if len(self.per_covariate) < 2:
             return []
         told = reach_verdict(evidence=self)
         lines, rest = [], []
         for line in self.per_covariate:
-            p = "no test" if line.p_value is None else p_text(line.p_value)
-            if line.name not in told.matter or line.adjusted_p_value is None:
+            p = "no test" if line.adjusted_p_value is None else p_text(line.adjusted_p_value)
+            if line.name not in told.matter:
                 rest.append(f"{line.name} ({p})")
                 continue
             gain = Gain(line.gain, line.standard_error)
             lines.append(
-                f"  {line.name}, given the others: {p}, adjusted for the number of covariates "
-                f"{p_digits(line.adjusted_p_value)}; held-out squared error of ridge regressions {gain.side} "
-                "that without it."
+                f"  {line.name}, given the others: {p} ({_ADJUSTED}); held-out squared error of ridge "
+                f"regressions {gain.side} that without it."
             )
         if rest:
-            found = f"  It cannot be told from {self.n_rows:,} rows whether edges move with"
-            lines.append(f"{found}, given the others: {', '.join(rest)}.")
+            start = f"It cannot be told from {self.n_rows:,} rows whether edges move with"
+            if told.test == NO:  # what is not seen of all together is not waiting to be told apart
+                start = "No movement is seen with" + ("" if lines else " any of them")
+            lines.append(f"  {start}, given the others: {', '.join(rest)}; p {_ADJUSTED}.")
         return lines
 
     def to_json(self) -> str:

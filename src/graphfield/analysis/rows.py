@@ -191,6 +191,14 @@ class Asked:
                 yield Graphs(where, symmetrise(directed), graph)
             start += len(here)
 
+    def average(self) -> NDArray[np.float64]:
+        """Partial correlations averaged over the rows of the table, (p, p)."""
+        total = np.zeros((self.model.n_features_in_,) * 2)
+        shares = self.counts / self.counts.sum()
+        for block in self.blocks():
+            total += np.tensordot(shares[block.positions], block.partial, axes=1)
+        return total
+
     def collect(self, function: Callable[[Graphs], NDArray], width: tuple[int, ...]) -> NDArray:
         """``function`` of the graphs at every distinct value, (n_distinct, *width)."""
         found = np.empty((self.n_distinct, *width))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from graphfield.analysis.errors import error_columns, interval_reach
-from graphfield.analysis.rows import ask, at_one, pair_names, pair_positions
+from graphfield.analysis.rows import TableLike, ask, at_one, covariate_rows, pair_names, pair_positions
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.exceptions import ParameterError
 
@@ -126,16 +126,36 @@ def intervals_at(model: GraphEstimator, z: Any) -> pd.DataFrame:
     >>> len(intervals_at(several.fit(sim.X[:, :4], sim.Z), [0.5, 0.2]))
     6
     """
-    asked = ask(model, at_one(model, z))
+    return _intervals(model, at_one(model, z))
+
+
+def average_intervals(model: GraphEstimator, Z: TableLike) -> pd.DataFrame:
+    """The same for the average over the rows of Z (:func:`~graphfield.analysis.average_graph`).
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> from graphfield.analysis import average_intervals
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> len(average_intervals(several.fit(sim.X[:, :4], sim.Z), sim.Z))
+    6
+    """
+    return _intervals(model, covariate_rows(model, Z))
+
+
+def _intervals(model: GraphEstimator, rows: pd.DataFrame) -> pd.DataFrame:
+    """Of partial correlations averaged over some rows of covariates."""
+    asked = ask(model, rows)
     if not interval_reach(model):
         raise ParameterError(
             "Intervals need fits to rows drawn with replacement: fit "
             "gf.Ensemble(estimator=..., n_members=20, resample=True)."
         )
     pairs = pair_positions(model.n_features_in_)
-    (found,) = asked.blocks()
-    estimate = found.partial[:, *pairs]
-    errors = error_columns(asked, np.ones(1), np.zeros(1, dtype=np.intp), pairs, estimate)
+    estimate = asked.average()[None][:, *pairs]
+    shares, one_answer = np.full(len(rows), 1 / len(rows)), np.zeros(len(rows), dtype=np.intp)
+    errors = error_columns(asked, shares, one_answer, pairs, estimate)
     table = pd.DataFrame(
         {
             **pair_names(model, *pairs),

@@ -46,7 +46,7 @@ class Verdict:
         does not predict better than one graph), "one graph", "not known".
     supported : bool or None
         Whether held-out rows support that the graph of the fitted model moves; None where that was not
-        looked at. Where it is False, the graph to show is the average.
+        looked at. Where it is False, the graph to show is the average (``shows_average``).
     sentence : str
         How the fitted model does against one graph for all; to be said first.
     paragraph : str
@@ -72,6 +72,11 @@ class Verdict:
     gain: ModelGain | None = None
 
     @property
+    def shows_average(self) -> bool:
+        """Whether the graph to show is the average: the model moves, and held-out rows do not support it."""
+        return self.supported is False and self.model != ONE_GRAPH
+
+    @property
     def headline(self) -> str:
         """The answer in a few words."""
         return HEADLINES[self.answer]
@@ -82,7 +87,8 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """For the data of a page, or a summary."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values |= {"gain": None if self.gain is None else self.gain.to_json(), "headline": self.headline}
+        values |= {"gain": None if self.gain is None else self.gain.to_json()}
+        values |= {"headline": self.headline, "shows_average": self.shows_average}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from graphfield.analysis.rows import covariate_rows
 from graphfield.estimators.auto_choice import AVERAGE
+from graphfield.exceptions import ExtrapolationWarning
 from graphfield.numbers import is_significant
 
 if TYPE_CHECKING:
@@ -65,7 +67,10 @@ class Fitted:
             others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
             return any(moved(model.partial_correlations(other)) for other in others)
 
-        unused = tuple(name for name in names if not used(name))
+        with warnings.catch_warnings():
+            # Rows that nobody has may be outside of what a part of the model has seen: they are only asked.
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            unused = tuple(name for name in names if not used(name))
         moves = len(unused) < len(names) or moved(before[:1])
         kept, compared = (), 0
         if hasattr(model, "chosen_"):

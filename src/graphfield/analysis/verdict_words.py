@@ -48,7 +48,7 @@ def _where(gain: ModelGain) -> str:
 
 
 def _compared(gain: ModelGain) -> str:
-    own = f"the squared error of the fitted model is {gain.over_average.side} that of {gain.average}"
+    own = f"the squared error of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
     if gain.over_static is None:
         return own
     return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"

@@ -39,12 +39,13 @@ def check(arguments: argparse.Namespace) -> int:
     found = run_check(arguments, data, planned=True)
     if arguments.columns:
         say("\n".join(["", *found.column_lines(), ""]))
-    if not found.warnings:
+    wrong = [one for one in found.warnings if one.looks_wrong]
+    if not wrong:
         say("Nothing looks wrong.")
-    for one in found.warnings:
+    for one in wrong:
         if one.code == "too-few-nodes":  # as a fit would, but not before what the columns are taken for
-            raise DataError(f"{one.message} {one.advice}")
-    return STRICT_FAILURE if arguments.strict and found.warnings else 0
+            raise DataError(str(one))
+    return STRICT_FAILURE if arguments.strict and wrong else 0
 
 
 def read_roles(arguments: argparse.Namespace) -> TableData:

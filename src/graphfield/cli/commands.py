@@ -23,8 +23,8 @@ from graphfield.cli.check import (
 from graphfield.cli.described import archetypes_found, archetypes_told, other_found, other_told
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_time import rows_to_fit
-from graphfield.cli.judged import judge_model, verdict_lines
-from graphfield.cli.one_graph import add_intervals, typical_values
+from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
+from graphfield.cli.one_graph import add_intervals, average_network, rows_to_average, typical_values
 from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, make_model, threshold
 from graphfield.cli.words import say
@@ -97,10 +97,11 @@ def fit(arguments: argparse.Namespace) -> None:
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    say("\n".join(verdict_lines(model, data, gain, why_not, evidence)))
+    verdict = table_verdict(model, data, gain, why_not, evidence)
+    say("\n".join(verdict_lines(verdict, evidence)))
     say(_fitted(model, seconds))
-    at = " ".join(f"--at {name}=..." for name in model.covariate_names_)
-    say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out} {at}")
+    at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
+    say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
 
 
@@ -112,10 +113,7 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
-    z = _asked_for(arguments, model)
-    network = model.to_networkx(z, threshold=threshold(arguments.threshold), rule=arguments.rule)
-    if arguments.intervals:
-        add_intervals(network, model, z)
+    network = _network(arguments, model)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
         sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))
@@ -123,6 +121,24 @@ def graph(arguments: argparse.Namespace) -> None:
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
     say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
+
+
+def _network(arguments: argparse.Namespace, model: Any) -> Any:
+    """The average graph, or the graph at one z."""
+    from graphfield.analysis.single import average_intervals, intervals_at
+
+    cut = threshold(arguments.threshold)
+    rows = rows_to_average(arguments, model)
+    if rows is not None:
+        network = average_network(model, rows, cut)
+        if arguments.intervals:
+            add_intervals(network, average_intervals(model, rows))
+        return network
+    z = _asked_for(arguments, model)
+    network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
+    if arguments.intervals:
+        add_intervals(network, intervals_at(model, z))
+    return network
 
 
 def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from graphfield.exceptions import GraphfieldError, count
 if TYPE_CHECKING:
     from graphfield.analysis.evidence import Evidence
     from graphfield.analysis.model_gain import ModelGain
+    from graphfield.analysis.verdict import Verdict
     from graphfield.data.roles import TableData
 
 
@@ -33,18 +34,22 @@ def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> t
     return gain, ""
 
 
-def verdict_lines(
+def table_verdict(
     model: Any, data: TableData, gain: ModelGain | None, why_not: str, evidence: Evidence | None
-) -> list[str]:
-    """The verdict, then what it rests on."""
+) -> Verdict:
+    """The one answer, for a model of this table."""
     from graphfield.analysis.verdict import Fitted, reach_verdict
 
     complete = data.Z[data.Z.notna().all(axis=1)]
-    verdict = reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)
+    return reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)
+
+
+def verdict_lines(verdict: Verdict, evidence: Evidence | None) -> list[str]:
+    """The verdict, then what it rests on."""
     lines = [verdict.paragraph]
-    if gain is not None:
-        fits = count(gain.n_folds, "fit")
-        lines.append(f"For that comparison, {fits} without some of the rows took {gain.seconds:.1f} s.")
+    if verdict.gain is not None:
+        fits, seconds = count(verdict.gain.n_folds, "fit"), verdict.gain.seconds
+        lines.append(f"For that comparison, {fits} without some of the rows took {seconds:.1f} s.")
     if evidence is None:
         lines.append("Whether the graph depends on the covariates at all was not tested: add --evidence.")
     return [*lines, *([] if evidence is None else evidence.details())]

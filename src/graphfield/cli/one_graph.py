@@ -1,18 +1,77 @@
-"""What ``graphfield graph`` shows: typical covariates where none are named, intervals where asked for."""
+"""What ``graphfield graph`` shows: the graph at some covariates or the average, intervals where asked for."""
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.exceptions import DataWarning
+from graphfield.exceptions import DataWarning, ParameterError, listing
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.estimators.base import GraphEstimator
+
+
+def rows_to_average(arguments: argparse.Namespace, model: GraphEstimator) -> pd.DataFrame | None:
+    """The rows whose average graph is shown; None where it is the graph at one place.
+
+    The average is what the page shows as well: where it is asked for or, if no place is named, where held-out
+    rows do not support that the graph moves. A note says so.
+    """
+    if arguments.average and arguments.at:
+        raise ParameterError(
+            "--at asks for the graph at one value of the covariates, --average for the average over the "
+            "training rows. Leave one of them out."
+        )
+    if arguments.average:
+        return average_rows(arguments.model, model)
+    if not movement_is_doubtful(arguments.model, model):
+        return None
+    moves = f"that the graph moves with {listing(model.covariate_names_)}"
+    if arguments.at:
+        _note(f"held-out rows do not support {moves}; --average gives the average graph.")
+        return None
+    _note(
+        f"this is the average graph over the training rows: held-out rows do not support {moves}. For the "
+        "graph at one value of the covariates, use --at."
+    )
+    return average_rows(arguments.model, model)
+
+
+def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
+    """The rows that the page of this folder averages over."""
+    from graphfield.data.covariate_rows import read_covariates
+    from graphfield.report.rows import Rows
+
+    return Rows.of(model, read_covariates(folder, model.encoder_)).Z
+
+
+def movement_is_doubtful(folder: Path, model: GraphEstimator) -> bool:
+    """Whether the verdict that was kept with the model is to show the average graph."""
+    from graphfield.analysis.verdict import Fitted, reach_verdict
+    from graphfield.report.folder import GAIN, read_record, recorded_gain
+
+    gain = recorded_gain(read_record(folder, GAIN))[0]
+    if gain is None:
+        return False
+    return reach_verdict(Fitted.of(model, average_rows(folder, model)), gain).shows_average
+
+
+def average_network(model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None) -> nx.Graph:
+    from graphfield.analysis.averages import average_graph
+    from graphfield.graphs.export import to_networkx
+
+    partial = average_graph(model, rows, threshold=threshold).to_numpy()
+    return to_networkx(partial != 0, partial, model.node_names_)
+
+
+def _note(text: str) -> None:
+    warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
@@ -22,6 +81,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     stands in for the median.
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
+    from graphfield.analysis.verdict import Fitted
     from graphfield.data.covariate_rows import read_covariates
 
     rows = read_covariates(folder, model.encoder_)
@@ -31,11 +91,11 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
         values, what = typical_row(model, covariate_rows(model, rows)), "median"
     known = [column.name for column in model.encoder_.columns]
     named = ", ".join(f"{name}={_shown(values[name])}" for name in known)
-    if named:
-        warnings.warn(
-            f"without --at, this is the graph at typical covariates ({what} or most common level): {named}.",
-            DataWarning,
-            stacklevel=2,
+    if named and not Fitted.of(model, average_rows(folder, model)).moves:
+        _note("the fitted model is one graph for all, the same at all values of the covariates.")
+    elif named:
+        _note(
+            f"without --at, this is the graph at typical covariates ({what} or most common level): {named}."
         )
     return values
 
@@ -54,11 +114,9 @@ def _by_encoder(encoder: CovariateEncoder) -> dict[str, Any]:
     return values
 
 
-def add_intervals(network: nx.Graph, model: GraphEstimator, z: dict[str, Any]) -> None:
-    """Standard errors and intervals at z on the edges of a graph."""
-    from graphfield.analysis.single import intervals_at
-
+def add_intervals(network: nx.Graph, intervals: pd.DataFrame) -> None:
+    """Standard errors and intervals on the edges of a graph."""
     columns = ["standard_error", "interval_low", "interval_high"]
-    found = intervals_at(model, z).set_index(["source", "target"])[columns].to_dict("index")
+    found = intervals.set_index(["source", "target"])[columns].to_dict("index")
     for source, target, edge in network.edges(data=True):
         edge |= found.get((source, target)) or found[target, source]

@@ -114,14 +114,20 @@ def _fit_parser(group: Any) -> None:
 
 
 def _graph_parser(group: Any) -> None:
-    p = group.add_parser("graph", help="the graph at one covariate value")
+    p = group.add_parser("graph", help="the graph at one covariate value, or the average graph")
     p.add_argument("model", type=Path, metavar="DIR", help="folder written by 'graphfield fit'")
     p.add_argument(
         "--at",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one per covariate (default: typical values)",
+        help="one per covariate (default: typical values, or the average graph where held-out rows do not "
+        "support that the graph moves)",
+    )
+    p.add_argument(
+        "--average",
+        action="store_true",
+        help="the average graph over the training rows (a pair has one average, so --rule does nothing)",
     )
     p.add_argument(
         "--intervals", action="store_true", help="with intervals of 95 %%, of a model fitted with --intervals"

@@ -49,7 +49,7 @@ def code_findings(
         yield _items(items)
     single = [j for j in range(len(names)) if not any(j in own for own in scales.values())]
     if single:
-        yield _codes([names[j] for j in single], [columns[j] for j in single])
+        yield _codes([names[j] for j in single], [columns[j] for j in single], beside_items=bool(items))
 
 
 def _scales(columns: Sequence[NDArray[np.float64]], unlike: bool) -> dict[Ends, list[int]]:
@@ -90,8 +90,9 @@ def _items(scales: dict[Ends, list[str]]) -> Finding:
     )
 
 
-def _codes(names: list[str], columns: list[NDArray[np.float64]]) -> Finding:
+def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items: bool) -> Finding:
     number = len(names)
+    unlike = ", too, but not on the scale of the items" if beside_items else ", unlike the other nodes"
     parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)][:_NAMED]
     more = f" and {number - _NAMED} more" if number > _NAMED else ""
     asked = agreed(
@@ -104,7 +105,7 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]]) -> Finding:
         "discrete-node",
         tuple(names),
         f"{agreed(number, 'Node', 'Nodes')} {', '.join(parts)}{more} {agreed(number, 'has', 'have')} few "
-        f"different values, unlike the other nodes. {asked} codes of a category, such as a cluster, a "
+        f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
         "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
         f"If {what} (--covariates, --categories) or leave {agreed(number, 'it', 'them')} "
         f"out ({drop_option(names)}).",

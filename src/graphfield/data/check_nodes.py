@@ -239,21 +239,23 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     squares = np.square(centred)
     skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
-    scores = "Neural models and comparisons of models consider normal scores (marginals='auto')"
+    scores = "neural models and comparisons of models try normal scores (marginals='auto')"
     if skewed.any():
         yield Finding(
             "skewed-nodes",
             tuple(names[skewed]),
-            f"{_how_many(skewed)} skewed: {_largest(names, skewness, skewed, 'skewness')}.",
-            f"{scores}; for others take logarithms yourself.",
+            f"{_how_many(skewed)} skewed ({_largest(names, skewness, skewed, 'skewness')}): {scores}; for "
+            "others a logarithm may help.",
+            "",
         )
     heavy = (kurtosis > HEAVY_TAILS) & ~skewed
     if heavy.any():
         yield Finding(
             "heavy-tails",
             tuple(names[heavy]),
-            f"{_how_many(heavy)} heavy-tailed: {_largest(names, kurtosis, heavy, 'excess kurtosis')}.",
+            f"{_how_many(heavy)} heavy-tailed ({_largest(names, kurtosis, heavy, 'excess kurtosis')}): "
             f"{scores}.",
+            "",
         )
 
 

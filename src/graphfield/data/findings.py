@@ -12,6 +12,8 @@ import pandas as pd
 from graphfield.exceptions import DataError, count, listing
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
+# Codes of findings about shapes that data may well have.
+NOTES = frozenset({"skewed-nodes", "heavy-tails"})
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
 # Columns that an option to copy names one by one.
@@ -39,12 +41,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that looks wrong: a code that stays the same, the columns, what it is, what to do."""
+    """Something to look at: a code that stays the same, the columns, what it is, what to do."""
 
     code: str
     columns: tuple[str, ...]
     message: str
     advice: str
+
+    @property
+    def looks_wrong(self) -> bool:
+        """Whether somebody should look; the shape of a column is only good to know."""
+        return self.code not in NOTES
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}".strip()
 
 
 def drop_option(names: Iterable[object]) -> str:
@@ -69,7 +79,8 @@ class DataCheck:
     changes : tuple of str
         What `fit` changes on the way in, in words.
     warnings : tuple of Finding
-        ``code``, ``columns``, ``message`` and ``advice`` of everything that looks wrong.
+        ``code``, ``columns``, ``message`` and ``advice`` of everything that looks wrong, and of shapes that
+        are good to know.
     table : DataFrame
         A line per column, with what was noticed about it.
     """
@@ -129,7 +140,7 @@ class DataCheck:
         return "\n".join(self.lines())
 
     def lines(self, changed: str = "In a fit") -> list[str]:
-        """The check in words: columns, changes, and a line that begins with "Look:" per warning."""
+        """The check in words: columns, changes, and a line per warning, "Look:" or "Note:"."""
         nodes, covariates = self.of_role("node"), self.of_role("covariate")
         groups = "".join(f", groups by {c.name!r}" for c in self.of_role("group"))
         sizes = f"{count(self.n_rows, 'row')}, {count(len(nodes), 'node')}, "
@@ -140,7 +151,7 @@ class DataCheck:
         unused = [column.name for column in self.of_role("unused")]
         lines += [f"  not used: {listing(unused)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
-        return lines + [f"Look: {one.message} {one.advice}" for one in self.warnings]
+        return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]
 
     def column_lines(self) -> list[str]:
         """:attr:`table` as lines of text, for a person."""

@@ -14,7 +14,7 @@ from graphfield.data.missing import POLICIES
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, given_estimator, node_table
-from graphfield.estimators.inputs import Inputs, check_flag, check_number, child_seeds
+from graphfield.estimators.inputs import Inputs, check_flag, check_number, child_seeds, root_seed
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import (
     DataError,
@@ -153,6 +153,15 @@ class Ensemble(AveragedGraph):
         check_number("n_members", self.n_members, 2, integer=True)
         check_flag("resample", self.resample)
         self._prototype()
+
+    def single_fit(self) -> GraphEstimator:
+        """An unfitted estimator as the members are, for one fit in place of many."""
+        own = clone(self)  # a generator that is the random state stays where it is
+        single = _reseeded(clone(own._prototype()), root_seed(own.random_state))
+        for name in ("missing", "unknown"):
+            if getattr(own, name) is not None:
+                single.set_params(**dict.fromkeys(_settings(single, name), getattr(own, name)))
+        return single
 
     def _prototype(self) -> GraphEstimator:
         if self.estimator is None:

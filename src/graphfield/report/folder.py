@@ -155,6 +155,9 @@ def _model_gain(value: Saved) -> None:
         value[name].whole()
     for name in ("unit", "rows", "average", "static"):
         value[name].text()
+    known = value.known("fitted")  # not there in older files
+    if known is not None:
+        known.text()
 
 
 def _tested_covariates(value: Saved) -> None:

@@ -49,6 +49,8 @@ _SCRIPTS += ["table", "controls", "main"]
 _MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
 # Rows at which the page is compared with the model, and edges that are drawn as curves at first.
 _CHECKED, _CHOSEN = 20, 3
+# The share of the rows in which a pair is an edge that it may be chosen for that.
+_MOST_ROWS = 0.5
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def write_report(
         "about": words.about(model, fit, used),
         "verdict": words.verdict(verdict, "" if evidence or not model.encoder_.columns else evidence_command),
         "movement": words.movement_note(verdict),
+        **words.headings(verdict),
         "warnings": warnings(check),
         "evidence": words.evidence(evidence),
         "if_tested": "" if evidence else "hidden",
@@ -154,7 +157,7 @@ def _assembled(
     used: RowsUsed | None,
     verdict: Verdict,
 ) -> dict[str, str]:
-    covariates, typical = rows.described(model), rows.typical(model)
+    covariates, typical = rows.described(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
     shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
@@ -181,7 +184,7 @@ def _assembled(
         },
         "limit": found.limit,
         "order": node_order(found.mean, groups),
-        "chosen": _first_chosen(found),
+        "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict)),
         "connectivity": {
             "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
@@ -191,7 +194,7 @@ def _assembled(
     j, k = np.triu_indices(p, 1)
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs, moves=verdict.supported is not False),
+        "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average),
         "exactness": _exactness(shown),
         "intervals": words.intervals(model) if reach else "",
         "rows": escape(_rows_note(rows, used)),
@@ -257,11 +260,24 @@ def _rows_note(rows: Rows, used: RowsUsed | None) -> str:
     return f"Rows: {rows.n_given:,} of the table that have all covariates{taken}; {fitted}."
 
 
-def _first_chosen(survey: Survey) -> list[int]:
-    """Of the edges of some rows those that vary most; where they stand still, the strongest."""
+def _opening_edges(
+    model: GraphEstimator, survey: Survey, typical: dict[str, Any], verdict: Verdict
+) -> NDArray[np.bool_]:
+    """Pairs that are edges of the graph on which the page opens.
+
+    Where it moves, also those of most rows: an edge that changes its sign is none in between.
+    """
+    if verdict.shows_average:
+        return (np.abs(survey.mean) > model.threshold_.value) & model.threshold_.clear_pairs
+    graph = model.predict_graph(pd.DataFrame([typical]), threshold="auto")[0]
+    return graph[np.triu_indices(len(graph), 1)] | (survey.present > _MOST_ROWS)
+
+
+def _first_chosen(survey: Survey, edges: NDArray[np.bool_]) -> list[int]:
+    """Of these edges those that vary most; where they stand still, the strongest."""
     varies = np.where(survey.spread > STILL, survey.spread, 0.0)
-    order = np.lexsort((-np.abs(survey.mean), -varies, survey.present == 0))[:_CHOSEN]
-    return [int(i) for i in order if survey.present[i] > 0]
+    order = np.lexsort((-np.abs(survey.mean), -varies, ~edges))[:_CHOSEN]
+    return [int(i) for i in order if edges[i]]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:

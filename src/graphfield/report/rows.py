@@ -27,6 +27,7 @@ class Rows:
 
     Z: pd.DataFrame
     n_given: int  # 0 where none were, and these are drawn from what the model remembers
+    typical: dict[str, Any]  # of all that were given: median of a number, most frequent level of a category
 
     @classmethod
     def of(cls, model: GraphEstimator, Z: Any) -> Rows:
@@ -35,16 +36,12 @@ class Rows:
         p = len(model.node_names_)
         most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
         kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
-        return cls(table.iloc[kept].reset_index(drop=True), 0 if drawn else len(table))
-
-    def typical(self, model: GraphEstimator) -> dict[str, Any]:
-        """Median of every number, most frequent level of every category."""
-        return typical_row(model, self.Z)
+        n_given = 0 if drawn else len(table)
+        return cls(table.iloc[kept].reset_index(drop=True), n_given, typical_row(model, table))
 
     def described(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
-        typical = self.typical(model)
-        return [self._one(column, typical[column.name]) for column in model.encoder_.columns]
+        return [self._one(column, self.typical[column.name]) for column in model.encoder_.columns]
 
     def _one(self, column: Any, start: Any) -> dict[str, Any]:
         values = self.Z[column.name]

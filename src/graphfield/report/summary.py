@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfield.data.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.figures import DENSITY, STILL, Survey
@@ -42,17 +43,18 @@ def summary(
 
 
 def warnings(check: Mapping[str, Any] | None) -> str:
-    """What looks wrong in the data, by name; the data card says what to do about it."""
+    """What to look at in the data, by name; the data card says what to do about it."""
     if not check:
         return ""
-    found = [str(one.get("message", "")).strip().rstrip(".") for one in check.get("warnings") or []]
+    wrong = [one for one in check.get("warnings") or [] if one.get("code") not in NOTES]
+    found = [str(one.get("message", "")).strip().rstrip(".") for one in wrong]
     if not found:
         return ""
     left = len(found) - _NAMED
     told = "; ".join(map(escape, found[:_NAMED])) + (f"; and {left} more" if left > 0 else "")
-    what = "One thing in the data looks" if len(found) == 1 else f"{len(found)} things in the data look"
+    what = "One thing in the data is" if len(found) == 1 else f"{len(found)} things in the data are"
     where = 'See the <a href="#data">data card</a> for what to do.'
-    return f'<p class="note"><strong>{what} wrong:</strong> {told}. {where}</p>\n'
+    return f'<p class="note"><strong>{what} worth a look:</strong> {told}. {where}</p>\n'
 
 
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
@@ -63,7 +65,8 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
-    if not model.encoder_.columns:
+    still = survey.spread.max(initial=0.0) <= STILL
+    if still:
         where = "The graph"
     clear = model.threshold_.clear_pairs
     rule = (
@@ -76,7 +79,7 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
         return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
-        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges on average "
+        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges{'' if still else ' on average'} "
         f"({100 * average:.2g}\u00a0%{spread}). {rule}"
     )
 

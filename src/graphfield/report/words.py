@@ -28,6 +28,19 @@ _KINDS = {
     "AutoCGM": "the kind of model was chosen on held-out rows",
     "Ensemble": "the average of several fits",
 }
+# Above a graph that follows the controls of the page, one that does not, and one that has nothing to follow.
+_HEADINGS = {
+    "graph": {
+        "moving": "The graph at one value of the covariates",
+        "average": "The average graph over the rows",
+        "one": "The graph",
+    },
+    "edges": {
+        "moving": "Edges at the current covariates",
+        "average": "Edges of the average graph",
+        "one": "Edges",
+    },
+}
 _WHOLE = 15  # rows of a table of evidence that are shown without a box to scroll
 
 
@@ -78,9 +91,16 @@ def evidence(found: Mapping[str, Any] | None) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def headings(verdict: Verdict) -> dict[str, str]:
+    """What stands above the graph and the table of its edges as the page opens, and once the graph moves."""
+    kind = "one" if verdict.model == ONE_GRAPH else "average" if verdict.shows_average else "moving"
+    opening = {f"{name}_heading": texts[kind] for name, texts in _HEADINGS.items()}
+    return opening | {f"{name}_moving": texts["moving"] for name, texts in _HEADINGS.items()}
+
+
 def movement_note(verdict: Verdict) -> str:
     """Why the average graph is shown first, where it is."""
-    if verdict.supported is not False or verdict.model == ONE_GRAPH:
+    if not verdict.shows_average:
         return ""
     return (
         '<p class="note"><strong>Shown is the average graph over the rows.</strong> Held-out rows do not '
@@ -281,7 +301,7 @@ def data_card(
         warnings = check.get("warnings") or []
         if warnings:
             told = [f"{w.get('message', '')} {w.get('advice', '')}".strip() for w in warnings]
-            parts.append("<h3>What looks wrong</h3>" + _list(told))
+            parts.append("<h3>What to look at</h3>" + _list(told))
         changes = check.get("changes") or []
         parts.append("<h3>What was changed</h3>" + (_list(changes) if changes else "<p>Nothing.</p>"))
         shown = ("name", "role", "kind", "missing", "distinct", "note")

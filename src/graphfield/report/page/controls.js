@@ -23,8 +23,14 @@ class Controls {
   // Movement that held-out rows do not support is shown to those who ask for it.
   movement() {
     const { page } = this, box = byId("movement"), verdict = page.data.verdict;
-    const doubtful = verdict.supported === false && verdict.model !== "one graph" && page.data.covariates.length > 0;
-    const put = () => { page.moves = !doubtful || box.checked; byId("covariates").disabled = !page.moves; byId("reset").hidden = !page.data.covariates.length || !page.moves; };
+    const doubtful = verdict.shows_average && page.data.covariates.length > 0;
+    const headings = [byId("h-explore"), byId("h-edges")].map((heading) => [heading, heading.textContent]);
+    const put = () => {
+      page.moves = !doubtful || box.checked;
+      byId("covariates").disabled = !page.moves;
+      byId("reset").hidden = !page.data.covariates.length || !page.moves;
+      for (const [heading, opening] of headings) heading.textContent = box.checked ? heading.dataset.moving : opening;
+    };
     byId("movement-label").hidden = !doubtful;
     box.addEventListener("change", () => { put(); page.evaluate(); page.show(true); page.connectivity(); });
     put();

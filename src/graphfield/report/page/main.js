@@ -89,6 +89,7 @@ class Page {
   }
 
   words(z = this.z) {
+    if (this.data.verdict.model === "one graph") return "";
     if (!this.moves) return "the average over the rows";
     return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
@@ -139,9 +140,9 @@ class Page {
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
-      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : " (no edge here)"}`, button);
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}`, button);
     });
-    byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, "No edge is chosen: click a cell of the heatmap.")]));
+    byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, `${this.count(this.now).edges ? "No edge is chosen" : "There is no edge to draw at this threshold"}: click a cell of the heatmap for the curve of a pair.`)]));
     const covariates = this.data.covariates.filter((c) => !c.fixed), panels = byId("curve-panels");
     if (!this.moves) { panels.replaceChildren(this.hidden()); return; }
     if (!this.chosen.length || !covariates.length) {
@@ -156,6 +157,12 @@ class Page {
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
       says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`).join("; "),
     })));
+  }
+
+  // A pair that is no edge now may be one at other covariates, by the fit.
+  noEdge(i) {
+    const share = this.pairs.present[i];
+    return share > 0 && this.moves ? ` (no edge here; one in ${percent(share)} of the rows)` : " (no edge)";
   }
 
   hidden() { return el("div", {}, "Not shown: held-out rows do not support that the graph moves. Tick the box above the covariates to see it."); }

@@ -192,7 +192,7 @@ class Network {
     for (let i = 0; i < f.pairs; i++) if (edges[i]) linked[f.first[i]] = linked[f.second[i]] = 1;
     this.nodes.forEach(({ group }, i) => { if (group.classList.contains("lonely") === Boolean(linked[i])) group.classList.toggle("lonely", !linked[i]); });
     this.strays = linked.some((on, i) => on && !this.placed[i]);
-    const names = page.order().filter((i) => !linked[i]).map((i) => page.names[i]), where = view === "difference" ? " in either graph" : page.data.covariates.length && page.moves !== false ? " at this z" : "";
+    const names = page.order().filter((i) => !linked[i]).map((i) => page.names[i]), where = view === "difference" ? " in either graph" : page.moves && page.words() ? " at this z" : "";
     byId("isolated").hidden = !names.length;
     const told = `${names.length.toLocaleString("en")} ${names.length === 1 ? "node" : "nodes"} without an edge${where}: `, all = names.join(", ");
     const few = told.length + all.length <= FEW_LETTERS;
