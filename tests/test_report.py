@@ -420,7 +420,7 @@ def test_the_page_opens_where_the_shell_does(monkeypatch):
     monkeypatch.setattr(report_rows, "MAX_ROWS", 7)
     rows = Rows.of(model, Z)
     assert len(rows.Z) == 7
-    assert rows.typical == typical_row(model, Z)
+    assert rows.typical == typical_row(model.field_, Z)
 
 
 def test_sliders_go_from_the_first_to_the_last_percentile(page):

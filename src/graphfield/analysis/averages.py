@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.rows import TableLike, ask, covariate_rows, covariate_spec
+from graphfield.analysis.rows import FieldLike, TableLike, ask, covariate_rows, covariate_spec, field_of
 from graphfield.data.covariates import Categorical, as_text
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, count
+from graphfield.fields import GraphField
 from graphfield.graphs.connectivity import pair_means
 
 if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
+    pass
 
 _LINES = 10  # of bands, when printed
 
@@ -86,7 +87,7 @@ class Bands:
 
 
 def bands(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     covariate: str,
     *,
@@ -120,26 +121,25 @@ def bands(
     >>> bands(model, sim.Z, "z1", quantiles=3, threshold=0.1).n_rows
     [100, 100, 100]
     """
-    table = covariate_rows(model, Z)
-    spec = covariate_spec(model, covariate)
+    field = field_of(model)
+    table = covariate_rows(field, Z)
+    spec = covariate_spec(field, covariate)
     if isinstance(spec, Categorical):
         text = as_text(table[covariate])
         order = [level for level in spec.levels if level in set(text)]
         order += sorted(set(text) - set(order))
         codes = pd.Index(order).get_indexer(pd.Index(text))
-        return _averages(model, table, codes, order, covariate, threshold, rule)
+        return _averages(field, table, codes, order, covariate, threshold, rule)
     values = table[covariate].to_numpy(dtype=np.float64)
     codes = _band_codes(values, quantiles)
     ranges = [(values[codes == i].min(), values[codes == i].max()) for i in range(codes.max() + 1)]
     labels = [f"{low:.4g} to {high:.4g}" if low < high else f"{low:.4g}" for low, high in ranges]
     if len(set(labels)) < len(labels):
         labels = [f"q{i + 1}: {label}" for i, label in enumerate(labels)]
-    return _averages(model, table, codes, labels, covariate, threshold, rule)
+    return _averages(field, table, codes, labels, covariate, threshold, rule)
 
 
-def average_graph(
-    model: GraphEstimator, Z: TableLike, *, threshold: float | str | None = "auto"
-) -> pd.DataFrame:
+def average_graph(model: FieldLike, Z: TableLike, *, threshold: float | str | None = "auto") -> pd.DataFrame:
     """The one graph to show where movement with the covariates is not supported: the average over rows.
 
     Partial correlations averaged over the rows of Z, with the names of the nodes on both sides, as
@@ -155,14 +155,15 @@ def average_graph(
     >>> average_graph(model, sim.Z, threshold=0.1).shape
     (4, 4)
     """
-    asked = ask(model, covariate_rows(model, Z), threshold)
+    field = field_of(model)
+    asked = ask(field, covariate_rows(field, Z), threshold)
     mean = asked.average()
     values = mean if threshold is None else np.where(np.abs(mean) > asked.cut, mean, 0)
-    return pd.DataFrame(values, index=model.node_names_, columns=model.node_names_)
+    return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
 
 
 def average_graphs(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     labels: Sequence[Any] | NDArray | pd.Series,
     *,
@@ -182,18 +183,19 @@ def average_graphs(
     >>> sorted(found.labels)
     ['high', 'normal']
     """
-    table = covariate_rows(model, Z)
+    field = field_of(model)
+    table = covariate_rows(field, Z)
     if len(labels) != len(table):
         raise DataError(f"labels must have one entry per row of Z: {len(table)} rows, {len(labels)} labels.")
     codes, found = pd.factorize(pd.Series(np.asarray(labels, dtype=object)))
     if not len(found):
         raise DataError("Every row is labelled None or NaN: there is nothing to average.")
     named = name or str(getattr(labels, "name", None) or "")
-    return _averages(model, table, codes, [str(label) for label in found], named, threshold, rule)
+    return _averages(field, table, codes, [str(label) for label in found], named, threshold, rule)
 
 
 def _averages(
-    model: GraphEstimator,
+    field: GraphField,
     table: pd.DataFrame,
     codes: NDArray,
     labels: list[str],
@@ -203,11 +205,11 @@ def _averages(
 ) -> Bands:
     """Averages over the rows of each code; a negative code is left out."""
     kept = codes >= 0
-    asked = ask(model, table.loc[kept].reset_index(drop=True), threshold, rule)
+    asked = ask(field, table.loc[kept].reset_index(drop=True), threshold, rule)
     counts = np.zeros((len(labels), asked.n_distinct))
     np.add.at(counts, (codes[kept], asked.index), 1.0)
     n_rows = counts.sum(axis=1)
-    p = model.n_features_in_
+    p = field.n_nodes
     matrices, presence = np.zeros((len(labels), p, p)), np.zeros((len(labels), p, p))
     for block in asked.blocks():
         own = counts[:, block.positions].astype(np.float32)
@@ -215,7 +217,7 @@ def _averages(
         presence += np.tensordot(own, block.graph.astype(np.float32), axes=1)  # whole numbers, hence exact
     matrices, presence = (sums / n_rows[:, None, None] for sums in (matrices, presence))
     counted = n_rows.astype(int).tolist()
-    return Bands(name, labels, matrices, presence, counted, list(model.node_names_), asked.least_cut)
+    return Bands(name, labels, matrices, presence, counted, list(field.schema.node_names), asked.least_cut)
 
 
 def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -> NDArray[np.intp]:

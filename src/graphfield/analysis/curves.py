@@ -14,11 +14,13 @@ from graphfield.analysis.network import chosen_measures, labels_of, measurer
 from graphfield.analysis.rows import (
     Asked,
     Edge,
+    FieldLike,
     Graphs,
     TableLike,
     ask,
     covariate_rows,
     edge_positions,
+    field_of,
     fixed_values,
     grid,
     pair_names,
@@ -27,9 +29,9 @@ from graphfield.analysis.rows import (
 )
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
+from graphfield.fields import GraphField
 
 if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
     from graphfield.graphs.groups import Groups
 
 # Quantiles over the rows that are averaged.
@@ -40,7 +42,7 @@ _COARSE_ROWS = 50
 
 
 def edge_curves(
-    model: GraphEstimator,
+    model: FieldLike,
     along: str,
     Z: TableLike,
     edges: Sequence[Edge] | None = None,
@@ -97,18 +99,19 @@ def edge_curves(
     >>> len(edge_curves(model, "z1", sim.Z, [("x1", "x2")], n_points=5))
     5
     """
+    field = field_of(model)
     check_number("most", most, 1, integer=True)
-    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
+    values, fixed, rows = _course(field, along, Z, n_points, others, n_rows)
     if edges is None:
-        j, k = _moving_pairs(model, along, values, rows, fixed, most)
+        j, k = _moving_pairs(field, along, values, rows, fixed, most)
     else:
-        j, k = edge_positions(model, edges)
-    asked = ask(model, grid(rows, along, values, fixed))
+        j, k = edge_positions(field, edges)
+    asked = ask(field, grid(rows, along, values, fixed))
     mean, low, high = _summaries(asked, len(values), lambda block: block.partial[:, j, k], len(j))
     weights = np.full(len(asked.index), 1 / len(rows))
     place = np.repeat(np.arange(len(values)), len(rows))
     errors = error_columns(asked, weights, place, (j, k), mean)
-    repeated = {name: np.tile(names, len(values)) for name, names in pair_names(model, j, k).items()}
+    repeated = {name: np.tile(names, len(values)) for name, names in pair_names(field, j, k).items()}
     return WideTable(
         {
             "covariate": along,
@@ -123,7 +126,7 @@ def edge_curves(
 
 
 def connectivity_curves(
-    model: GraphEstimator,
+    model: FieldLike,
     along: str,
     Z: TableLike,
     measures: Sequence[str] | None = None,
@@ -154,9 +157,10 @@ def connectivity_curves(
     >>> len(connectivity_curves(model, "z1", sim.Z, ["density"], n_points=5, threshold=0.1))
     5
     """
-    values, fixed, rows = _course(model, along, Z, n_points, others, n_rows)
-    chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
-    asked = ask(model, grid(rows, along, values, fixed), threshold, rule)
+    field = field_of(model)
+    values, fixed, rows = _course(field, along, Z, n_points, others, n_rows)
+    chosen, labels = chosen_measures(measures, groups), labels_of(field, groups)
+    asked = ask(field, grid(rows, along, values, fixed), threshold, rule)
     mean, low, high = _summaries(asked, len(values), measurer(chosen, labels), len(chosen))
     return pd.DataFrame(
         {
@@ -171,7 +175,7 @@ def connectivity_curves(
 
 
 def _course(
-    model: GraphEstimator,
+    field: GraphField,
     along: str,
     Z: TableLike,
     n_points: int,
@@ -179,9 +183,9 @@ def _course(
     n_rows: int | None,
 ) -> tuple[list[Any], dict[str, Any], pd.DataFrame]:
     """Values of the covariate that moves, covariates that stand still, and rows for the rest."""
-    table = covariate_rows(model, Z)
-    values = places(model, along, table[along] if along in table else pd.Series(), n_points)
-    return values, fixed_values(model, table, along, others), covariate_rows(model, Z, n_rows)
+    table = covariate_rows(field, Z)
+    values = places(field, along, table[along] if along in table else pd.Series(), n_points)
+    return values, fixed_values(field, table, along, others), covariate_rows(field, Z, n_rows)
 
 
 def _summaries(
@@ -195,7 +199,7 @@ def _summaries(
 
 
 def _moving_pairs(
-    model: GraphEstimator,
+    field: GraphField,
     along: str,
     values: Sequence[Any],
     rows: pd.DataFrame,
@@ -206,8 +210,8 @@ def _moving_pairs(
     step = -(-len(values) // _COARSE_POINTS)
     few = list(values[::step]) + ([values[-1]] if (len(values) - 1) % step else [])
     some = rows.iloc[:_COARSE_ROWS]
-    asked = ask(model, grid(some, along, few, fixed))
-    j, k = pair_positions(model.n_features_in_)
+    asked = ask(field, grid(some, along, few, fixed))
+    j, k = pair_positions(field.n_nodes)
     # Rows that each place has of each distinct value.
     shares = np.zeros((len(few), asked.n_distinct))
     np.add.at(shares, (np.repeat(np.arange(len(few)), len(some)), asked.index), 1 / len(some))

@@ -8,8 +8,7 @@ from scipy.sparse import coo_matrix
 from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
-from graphfield.estimators.base import GraphEstimator
-from graphfield.fields import Draws
+from graphfield.fields import Draws, GraphField
 from graphfield.fields.members import member_parts
 
 # Of the intervals, for one edge at a time.
@@ -29,14 +28,14 @@ def error_columns(
     Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that
     all saw the same rows know nothing of sampling, and what they give is called ``spread``.
     """
-    draws = asked.model.field_.draws()
+    draws = asked.field.draws()
     if draws is None:
         return {}
     members = _member_answers(draws, asked, weights, answer, pairs, len(estimate))
     deviation = members.std(axis=0, ddof=1)
     if draws.kind == "seeds":
         return {"spread": deviation}
-    reach = interval_reach(asked.model) * deviation
+    reach = interval_reach(asked.field) * deviation
     return {
         "standard_error": deviation,
         "interval_low": estimate - reach,
@@ -51,7 +50,7 @@ def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str,
     ``by_chance``: the root of the average over rows of the variance, over members, of the departure of an
     edge from its own mean over rows. An edge that is the same everywhere shows about so much variation.
     """
-    draws = asked.model.field_.draws()
+    draws = asked.field.draws()
     if draws is None:
         return {}
     j, k = pairs
@@ -71,12 +70,12 @@ def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str,
     return {"standard_error": np.sqrt(between), "by_chance": np.sqrt(np.maximum(within - between, 0))}
 
 
-def interval_reach(model: GraphEstimator) -> float:
+def interval_reach(field: GraphField) -> float:
     """Standard errors from an estimate to the ends of its interval; 0 where the model has no intervals.
 
     A standard error from few members is uncertain itself: a quantile of Student's t allows for that.
     """
-    draws = model.field_.draws()
+    draws = field.draws()
     if draws is None or draws.kind == "seeds":
         return 0.0
     return float(stdtrit(len(draws.members) - 1, (1 + LEVEL) / 2))

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.rows import Graphs, TableLike, ask, covariate_rows
+from graphfield.analysis.rows import FieldLike, Graphs, TableLike, ask, covariate_rows, field_of
 from graphfield.exceptions import check_choice
+from graphfield.fields import GraphField
 from graphfield.graphs.connectivity import NODE_MEASURES, Stack, check_measures, measure_graphs
 from graphfield.graphs.groups import group_labels
 
 if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
     from graphfield.graphs.groups import Groups
 
 _DEFAULT = ("density", "mean_degree", "mean_strength", "clustering", "path_length")
 
 
 def connectivity(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     measures: Sequence[str] | None = None,
     *,
@@ -66,15 +66,16 @@ def connectivity(
     >>> connectivity(model, sim.Z, ["density", "clustering"], threshold=0.1).shape
     (300, 2)
     """
-    table = covariate_rows(model, Z)
-    chosen, labels = chosen_measures(measures, groups), labels_of(model, groups)
-    asked = ask(model, table, threshold, rule)
+    field = field_of(model)
+    table = covariate_rows(field, Z)
+    chosen, labels = chosen_measures(measures, groups), labels_of(field, groups)
+    asked = ask(field, table, threshold, rule)
     found = asked.collect(measurer(chosen, labels), (len(chosen),))
     return pd.DataFrame(found[asked.index], columns=chosen, index=table.index)
 
 
 def node_connectivity(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     measure: str = "strength",
     *,
@@ -94,12 +95,13 @@ def node_connectivity(
     >>> node_connectivity(model, sim.Z, "degree", threshold=0.1).columns.tolist()
     ['x1', 'x2', 'x3', 'x4', 'x5', 'x6']
     """
+    field = field_of(model)
     check_choice("measure", measure, NODE_MEASURES)
-    table = covariate_rows(model, Z)
-    asked = ask(model, table, threshold, rule)
+    table = covariate_rows(field, Z)
+    asked = ask(field, table, threshold, rule)
     compute = NODE_MEASURES[measure]
-    found = asked.collect(lambda block: compute(Stack(block.graph, block.weights)), (model.n_features_in_,))
-    return pd.DataFrame(found[asked.index], columns=model.node_names_, index=table.index)
+    found = asked.collect(lambda block: compute(Stack(block.graph, block.weights)), (field.n_nodes,))
+    return pd.DataFrame(found[asked.index], columns=field.schema.node_names, index=table.index)
 
 
 def measurer(chosen: Sequence[str], labels: Sequence[str] | None) -> Callable[[Graphs], NDArray]:
@@ -120,5 +122,5 @@ def chosen_measures(measures: Sequence[str] | None, groups: Groups | None) -> li
     return chosen
 
 
-def labels_of(model: GraphEstimator, groups: Groups | None) -> list[str] | None:
-    return None if groups is None else group_labels(groups, model.node_names_)
+def labels_of(field: GraphField, groups: Groups | None) -> list[str] | None:
+    return None if groups is None else group_labels(groups, field.schema.node_names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,30 +15,37 @@ from graphfield.data.covariates import Categorical, Numeric, as_text
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.missing import check_complete
+from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, one_row
 from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
-from graphfield.fields import Rows
+from graphfield.fields import GraphField, Rows
 from graphfield.fields.streaming import slices
 from graphfield.graphs.groups import node_positions
 from graphfield.graphs.strength import apply_rule, directed_strengths, symmetrise
 from graphfield.graphs.threshold import chosen_cut
 
-if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
-
 TableLike = Any
 # Matrices that are worked on at a time: few enough to stay near the processor, enough to be worth a call.
 _BLOCK_ENTRIES = 500_000
 _FEWEST = 16
+# What can be asked: a fitted model, or its field.
+FieldLike = GraphEstimator | GraphField
 # A pair of nodes by name.
 Edge = tuple[str, str]
 
 
-def covariate_rows(model: GraphEstimator, Z: TableLike, n_rows: int | None = None) -> pd.DataFrame:
-    """Z as a table with the columns of ``fit``, or ``n_rows`` of its rows, in the order of :func:`spread`."""
+def field_of(model: FieldLike) -> GraphField:
+    """The field that is asked: that of a fitted model, or the field itself."""
+    if isinstance(model, GraphField):
+        return model
     check_is_fitted(model)
+    return model.field_
+
+
+def covariate_rows(field: GraphField, Z: TableLike, n_rows: int | None = None) -> pd.DataFrame:
+    """Z as a table with the columns of ``fit``, or ``n_rows`` of its rows, in the order of :func:`spread`."""
     check_number("n_rows", n_rows, 1, integer=True, optional=True)
-    frame = model.field_.schema.match_covariates(Z)
+    frame = field.schema.match_covariates(Z)
     check_complete(None, frame)
     if not len(frame.values):
         raise DataError("Z has no rows. Pass the rows over which the question is asked.")
@@ -60,14 +67,13 @@ def spread(table: pd.DataFrame) -> NDArray[np.intp]:
     return np.argsort(pd.util.hash_pandas_object(keys, index=False).to_numpy(), kind="stable")
 
 
-def covariate_spec(model: GraphEstimator, name: str) -> Numeric | Categorical:
+def covariate_spec(field: GraphField, name: str) -> Numeric | Categorical:
     """How the model reads this covariate; one that it does not know is an error with a suggestion."""
-    check_is_fitted(model)
-    names = list(model.covariate_names_)
+    names = list(field.schema.encoder.names)
     if name not in names:
         hint = suggestion(name, names) if isinstance(name, str) else ""
         raise DataError(f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}.")
-    found = [column for column in model.encoder_.columns if column.name == name]
+    found = [column for column in field.schema.encoder.columns if column.name == name]
     if not found:
         raise DataError(
             f"Covariate {name!r} had the same value in every training row: the model knows nothing of it."
@@ -75,14 +81,14 @@ def covariate_spec(model: GraphEstimator, name: str) -> Numeric | Categorical:
     return found[0]
 
 
-def places(model: GraphEstimator, name: str, column: pd.Series, n_points: int) -> list[Any]:
+def places(field: GraphField, name: str, column: pd.Series, n_points: int) -> list[Any]:
     """Values of one covariate at which to ask: its levels, or numbers from its 1st to 99th percentile.
 
     Only levels that occur, and never outside the training range. Numbers with at most ``n_points`` different
     values in that range are asked at these.
     """
     check_number("n_points", n_points, 2, integer=True)
-    spec = covariate_spec(model, name)
+    spec = covariate_spec(field, name)
     if isinstance(spec, Categorical):
         there = set(as_text(column))
         return [level for level in spec.levels if level in there]
@@ -94,11 +100,11 @@ def places(model: GraphEstimator, name: str, column: pd.Series, n_points: int) -
     return [float(value) for value in np.linspace(low, high, n_points)]
 
 
-def typical_row(model: GraphEstimator, table: pd.DataFrame) -> dict[str, Any]:
+def typical_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:
     """The median of every number and the most frequent level of every category."""
     row: dict[str, Any] = {}
     for name in table.columns:
-        known = [column for column in model.encoder_.columns if column.name == name]
+        known = [column for column in field.schema.encoder.columns if column.name == name]
         if known and isinstance(known[0], Categorical):
             levels, counts = np.unique(as_text(table[name]).astype(str), return_counts=True)
             row[name] = str(levels[np.argmax(counts)])
@@ -113,17 +119,17 @@ def _median(column: pd.Series) -> float | str:
 
 
 def fixed_values(
-    model: GraphEstimator, table: pd.DataFrame, along: str, others: str | Mapping[str, Any]
+    field: GraphField, table: pd.DataFrame, along: str, others: str | Mapping[str, Any]
 ) -> dict[str, Any]:
     """The covariates besides ``along`` that are held at one value, as ``others`` says."""
     if isinstance(others, Mapping):
         for name in others:
-            covariate_spec(model, name)
+            covariate_spec(field, name)
         if along in others:
             raise ParameterError(f"{along!r} is the covariate that moves: it cannot be fixed in others.")
         return dict(others)
     if others == "typical":
-        return {name: value for name, value in typical_row(model, table).items() if name != along}
+        return {name: value for name, value in typical_row(field, table).items() if name != along}
     if others != "average":
         check_choice("others", others, ("average", "typical"))
     return {}
@@ -159,7 +165,7 @@ class Asked:
     ``index`` says for each row of the table which of the distinct values it has.
     """
 
-    model: GraphEstimator
+    field: GraphField
     rows: Rows
     index: NDArray[np.intp]
     cut: float | NDArray[np.float64]
@@ -168,7 +174,7 @@ class Asked:
     @property
     def least_cut(self) -> float:
         """The cut as one number, for words: of a pair that can be an edge."""
-        return self.cut if isinstance(self.cut, float) else self.model.threshold_.value
+        return self.cut if isinstance(self.cut, float) else self.field.threshold.value
 
     @property
     def n_distinct(self) -> int:
@@ -182,8 +188,8 @@ class Asked:
     def blocks(self) -> Iterator[Graphs]:
         """All distinct values, a few at a time."""
         start = 0
-        p = self.model.n_features_in_
-        for here in self.model.field_.chunks(self.rows):
+        p = self.field.n_nodes
+        for here in self.field.chunks(self.rows):
             for part in slices(len(here), max(_FEWEST, _BLOCK_ENTRIES // p**2)):
                 directed = directed_strengths(here.weights[part], here.scales[part])
                 graph = apply_rule(directed, self.cut, self.rule)
@@ -193,7 +199,7 @@ class Asked:
 
     def average(self) -> NDArray[np.float64]:
         """Partial correlations averaged over the rows of the table, (p, p)."""
-        total = np.zeros((self.model.n_features_in_,) * 2)
+        total = np.zeros((self.field.n_nodes,) * 2)
         shares = self.counts / self.counts.sum()
         for block in self.blocks():
             total += np.tensordot(shares[block.positions], block.partial, axes=1)
@@ -208,21 +214,20 @@ class Asked:
 
 
 def ask(
-    model: GraphEstimator,
+    field: GraphField,
     table: pd.DataFrame,
     threshold: float | str | None = None,
     rule: str = "and",
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
-    cut, field = chosen_cut(threshold, model.threshold_), model.field_
-    distinct, index = field.distinct(field.encode(Frame(table, named=model.encoder_.named)))
-    return Asked(model, distinct, index, cut, rule)
+    cut, field = chosen_cut(threshold, field.threshold), field
+    distinct, index = field.distinct(field.encode(Frame(table, named=field.schema.encoder.named)))
+    return Asked(field, distinct, index, cut, rule)
 
 
-def at_one(model: GraphEstimator, z: TableLike) -> pd.DataFrame:
+def at_one(field: GraphField, z: TableLike) -> pd.DataFrame:
     """One covariate value as a table of one row."""
-    check_is_fitted(model)
-    return covariate_rows(model, one_row(z, model.covariate_names_))
+    return covariate_rows(field, one_row(z, field.schema.encoder.names))
 
 
 def pair_positions(n_nodes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -230,23 +235,22 @@ def pair_positions(n_nodes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n_nodes, 1)
 
 
-def edge_positions(model: GraphEstimator, edges: Sequence[Edge]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def edge_positions(field: GraphField, edges: Sequence[Edge]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs given by name; one pair alone, a name that is not known, and a node with itself are refused."""
-    check_is_fitted(model)
     pairs = [tuple(edge) if not isinstance(edge, str) else (edge,) for edge in edges]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ParameterError(
             "edges must be a list of pairs of node names, for example "
-            f"[({model.node_names_[0]!r}, {model.node_names_[1]!r})], got {edges!r}."
+            f"[({field.schema.node_names[0]!r}, {field.schema.node_names[1]!r})], got {edges!r}."
         )
-    j, k = (node_positions([pair[side] for pair in pairs], model.node_names_) for side in (0, 1))
+    j, k = (node_positions([pair[side] for pair in pairs], field.schema.node_names) for side in (0, 1))
     if np.any(j == k):
         raise ParameterError(
-            f"{model.node_names_[int(j[j == k][0])]!r} has no edge to itself: name two different nodes."
+            f"{field.schema.node_names[int(j[j == k][0])]!r} has no edge to itself: name two different nodes."
         )
     return j, k
 
 
-def pair_names(model: GraphEstimator, j: NDArray[np.intp], k: NDArray[np.intp]) -> dict[str, NDArray]:
-    names = np.array(model.node_names_, dtype=object)
+def pair_names(field: GraphField, j: NDArray[np.intp], k: NDArray[np.intp]) -> dict[str, NDArray]:
+    names = np.array(field.schema.node_names, dtype=object)
     return {"source": names[j], "target": names[k]}

@@ -8,16 +8,26 @@ import numpy as np
 import pandas as pd
 
 from graphfield.analysis.errors import error_columns, interval_reach
-from graphfield.analysis.rows import TableLike, ask, at_one, covariate_rows, pair_names, pair_positions
+from graphfield.analysis.rows import (
+    FieldLike,
+    TableLike,
+    ask,
+    at_one,
+    covariate_rows,
+    field_of,
+    pair_names,
+    pair_positions,
+)
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.exceptions import ParameterError
+from graphfield.fields import GraphField
 
 if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
+    pass
 
 
 def graph_at(
-    model: GraphEstimator, z: Any, *, threshold: float | str | None = "auto", rule: str = "and"
+    model: FieldLike, z: Any, *, threshold: float | str | None = "auto", rule: str = "and"
 ) -> pd.DataFrame:
     """Partial correlations at one covariate value, as a table with the names of the nodes on both sides.
 
@@ -40,13 +50,14 @@ def graph_at(
     >>> list(graph_at(model, [0.5, 0.2], threshold=0.1).columns)
     ['x1', 'x2', 'x3', 'x4']
     """
-    asked = ask(model, at_one(model, z), threshold, rule)
+    field = field_of(model)
+    asked = ask(field, at_one(field, z), threshold, rule)
     (found,) = asked.blocks()
     values = np.where(found.graph[0], found.partial[0], 0) if threshold is not None else found.partial[0]
-    return pd.DataFrame(values, index=model.node_names_, columns=model.node_names_)
+    return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
 
 
-def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
+def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:
     """Every pair of nodes at two covariate values, the largest change first.
 
     How sure is a difference? One fit cannot say. Fit ``gf.Ensemble(estimator=..., resample=True)``, with 20
@@ -82,16 +93,17 @@ def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
     >>> list(table.columns)[5:]
     ['standard_error', 'interval_low', 'interval_high']
     """
-    both = pd.concat([at_one(model, z) for z in (z1, z2)], ignore_index=True)
-    asked = ask(model, both)
-    pairs = pair_positions(model.n_features_in_)
+    field = field_of(model)
+    both = pd.concat([at_one(field, z) for z in (z1, z2)], ignore_index=True)
+    asked = ask(field, both)
+    pairs = pair_positions(field.n_nodes)
     at_pairs = asked.collect(lambda block: block.partial[:, *pairs], (len(pairs[0]),))
     first, second = at_pairs[asked.index]
     difference = second - first
     errors = error_columns(asked, np.array([-1.0, 1.0]), np.zeros(2, dtype=np.intp), pairs, difference[None])
     table = pd.DataFrame(
         {
-            **pair_names(model, *pairs),
+            **pair_names(field, *pairs),
             "first": first,
             "second": second,
             "difference": difference,
@@ -102,7 +114,7 @@ def compare(model: GraphEstimator, z1: Any, z2: Any) -> pd.DataFrame:
     return WideTable(table.iloc[order].reset_index(drop=True))
 
 
-def intervals_at(model: GraphEstimator, z: Any) -> pd.DataFrame:
+def intervals_at(model: FieldLike, z: Any) -> pd.DataFrame:
     """Every pair of nodes at one covariate value with its interval, the strongest first.
 
     Parameters
@@ -126,10 +138,11 @@ def intervals_at(model: GraphEstimator, z: Any) -> pd.DataFrame:
     >>> len(intervals_at(several.fit(sim.X[:, :4], sim.Z), [0.5, 0.2]))
     6
     """
-    return _intervals(model, at_one(model, z))
+    field = field_of(model)
+    return _intervals(field, at_one(field, z))
 
 
-def average_intervals(model: GraphEstimator, Z: TableLike) -> pd.DataFrame:
+def average_intervals(model: FieldLike, Z: TableLike) -> pd.DataFrame:
     """The same for the average over the rows of Z (:func:`~graphfield.analysis.average_graph`).
 
     Examples
@@ -141,24 +154,25 @@ def average_intervals(model: GraphEstimator, Z: TableLike) -> pd.DataFrame:
     >>> len(average_intervals(several.fit(sim.X[:, :4], sim.Z), sim.Z))
     6
     """
-    return _intervals(model, covariate_rows(model, Z))
+    field = field_of(model)
+    return _intervals(field, covariate_rows(field, Z))
 
 
-def _intervals(model: GraphEstimator, rows: pd.DataFrame) -> pd.DataFrame:
+def _intervals(field: GraphField, rows: pd.DataFrame) -> pd.DataFrame:
     """Of partial correlations averaged over some rows of covariates."""
-    asked = ask(model, rows)
-    if not interval_reach(model):
+    asked = ask(field, rows)
+    if not interval_reach(field):
         raise ParameterError(
             "Intervals need fits to rows drawn with replacement: fit "
             "gf.Ensemble(estimator=..., n_members=20, resample=True)."
         )
-    pairs = pair_positions(model.n_features_in_)
+    pairs = pair_positions(field.n_nodes)
     estimate = asked.average()[None][:, *pairs]
     shares, one_answer = np.full(len(rows), 1 / len(rows)), np.zeros(len(rows), dtype=np.intp)
     errors = error_columns(asked, shares, one_answer, pairs, estimate)
     table = pd.DataFrame(
         {
-            **pair_names(model, *pairs),
+            **pair_names(field, *pairs),
             "partial_correlation": estimate[0],
             # Close to the end of the scale, the interval of a correlation ends there.
             **{name: np.clip(values[0], -1, 1) for name, values in errors.items()},

@@ -13,20 +13,23 @@ from graphfield.analysis.errors import variation_columns
 from graphfield.analysis.rows import (
     Asked,
     Edge,
+    FieldLike,
     TableLike,
     ask,
     covariate_rows,
     edge_positions,
+    field_of,
     pair_names,
     pair_positions,
 )
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.fields import GraphField
 from graphfield.fields.streaming import slices
 
 if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
+    pass
 
 # Partial correlations of pairs that are held at a time: 256 MB of float32.
 _HELD_ENTRIES = 64 * 2**20
@@ -37,7 +40,7 @@ SHARE_FLOOR = 0.05
 
 
 def varying_edges(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     *,
     n_rows: int | None = 500,
@@ -76,9 +79,10 @@ def varying_edges(
     >>> len(varying_edges(model, sim.Z, threshold=0.1))
     6
     """
-    rows = covariate_rows(model, Z, n_rows if n_rows is not None else len(covariate_rows(model, Z)))
-    asked = ask(model, rows, threshold, rule)
-    j, k = pair_positions(model.n_features_in_)
+    field = field_of(model)
+    rows = covariate_rows(field, Z, n_rows if n_rows is not None else len(covariate_rows(field, Z)))
+    asked = ask(field, rows, threshold, rule)
+    j, k = pair_positions(field.n_nodes)
     counts = asked.counts.astype(np.float64)
     weights = counts / counts.sum()
     held = np.empty((min(asked.n_distinct, max(2, _HELD_ENTRIES // len(j))), len(j)), dtype=np.float32)
@@ -93,7 +97,7 @@ def varying_edges(
     low, high = _quantiles(held, asked.index[asked.index < len(held)])
     table = pd.DataFrame(
         {
-            **pair_names(model, j, k),
+            **pair_names(field, j, k),
             "mean": moments.mean,
             "standard_deviation": moments.deviation,
             "low": low,
@@ -108,7 +112,7 @@ def varying_edges(
 
 
 def edge_drivers(
-    model: GraphEstimator,
+    model: FieldLike,
     Z: TableLike,
     edges: Sequence[Edge] | str | None = None,
     *,
@@ -167,34 +171,35 @@ def edge_drivers(
     >>> edge_drivers(model, sim.Z, most=3).shape
     (6, 8)
     """
+    field = field_of(model)
     check_number("most", most, 1, integer=True)
     check_number("n_repeats", n_repeats, 1, integer=True)
-    rows = covariate_rows(model, Z, n_rows if n_rows is not None else len(covariate_rows(model, Z)))
+    rows = covariate_rows(field, Z, n_rows if n_rows is not None else len(covariate_rows(field, Z)))
     if len(rows) < 3:
         raise DataError(f"Exchanging covariates among rows needs at least 3 rows, got {len(rows)}.")
     if isinstance(edges, str) and edges != "all":
         raise ParameterError(f"edges must be a list of pairs of node names, 'all' or None, got {edges!r}.")
     if edges is None or isinstance(edges, str):
-        j, k = pair_positions(model.n_features_in_)
+        j, k = pair_positions(field.n_nodes)
     else:
-        j, k = edge_positions(model, edges)
+        j, k = edge_positions(field, edges)
     rows = rows.iloc[: max(3, _HELD_ENTRIES // len(j))]
-    base = _pair_values(ask(model, rows), j, k)
+    base = _pair_values(ask(field, rows), j, k)
     deviation = base.std(axis=0, dtype=np.float64)
     if edges is not None and not isinstance(edges, str):
-        largest = _largest_deviation(ask(model, rows))
+        largest = _largest_deviation(ask(field, rows))
     else:
         largest = deviation.max()
         chosen = np.argsort(-deviation, kind="stable")[: most if edges is None else None]
         j, k, base, deviation = j[chosen], k[chosen], base[:, chosen], deviation[chosen]
-    names = [column.name for column in model.encoder_.columns]
+    names = [column.name for column in field.schema.encoder.columns]
     alone, total = np.empty((len(names), len(j))), np.empty((len(names), len(j)))
     for i, name in enumerate(names):
-        alone[i], total[i] = _shares(model, rows, name, base, (j, k), n_repeats)
+        alone[i], total[i] = _shares(field, rows, name, base, (j, k), n_repeats)
     effect = np.where(deviation > _CONSTANT, np.sqrt(total) * deviation, 0.0)
     relative = deviation / largest if largest > _CONSTANT else np.zeros(len(deviation))
     alone, total = (np.where(relative >= SHARE_FLOOR, share, np.nan) for share in (alone, total))
-    edge_names = {side: np.repeat(value, len(names)) for side, value in pair_names(model, j, k).items()}
+    edge_names = {side: np.repeat(value, len(names)) for side, value in pair_names(field, j, k).items()}
     return pd.DataFrame(
         {
             **edge_names,
@@ -247,7 +252,7 @@ def driver_summary(drivers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shares(
-    model: GraphEstimator,
+    field: GraphField,
     rows: pd.DataFrame,
     name: str,
     base: NDArray,
@@ -264,7 +269,7 @@ def _shares(
     for shift in shifts:
         taken = np.roll(np.arange(n), shift)
         mixed = rows.iloc[taken].reset_index(drop=True).assign(**{name: rows[name].to_numpy()})
-        found = _pair_values(ask(model, mixed), *pairs)  # this covariate of row i, the others of row taken[i]
+        found = _pair_values(ask(field, mixed), *pairs)  # this covariate of row i, the others of row taken[i]
         alone += (centred * (found - found.mean(axis=0, dtype=np.float64))).mean(axis=0)
         total += np.square(found - base[taken]).mean(axis=0) / 2
     safe = np.where(variance > 0, variance, 1.0) * len(shifts)
@@ -295,7 +300,7 @@ class _Moments:
 
 def _largest_deviation(asked: Asked) -> float:
     """Standard deviation over rows of the pair of nodes that varies most."""
-    j, k = pair_positions(asked.model.n_features_in_)
+    j, k = pair_positions(asked.field.n_nodes)
     shares = asked.counts / len(asked.index)
     moments = _Moments(len(j))
     for block in asked.blocks():

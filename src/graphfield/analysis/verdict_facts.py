@@ -53,7 +53,7 @@ class Fitted:
     def of(cls, model: GraphEstimator, Z: Any) -> Fitted:
         """Asked at some rows of Z: a covariate that may have any of its values in all of them is not used."""
         names = tuple(column.name for column in model.encoder_.columns)
-        everything, rows = covariate_rows(model, Z), covariate_rows(model, Z, _ROWS)
+        everything, rows = covariate_rows(model.field_, Z), covariate_rows(model.field_, Z, _ROWS)
         before = model.partial_correlations(rows)
 
         def moved(after: NDArray) -> bool:

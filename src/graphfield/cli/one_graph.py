@@ -88,7 +88,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     if rows is None:
         values, what = _by_encoder(model.encoder_), "mean"
     else:
-        values, what = typical_row(model, covariate_rows(model, rows)), "median"
+        values, what = typical_row(model.field_, covariate_rows(model.field_, rows)), "median"
     known = [column.name for column in model.encoder_.columns]
     named = ", ".join(f"{name}={_shown(values[name])}" for name in known)
     if named and not Fitted.of(model, average_rows(folder, model)).moves:

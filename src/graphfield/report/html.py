@@ -163,7 +163,7 @@ def _assembled(
     shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
         covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
-    reach = interval_reach(model) if shown.moving is None else 0.0
+    reach = interval_reach(model.field_) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
     p = len(model.node_names_)

@@ -37,7 +37,7 @@ class Rows:
         most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
         kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
         n_given = 0 if drawn else len(table)
-        return cls(table.iloc[kept].reset_index(drop=True), n_given, typical_row(model, table))
+        return cls(table.iloc[kept].reset_index(drop=True), n_given, typical_row(model.field_, table))
 
     def described(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
