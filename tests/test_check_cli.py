@@ -365,3 +365,34 @@ def test_a_second_value_of_an_option_is_refused(table, capsys):
             run("check", table, "--covariates", "age", option, first, option, second)
         assert f"argument {option}: given twice" in capsys.readouterr().err
     run("check", table, "--covariates", "age,site", *nodes(), "--time", "day", "--sep", ",", "--sep", ",")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_blanks_around_levels_are_removed_and_said_before_rare_ones_are_pooled(tmp_path, capsys, ending):
+    path = tmp_path / f"t.{ending}"
+    sex = np.where(np.arange(N) < 6, " F", np.where(np.arange(N) < 9, "m", np.array(["F", "M"] * (N // 2))))
+    written = messy().assign(sex=sex)
+    written.to_csv(path, index=False) if ending == "csv" else written.to_parquet(path)
+    assert gf.read_table(path).sex.tolist() == sex.tolist()
+    data = from_table(str(path), ["sex"], nodes=["n[0-3]"], rare=20)
+    assert data.trimmed == {"sex": {" F": 6}}
+    assert data.pooled == {}, "'m' beside 'M' is to be written alike, and no rare level"
+    run("check", path, "--covariates", "sex", *nodes(), "--rare", "20")
+    said = capsys.readouterr().out
+    assert "Column 'sex': blanks at the ends of ' F' are removed (6 rows)." in said
+    assert "'m' (3 rows) beside 'M'" in said
+    assert "fewer than 20 rows" not in said
+
+
+def test_blanks_after_every_separator_are_no_part_of_the_cells(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a, sex, note\n" + "".join(f'{i}, {"FM"[i % 2]}, "x, y"\n' for i in range(20)))
+    assert set(gf.read_table(path).sex) == {"F", "M"}
+    assert from_table(path, ["sex"], ["a"]).trimmed == {}
+
+
+def test_ordered_categories_keep_their_order_without_blanks():
+    pain = pd.Categorical(["low", " low", "high "] * 5, ["low", " low", "high "], ordered=True)
+    data = from_table(pd.DataFrame({"a": range(15), "pain": pain}), ["pain"], ["a"])
+    assert list(data.Z.pain.dtype.categories) == ["low", "high"]
+    assert data.Z.pain.dtype.ordered

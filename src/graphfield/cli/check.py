@@ -99,6 +99,7 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         planned=planned,
         rest=data.rest,
         pooled=data.pooled,
+        trimmed=data.trimmed,
     )
     found = _in_shell_words(found, arguments)
     lines = found.lines() if planned else found.lines("Changed")

@@ -45,6 +45,7 @@ def check_table(
     planned: bool = True,
     rest: pd.DataFrame | None = None,
     pooled: dict[str, list[str]] | None = None,
+    trimmed: dict[str, dict[str, int]] | None = None,
 ) -> DataCheck:
     """Look at nodes and covariates before a fit, and say in plain words what was found.
 
@@ -64,6 +65,8 @@ def check_table(
         Columns that are not used, to find one among them that identifies subjects.
     pooled : dict, optional
         For each covariate the levels that were pooled into "other" (:func:`from_table`).
+    trimmed : dict, optional
+        For each column the texts that lost blanks at their ends, with their rows (:func:`from_table`).
 
     Returns
     -------
@@ -118,7 +121,7 @@ tell who is connected to what.
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
-    changes += _covariate_changes(columns, pooled or {})
+    changes += [*_trimmed_texts(trimmed or {}), *_covariate_changes(columns, pooled or {})]
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
 
 
@@ -287,6 +290,12 @@ def _missing_findings(
             )
         )
     return found
+
+
+def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
+    for name, texts in trimmed.items():
+        rows = count(sum(texts.values()), "row")
+        yield f"Column {name!r}: blanks at the ends of {listing(texts)} are removed ({rows})."
 
 
 def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> list[str]:

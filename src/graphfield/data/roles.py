@@ -20,6 +20,7 @@ from graphfield.data.identifiers import find_identifiers
 from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
+from graphfield.data.spelling import alike_levels, trim_text
 from graphfield.data.tables import read_file
 from graphfield.exceptions import (
     DataError,
@@ -40,8 +41,9 @@ class TableData:
     """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
 
     ``unused`` names the columns that are left over and ``rest`` holds them. ``pooled`` says for each
-    covariate which of its levels were pooled into "other"; ``reading`` how a file was read, and ``dates`` how
-    dates were written in columns where that is not plain to see.
+    covariate which of its levels were pooled into "other"; ``trimmed`` which texts lost blanks at their ends,
+    with their rows; ``reading`` how a file was read, and ``dates`` how dates were written in columns where
+    that is not plain to see.
     """
 
     X: pd.DataFrame
@@ -51,6 +53,7 @@ class TableData:
     time: pd.Series | None = None
     rest: pd.DataFrame = field(default_factory=pd.DataFrame)
     pooled: dict[str, list[str]] = field(default_factory=dict)
+    trimmed: dict[str, dict[str, int]] = field(default_factory=dict)
     reading: Reading | None = None
     dates: dict[str, str] = field(default_factory=dict)
 
@@ -64,6 +67,8 @@ class TableData:
             lines.append(f"  group: {self.groups.name} ({self.groups.nunique():,} different)")
         if self.time is not None:
             lines.append(f"  time: {self.time.name}")
+        for name, texts in self.trimmed.items():
+            lines.append(f"  {name}: blanks at the ends of {listing(texts)} removed")
         for name, levels in self.pooled.items():
             lines.append(f"  {name}: {listing(levels)} pooled into {OTHER!r}")
         for name, notation in self.dates.items():
@@ -154,6 +159,7 @@ def from_table(
     used = {*x_names, *z_names, *group_names, *time_names}
     unused = [name for name in names if name not in used]
     as_categories = _resolve(categories, z_names, "for a category") if categories else []
+    frame, trimmed = trim_text(frame, list(dict.fromkeys([*z_names, *group_names, *time_names])))
     maybe_dates = [name for name in dict.fromkeys([*z_names, *time_names]) if name not in as_categories]
     frame, dates = read_dates(frame, maybe_dates, date_format)
     Z = _with_categories(frame[z_names], as_categories)
@@ -173,6 +179,7 @@ def from_table(
         time=frame[time_names[0]] if time_names else None,
         rest=frame[unused],
         pooled=pooled,
+        trimmed=trimmed,
         reading=reading,
         dates=dates,
     )
@@ -215,7 +222,9 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
             continue
         text = pd.Series(as_text(column), index=column.index)
         counts = text[present].value_counts()
-        few = sorted(str(level) for level in counts.index[counts < rare] if level != OTHER)
+        # Rows of 'f' beside 'F' are not few: how they are written is to be mended, which a pool would hide.
+        sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
+        few = sorted(str(level) for level in counts.index[sizes < rare] if level != OTHER)
         if few:
             pooled[str(name)] = few
             columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))

@@ -15,6 +15,7 @@ import pandas as pd
 
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
+from graphfield.data.text_blanks import with_own_blanks
 from graphfield.data.text_encoding import find_encoding
 from graphfield.data.text_format import SPACE, Layout, find_layout, open_text, read_records
 from graphfield.data.text_numbers import Misread, find_evidence, is_number, settle_column
@@ -41,6 +42,7 @@ def read_text(source: Source, kind: str, packed: str, options: ReadOptions) -> t
         skipped=layout.skipped,
     )
     frame, reading = _read_settled(source, packed, reading, names, options)
+    frame = _with_own_blanks(frame, source, packed, reading, names)
     frame = _without_unnamed(frame, layout, source)
     return _without_empty_end(frame, reading)
 
@@ -104,6 +106,18 @@ def _read_settled(
     return frame, reading
 
 
+def _with_own_blanks(
+    frame: pd.DataFrame, source: Source, packed: str, reading: Reading, names: list[str]
+) -> pd.DataFrame:
+    def as_written(texts: list[str]) -> pd.DataFrame:
+        try:
+            return _read_rows(source, packed, reading, names, dict.fromkeys(texts, str), blanks=True)
+        except DataError:  # blanks before quotation marks: cells that cannot be read with them
+            return pd.DataFrame()
+
+    return with_own_blanks(frame, source, packed, str(reading.encoding), str(reading.sep), as_written)
+
+
 def _has_fractions(frame: pd.DataFrame) -> bool:
     return any(bool((frame[name] % 1 > 0).any()) for name in frame.columns if frame[name].dtype.kind == "f")
 
@@ -155,8 +169,15 @@ def _is_mixed(column: pd.Series) -> bool:
 
 
 def _read_rows(
-    source: Source, packed: str, reading: Reading, names: list[str], kinds: dict[str, type]
+    source: Source,
+    packed: str,
+    reading: Reading,
+    names: list[str],
+    kinds: dict[str, type],
+    *,
+    blanks: bool = False,
 ) -> pd.DataFrame:
+    """Rows as pandas reads them; with ``blanks``, cells of the columns of ``kinds`` as they stand there."""
     with closing(open_text(source, packed, str(reading.encoding))) as handle, warnings.catch_warnings():
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -170,7 +191,9 @@ def _read_rows(
                 names=names,
                 index_col=False,
                 dtype=kinds or None,
-                skipinitialspace=True,
+                skipinitialspace=not blanks,
+                keep_default_na=not blanks,
+                usecols=list(kinds) if blanks else None,
                 **EXACT,
             )
         except pd.errors.EmptyDataError:
