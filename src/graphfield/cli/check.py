@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
-from graphfield.exceptions import DataError, DataWarning, ModelFileError
+from graphfield.exceptions import DataError, DataWarning, ModelFileError, listing
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
@@ -111,7 +111,8 @@ def _read_as(data: TableData) -> list[str]:
     """What was assumed of the file, in a line; none where it is as plain as can be."""
     words = [data.reading.words()] if data.reading is not None and data.reading.words() else []
     words += [f"dates of {name!r} as {notation}" for name, notation in data.dates.items()]
-    return [f"  read as: {', '.join(words)}"] if words else []
+    lines = [f"  read as: {', '.join(words)}"] if words else []
+    return [*lines, *([f"  left out by --drop: {listing(data.dropped)}"] if data.dropped else [])]
 
 
 def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataCheck:

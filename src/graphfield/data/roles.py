@@ -40,10 +40,10 @@ OTHER = "other"  # the level that rare ones are pooled into
 class TableData:
     """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
 
-    ``unused`` names the columns that are left over and ``rest`` holds them. ``pooled`` says for each
-    covariate which of its levels were pooled into "other"; ``trimmed`` which texts lost blanks at their ends,
-    with their rows; ``reading`` how a file was read, and ``dates`` how dates were written in columns where
-    that is not plain to see.
+    ``unused`` names the columns that are left over, ``dropped`` those of them that were to be left out, and
+    ``rest`` holds them. ``pooled`` says for each covariate which of its levels were pooled into "other";
+    ``trimmed`` which texts lost blanks at their ends, with their rows; ``reading`` how a file was read, and
+    ``dates`` how dates were written in columns where that is not plain to see.
     """
 
     X: pd.DataFrame
@@ -56,6 +56,7 @@ class TableData:
     trimmed: dict[str, dict[str, int]] = field(default_factory=dict)
     reading: Reading | None = None
     dates: dict[str, str] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         lines = [count(len(self.X), "row")]
@@ -73,8 +74,10 @@ class TableData:
             lines.append(f"  {name}: {listing(levels)} pooled into {OTHER!r}")
         for name, notation in self.dates.items():
             lines.append(f"  {name}: dates as {notation}")
-        if self.unused:
-            lines.append(f"  unused: {listing(self.unused)}")
+        if self.dropped:
+            lines.append(f"  left out: {listing(self.dropped)}")
+        if left := [name for name in self.unused if name not in self.dropped]:
+            lines.append(f"  unused: {listing(left)}")
         return "\n".join(lines)
 
 
@@ -118,7 +121,8 @@ def from_table(
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
     drop : sequence of str
-        Columns (names or patterns) to leave out where a pattern or the default would take them.
+        Columns (names or patterns) to leave out where a pattern or the default would take them. A column that
+        is named for a role is not left out by a pattern.
     missing : {"error", "drop", "impute"}, optional
         What to do at once about missing values, as the estimators do it in `fit`. By default they stay, for
         `fit` to deal with; rows that are dropped here are missing in all parts.
@@ -140,18 +144,20 @@ def from_table(
       1 covariate: 'age'
       group: id (2 different)
     """
-    no_numbers = tuple(
-        pattern for given in (categories, drop) for pattern in ([given] if isinstance(given, str) else given)
+    covariates, categories, drop = _listed(covariates), _listed(categories), _listed(drop)
+    by_name = {name for given in (covariates, nodes, group, time) for name in _listed(given)}
+    numbers = [name for name in by_name if not any(fnmatchcase(name, pattern) for pattern in categories)]
+    options = ReadOptions(
+        sep, decimal, thousands, encoding, sheet, (*categories, *drop), maybe_numbers=tuple(numbers)
     )
-    options = ReadOptions(sep, decimal, thousands, encoding, sheet, no_numbers)
     frame, reading = _read(table, options)
     names = list(frame.columns)
-    dropped = _resolve(drop, names, "to leave out") if drop else []
+    dropped = _dropped(drop, names, by_name)
     z_names = _resolve(covariates, names, "for a covariate", dropped)
     group_names = _resolve([group], names, "for a group", dropped) if group is not None else []
     time_names = _resolve([time], names, "for a time", dropped) if time is not None else []
     x_names = (
-        _resolve(nodes, names, "for a node", dropped)
+        _resolve(_listed(nodes), names, "for a node", dropped)
         if nodes is not None
         else _other_numeric(frame, {*z_names, *group_names, *time_names, *dropped})
     )
@@ -182,6 +188,7 @@ def from_table(
         trimmed=trimmed,
         reading=reading,
         dates=dates,
+        dropped=dropped,
     )
 
 
@@ -256,10 +263,18 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     return numbers
 
 
+def _listed(given: str | Sequence[str] | None) -> list[str]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _dropped(drop: Sequence[str], names: list[str], by_name: set[str]) -> list[str]:
+    """Columns to leave out; patterns pass over those that are given a role by their name."""
+    found = _resolve(drop, names, "to leave out") if drop else []
+    return [name for name in found if name in drop or name not in by_name]
+
+
 def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequence[str] = ()) -> list[str]:
     """Columns that names and patterns stand for; patterns pass over those that are dropped."""
-    if isinstance(wanted, str):
-        wanted = [wanted]
     if not wanted:
         raise DataError(f"Name at least one column {role}. The table has {listing(names)}.")
     found: list[str] = []

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
@@ -96,11 +94,11 @@ def _read_settled(
     source: Source, packed: str, reading: Reading, names: list[str], options: ReadOptions
 ) -> tuple[pd.DataFrame, Reading]:
     """The frame with its numbers as numbers; the decimal mark is the other one if later rows say so."""
-    frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
+    frame, misread = _settled(_parsed(source, packed, reading, names), reading, options)
     free = options.decimal is None and options.thousands is None
     if misread and all(one.certain for one in misread) and free and not _has_fractions(frame):
         reading = replace(reading, decimal="," if reading.decimal == "." else ".")
-        frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
+        frame, misread = _settled(_parsed(source, packed, reading, names), reading, options)
     if misread:
         raise _ask(misread[0], source, packed, reading)
     return frame, reading
@@ -123,12 +121,12 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
 
 
 def _settled(
-    frame: pd.DataFrame, reading: Reading, no_numbers: Sequence[str]
+    frame: pd.DataFrame, reading: Reading, options: ReadOptions
 ) -> tuple[pd.DataFrame, list[Misread]]:
     misread = []
     for name in frame.columns:
         column = frame[name]
-        if any(fnmatchcase(name, pattern) for pattern in no_numbers):
+        if options.is_text(name):
             continue
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
             new, odd = settle_column(column, reading.decimal or ".", reading.thousands)
