@@ -15,10 +15,10 @@ import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.cli import main
-from graphfield.data.covariate_rows import read_covariates
 from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
+from graphfield.report.folder import read_rows
 
 N = 160
 
@@ -116,7 +116,7 @@ def test_files_of_a_fit(table, tmp_path, capsys):
     data = from_table(table, ["age", "site", "day"], ["n[0-3]"])
     assert check == gf.check_data(data.X, data.Z, rest=data.rest)
     model = gf.load(out)
-    rows = read_covariates(out, model.encoder_)
+    rows = read_rows(out, model.encoder_)
     assert len(rows) == N
     np.testing.assert_allclose(model.predict_coef(rows), model.predict_coef(data.Z), atol=1e-6)
     run("graph", out, "--at", "age=50", "--at", "site=A", "--at", "day=2020-03-01", "--threshold", "0.01")
@@ -127,7 +127,7 @@ def test_files_of_a_fit(table, tmp_path, capsys):
     assert "'day' is a date such as 2020-01-01, got 'March'" in capsys.readouterr().err
     run("fit", table, "--covariates", "age", *nodes(), "--out", tmp_path / "n", "--no-rows", *FAST)
     assert not (tmp_path / "n" / "covariates.csv").exists()
-    assert read_covariates(tmp_path / "n", model.encoder_) is None
+    assert read_rows(tmp_path / "n", model.encoder_) is None
 
 
 def test_rows_of_covariates_are_complete_few_and_what_they_were(tmp_path):
@@ -137,11 +137,12 @@ def test_rows_of_covariates_are_complete_few_and_what_they_were(tmp_path):
     Z = pd.DataFrame({"code": [f"0{i % 3}" for i in range(n)], "x": np.random.default_rng(0).normal(size=n)})
     Z["flag"] = Z.x > 0
     Z.loc[5, "x"] = np.nan
-    (tmp_path / "covariates.csv").write_text(covariate_rows(Z, seed=1))
     X = np.random.default_rng(1).normal(size=(n, 3))
     with pytest.warns(gf.DataWarning):
         model = gf.RegGMM(missing="drop").fit(X, Z)
-    rows = read_covariates(tmp_path, model.encoder_)
+    folder = model.save(tmp_path / "m")
+    (folder / "covariates.csv").write_text(covariate_rows(Z, seed=1))
+    rows = read_rows(folder, model.encoder_)
     assert len(rows) == 2_000
     assert set(rows.code) == {"00", "01", "02"}
     both = rows.merge(Z.assign(flag=Z.flag.astype(str)), on=["code", "x", "flag"])
