@@ -14,6 +14,7 @@ import pytest
 import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
+from graphfield.analysis import edge_curves
 from graphfield.cli import main
 from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
@@ -158,7 +159,7 @@ def test_rare_levels_are_pooled_and_graph_says_so(table, tmp_path, capsys):
     at = ["--at", "age=50", "--threshold", "0.01"]
     run("graph", out, *at, "--at", "clinic=tiny")
     pooled = capsys.readouterr()
-    assert "clinic=tiny has few rows and was pooled into 'other'" in pooled.err
+    assert "'clinic': 'tiny' had few rows and was pooled into 'other' when fitting" in pooled.err
     run("graph", out, *at, "--at", "clinic=other")
     other = capsys.readouterr()
     assert (other.out, other.err) == (pooled.out, "")
@@ -397,3 +398,23 @@ def test_ordered_categories_keep_their_order_without_blanks():
     data = from_table(pd.DataFrame({"a": range(15), "pain": pain}), ["pain"], ["a"])
     assert list(data.Z.pain.dtype.categories) == ["low", "high"]
     assert data.Z.pain.dtype.ordered
+
+
+@pytest.mark.parametrize("kind", ["plain", "ensemble", "clusters"])
+def test_a_model_knows_which_levels_were_pooled(tmp_path, kind):
+    data = from_table(pd.concat([messy()] * 2, ignore_index=True), ["age", "clinic"], ["n[0-3]"], rare=9)
+    model = {
+        "plain": gf.RegGMM(),
+        "ensemble": gf.Ensemble(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0),
+        "clusters": gf.ByCluster(by="clinic"),
+    }[kind]
+    again = gf.load(model.fit(data.X, data.Z, groups=data.groups).save(tmp_path / "m"))
+    known, raw = (pd.DataFrame({"age": [50.0] * 2, "clinic": ["big", level]}) for level in ("other", "tiny"))
+    with pytest.warns(gf.DataWarning, match="'clinic': 'tiny' had few rows and was pooled into 'other'"):
+        found = again.predict_coef(raw)
+    np.testing.assert_array_equal(found, again.predict_coef(known))
+    with pytest.warns(gf.DataWarning, match="pooled into 'other'"):
+        curves = edge_curves(again, "age", data.Z, others={"clinic": "tiny"}, n_points=2)
+    assert curves.equals(edge_curves(again, "age", data.Z, others={"clinic": "other"}, n_points=2))
+    with pytest.raises(gf.DataError, match="'huge', "):
+        again.predict_coef(raw.assign(clinic="huge"))

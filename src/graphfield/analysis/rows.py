@@ -205,7 +205,8 @@ def ask(
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
     cut = model._resolve_threshold(threshold)
-    distinct, index = model._encode_frame(Frame(table, named=model.encoder_.named)).distinct()
+    frame = model.encoder_.pool(Frame(table, named=model.encoder_.named))
+    distinct, index = model._encode_frame(frame).distinct()
     return Asked(model, distinct, index, cut, rule)
 
 

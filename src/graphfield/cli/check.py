@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
-from graphfield.exceptions import DataError, DataWarning, ModelFileError, listing
+from graphfield.exceptions import DataError, DataWarning, listing
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
@@ -163,21 +163,9 @@ def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
     }
 
 
-def pooled_levels(folder: Path) -> dict[str, list[str]]:
-    """For each covariate the levels that ``graphfield fit --rare`` pooled; nothing where it did not."""
-    return _from_fit(folder, "pooled")
-
-
 def date_notations(folder: Path) -> dict[str, str]:
     """For covariates how ``graphfield fit`` found their dates written, where that was not plain to see."""
-    return _from_fit(folder, "dates")
-
-
-def _from_fit(folder: Path, entry: str) -> dict[str, Any]:
     from graphfield.report.folder import FIT, read_record
 
-    try:
-        found = (read_record(folder, FIT) or {}).get(entry, {})
-    except ModelFileError:
-        return {}
+    found = (read_record(folder, FIT) or {}).get("dates", {})
     return found if isinstance(found, dict) else {}

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import (
     check_files,
     date_notations,
-    pooled_levels,
     read_roles,
     roles_told,
     run_check,
@@ -129,9 +128,7 @@ def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:
     """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
     if not arguments.at:
         return typical_values(arguments.model, model)
-    return covariate_values(
-        arguments.at, model, pooled_levels(arguments.model), date_notations(arguments.model)
-    )
+    return covariate_values(arguments.at, model, date_notations(arguments.model))
 
 
 def simulate(arguments: argparse.Namespace) -> None:

@@ -30,6 +30,8 @@ MARGIN = 0.1
 # Text with more levels than this that reads as numbers is taken for a mistake.
 MANY_LEVELS = 20
 UNKNOWN_POLICIES = ("error", "average")
+OTHER = "other"  # the level that rare ones are pooled into
+POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
 # one the shares of levels may add up.
 _LEAST_SPREAD, _SHARES_OFF = 1e-9, 1e-6
@@ -60,11 +62,15 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A categorical column enters as the index of its level; shares are the training frequencies."""
+    """A categorical column enters as the index of its level; shares are the training frequencies.
+
+    Levels that are ``pooled`` stand for :data:`OTHER`, which is one of the ``levels`` then.
+    """
 
     name: str
     levels: tuple[str, ...]
     shares: tuple[float, ...]
+    pooled: tuple[str, ...] = ()
 
     @property
     def indicators(self) -> NDArray[np.float64]:
@@ -134,7 +140,8 @@ class CovariateEncoder:
         if not Z.names and not allow_empty:
             raise DataError("Z has no columns. Expected at least one covariate.")
         self.names, self.named = Z.names, Z.named
-        learned = {name: self._learn(name, Z.values[name], Z.rows) for name in Z.names}
+        pooled = Z.values.attrs.get(POOLED, {})
+        learned = {name: self._learn(name, Z.values[name], Z.rows, pooled.get(name, ())) for name in Z.names}
         constant = [name for name, column in learned.items() if column is None]
         who, n = named("Covariate", constant), len(constant)
         if constant and n == len(Z.names):
@@ -150,7 +157,7 @@ class CovariateEncoder:
         return self
 
     def _learn(
-        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None
+        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None, pooled: Sequence[str]
     ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
@@ -159,7 +166,8 @@ class CovariateEncoder:
                 return None
             _check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
             shares = counts / counts.sum()
-            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
+            few = () if OTHER not in levels else (level for level in pooled if level not in levels)
+            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)), tuple(few))
         date = is_date(column)
         values = to_days(column) if date else column.to_numpy(dtype=np.float64)
         bounds = float(values.min()), float(values.max())
@@ -169,6 +177,24 @@ class CovariateEncoder:
         if not self.standardize:
             return Numeric(name, 0.0, 1.0, *bounds, date)
         return Numeric(name, *_mean_and_spread(values), *bounds, date)
+
+    def pool(self, Z: Frame) -> Frame:
+        """Z with the levels that were pooled before `fit` as what they were pooled into, and a warning."""
+        changed = {}
+        for spec in self.categorical:
+            if not spec.pooled or spec.name not in Z.names:
+                continue
+            text = as_text(Z.values[spec.name])
+            few = np.isin(text, spec.pooled)
+            if few.any():
+                changed[spec.name] = np.where(few, OTHER, Z.values[spec.name].astype(object))
+                warnings.warn(
+                    f"Covariate {spec.name!r}: {listing(sorted(set(text[few])))} had few rows and was pooled "
+                    f"into {OTHER!r} when fitting: this is the graph of {OTHER!r}.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+        return Frame(Z.values.assign(**changed), Z.named, Z.rows) if changed else Z
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -284,7 +310,10 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
     levels, shares = state["levels"].names(least=2), state["shares"].numbers(0, 1)
     if len(shares) != len(levels) or abs(sum(shares) - 1) > _SHARES_OFF:
         state["shares"].refuse(f"{len(levels)} shares that sum to one")
-    return Categorical(name, tuple(levels), tuple(shares))
+    pooled = optional(state.get("pooled"), Saved.names, [])
+    if pooled and (OTHER not in levels or not set(pooled).isdisjoint(levels)):
+        state["pooled"].refuse(f"levels besides {OTHER!r} and the others")
+    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled))
 
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:

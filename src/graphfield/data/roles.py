@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import as_text, is_categorical, level_order
+from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, level_order
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
@@ -32,8 +32,6 @@ from graphfield.exceptions import (
     named,
     suggestion,
 )
-
-OTHER = "other"  # the level that rare ones are pooled into
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,6 +115,7 @@ def from_table(
         named among them too.
     rare : int, optional
         Levels of a category with fewer rows than this become one level, "other". By default none do.
+        A model that is fitted to ``data.Z`` knows them, and takes them as "other" when asked about them.
     categories : sequence of str
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
@@ -235,7 +234,9 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
         if few:
             pooled[str(name)] = few
             columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
-    return Z.assign(**columns), pooled
+    result = Z.assign(**columns)
+    result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
+    return result, pooled
 
 
 def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:

@@ -195,11 +195,6 @@ def _objects(value: Saved) -> None:
         one.items()
 
 
-def _pooled(value: Saved) -> None:
-    for levels in value.items().values():
-        levels.texts()
-
-
 # What is read as more than text; everything else is shown as it is.
 _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
     FIT: {
@@ -209,7 +204,6 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
         "nodes": _texts,
         "covariates": _texts,
         "categories": _texts,
-        "pooled": _pooled,
     },
     CHECK: {"warnings": _objects, "changes": _texts, "columns": _objects},
     GAIN: {"gain": _model_gain},
