@@ -165,17 +165,13 @@ def simulate(arguments: argparse.Namespace) -> None:
 def _demo_folder(out: Path, force: bool) -> Path:
     """An earlier demo is replaced only when told to, and only once the new results are there."""
     from graphfield.estimators.persistence import check_writable
+    from graphfield.folders import make_folder
 
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out} is a file. Name a folder.")
     if not force and any(
         (out / name).exists() for name in ("model", "metrics.json", "graphs.png", "report.html")
     ):
         raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    make_folder(out)
     check_writable(out / "model", overwrite=True)
     return out
 
