@@ -425,6 +425,8 @@ def test_the_folder_that_a_result_is_to_lie_in_must_be_there(model, tmp_path, ca
         told = capsys.readouterr().err
         assert f"Cannot write {none / name}: there is no folder {none}. Make it first" in told, told
     assert not none.parent.exists()
+    assert main(["report", str(none)]) == 2
+    assert f"{none} is not a graphfield model" in capsys.readouterr().err
     assert main([*fit, str(tmp_path / "new")]) == 0
     with pytest.raises(gf.OutputError, match="there is no folder"):
         model.save(none / "model")

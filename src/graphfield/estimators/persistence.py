@@ -124,7 +124,7 @@ def load(path: str | Path) -> GraphEstimator:
     """
     path = Path(path)
     restore(path)
-    header = _read_header(path)
+    header = read_header(path)
     if not (path / ARRAYS).exists():
         raise ModelFileError(
             f"{path} lacks {ARRAYS}, the numbers of the model; {HEADER} alone is none. Copy the whole folder "
@@ -139,7 +139,8 @@ def load(path: str | Path) -> GraphEstimator:
         return unpack(Saved(header, str(path / HEADER)), SavedArrays(file))
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """``model.json`` of a folder; what is no model of ours is an error that says so."""
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
             f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
