@@ -106,11 +106,12 @@ def fit_fields(
     lefts, data = _centred(jobs, means, data)
     scales, data = _scaled(jobs, data, features)
     if mixing is not None:
-        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
+        mixed = _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
+        return _settled(jobs, mixed, data)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
-    return [
+    fitted = [
         Fitted(
             mean,
             left,
@@ -128,6 +129,17 @@ def fit_fields(
             zip(jobs, means, lefts, scales, coefs, results, strict=True)
         )
     ]
+    return _settled(jobs, fitted, data)
+
+
+def _settled(jobs: Sequence[Job], fitted: list[Fitted], data: Samples) -> list[Fitted]:
+    """What came out, with a place for levels of categories that no training row of a job had."""
+    for job, one in zip(jobs, fitted, strict=True):
+        fields = [one.mean, one.coef, one.judged] if job.start is None else []
+        for field in fields:
+            if field is not None:
+                field.embedding.settle_untrained(data.codes[job.rows])
+    return fitted
 
 
 def _fit_mixtures(

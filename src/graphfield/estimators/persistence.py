@@ -123,7 +123,6 @@ def load(path: str | Path) -> GraphEstimator:
     True
     """
     path = Path(path)
-    restore(path)
     header = read_header(path)
     if not (path / ARRAYS).exists():
         raise ModelFileError(
@@ -141,6 +140,7 @@ def load(path: str | Path) -> GraphEstimator:
 
 def read_header(path: Path) -> dict[str, Any]:
     """``model.json`` of a folder; what is no model of ours is an error that says so."""
+    restore(path)
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
             f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
