@@ -158,6 +158,7 @@ class Asked:
     """
 
     model: GraphEstimator
+    table: pd.DataFrame
     encoded: Any
     index: NDArray[np.intp]
     cut: float | NDArray[np.float64]
@@ -207,7 +208,7 @@ def ask(
     cut = model._resolve_threshold(threshold)
     frame = model.encoder_.pool(Frame(table, named=model.encoder_.named))
     distinct, index = model._encode_frame(frame).distinct()
-    return Asked(model, distinct, index, cut, rule)
+    return Asked(model, frame.values, distinct, index, cut, rule)
 
 
 def at_one(model: GraphEstimator, z: TableLike) -> pd.DataFrame:

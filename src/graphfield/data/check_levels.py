@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from graphfield.data.check_values import NUMBER_WITH_UNIT
-from graphfield.data.covariates import MANY_LEVELS, OTHER, as_text
+from graphfield.data.covariates import OTHER, as_text
 from graphfield.data.findings import Finding
+from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.data.spelling import alike_levels
 from graphfield.exceptions import agreed, count
 

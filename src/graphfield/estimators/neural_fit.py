@@ -106,12 +106,11 @@ def fit_fields(
     lefts, data = _centred(jobs, means, data)
     scales, data = _scaled(jobs, data, features)
     if mixing is not None:
-        mixed = _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
-        return _settled(jobs, mixed, data)
+        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
     fields = [_coef_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
     coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
-    fitted = [
+    return [
         Fitted(
             mean,
             left,
@@ -129,17 +128,6 @@ def fit_fields(
             zip(jobs, means, lefts, scales, coefs, results, strict=True)
         )
     ]
-    return _settled(jobs, fitted, data)
-
-
-def _settled(jobs: Sequence[Job], fitted: list[Fitted], data: Samples) -> list[Fitted]:
-    """What came out, with a place for levels of categories that no training row of a job had."""
-    for job, one in zip(jobs, fitted, strict=True):
-        fields = [one.mean, one.coef, one.judged] if job.start is None else []
-        for field in fields:
-            if field is not None:
-                field.embedding.settle_untrained(data.codes[job.rows])
-    return fitted
 
 
 def _fit_mixtures(
@@ -227,7 +215,10 @@ def _train(
         compete=compete,
         checkpoint=folder.stage(stage) if folder is not None else None,
     )
-    return unpacked(field), results
+    fields = unpacked(field)
+    for own, member in zip(fields, members, strict=True):
+        own.embedding.settle_untrained(data.codes[member.rows])
+    return fields, results
 
 
 def _fit_means(
