@@ -402,7 +402,7 @@ def test_ordered_categories_keep_their_order_without_blanks():
 
 @pytest.mark.parametrize("kind", ["plain", "ensemble", "clusters"])
 def test_a_model_knows_which_levels_were_pooled(tmp_path, kind):
-    data = from_table(pd.concat([messy()] * 2, ignore_index=True), ["age", "clinic"], ["n[0-3]"], rare=9)
+    data = from_table(pd.concat([messy()] * 3, ignore_index=True), ["age", "clinic"], ["n[0-3]"], rare=13)
     model = {
         "plain": gf.RegGMM(),
         "ensemble": gf.Ensemble(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0),
@@ -418,3 +418,31 @@ def test_a_model_knows_which_levels_were_pooled(tmp_path, kind):
     assert curves.equals(edge_curves(again, "age", data.Z, others={"clinic": "other"}, n_points=2))
     with pytest.raises(gf.DataError, match="'huge', "):
         again.predict_coef(raw.assign(clinic="huge"))
+
+
+def test_rows_of_nothing_are_no_copies_and_make_no_outliers(tmp_path, capsys):
+    X, Z = small_data(200, p=4)
+    table = pd.concat([X, Z[["age"]]], axis=1)
+    table.iloc[:80] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    run("check", tmp_path / "t.csv", "--covariates", "age", "--missing", "drop")
+    said = capsys.readouterr().out
+    assert "copies" not in said
+    assert "robust standard deviations" not in said
+
+
+def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
+    """Lists and names with blanks, as Parquet may have them, and several empty columns."""
+    path = tmp_path / "t.parquet"
+    messy().rename(columns={"age": " age "}).assign(parts=[[1, 2]] * N).to_parquet(path)
+    run("check", path, "--covariates", "age", *nodes())
+    assert "'parts'" in capsys.readouterr().out
+    run("check", path, "--covariates", "parts", *nodes(), code=2)
+    assert "must hold one value" in capsys.readouterr().err
+    messy().assign(e=np.nan, f=np.nan).to_parquet(path)
+    fit = ["--model", "linear", "--out", tmp_path / "m"]
+    run("fit", path, "--covariates", "age", "--nodes", "n0,n1,e,f", "--missing", "drop", *fit, code=2)
+    assert "Nodes 'e', 'f' are empty" in (said := capsys.readouterr().err)
+    assert "Leave them out with --drop" in said
+    run("check", tmp_path, "--covariates", "age", code=2)
+    assert "is a folder. Name the table in it" in capsys.readouterr().err

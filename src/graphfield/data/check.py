@@ -113,7 +113,7 @@ tell who is connected to what.
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
         *unused_findings(unused),
-        *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
+        *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused),
     ]
     changes = []
     used = [column for column in columns if column.role in _USED]

@@ -149,7 +149,7 @@ def from_table(
     options = ReadOptions(
         sep, decimal, thousands, encoding, sheet, (*categories, *drop), maybe_numbers=tuple(numbers)
     )
-    frame, reading = _read(table, options)
+    frame, reading = _read(table, options, by_name)
     names = list(frame.columns)
     dropped = _dropped(drop, names, by_name)
     z_names = _resolve(covariates, names, "for a covariate", dropped)
@@ -191,13 +191,28 @@ def from_table(
     )
 
 
-def _read(table: Any, options: ReadOptions) -> tuple[pd.DataFrame, Reading | None]:
+def _read(table: Any, options: ReadOptions, by_name: set[str]) -> tuple[pd.DataFrame, Reading | None]:
     """The table with names that are text, and how it was read if it is a file."""
     if isinstance(table, (str, Path, Source)):
         file = read_file(table, options)
-        return as_frame(file.frame, "table").values, file.reading
+        return as_frame(_lists_as_text(file.frame, by_name), "table").values, file.reading
     options.refuse("a table in memory", ("sep", "decimal", "thousands", "encoding", "sheet"))
     return as_frame(table, "table").values, None
+
+
+def _lists_as_text(frame: pd.DataFrame, by_name: set[str]) -> pd.DataFrame:
+    """Columns of lists, as Parquet may have them, as text where they have no role: they can have none."""
+    lists = [
+        name
+        for name, column in frame.items()
+        if column.dtype == object and str(name) not in by_name and pd.api.types.is_list_like(_first(column))
+    ]
+    return frame.assign(**{str(name): frame[name].map(str) for name in lists})
+
+
+def _first(column: pd.Series) -> object:
+    known = column.dropna()
+    return known.iloc[0] if len(known) else None
 
 
 def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
