@@ -77,8 +77,9 @@ def row_findings(
     """Copied rows, and rows that are not independent although nobody said so."""
     n_rows = len(X.values)
     if nodes.shape[1] > 1:
-        measured = ~bad_x[list(nodes.columns)].to_numpy().all(axis=1)  # rows of nothing are no copies
-        copies = _copies(nodes[measured], Z.take(np.flatnonzero(measured)))
+        # Rows of nothing are no copies
+        measured = np.flatnonzero(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))
+        copies = _copies(nodes.iloc[measured], Z.take(measured))
         if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
             yield Finding(
                 "duplicate-rows",
