@@ -195,9 +195,11 @@ class CovariateEncoder:
             few = np.isin(text, spec.pooled)
             if few.any():
                 changed[spec.name] = np.where(few, OTHER, Z.values[spec.name].astype(object))
+                levels = sorted(set(text[few]))
                 warnings.warn(
-                    f"Covariate {spec.name!r}: {listing(sorted(set(text[few])))} had few rows and was pooled "
-                    f"into {OTHER!r} when fitting: this is the graph of {OTHER!r}.",
+                    f"Covariate {spec.name!r}: {listing(levels)} had few rows and "
+                    f"{agreed(len(levels), 'was', 'were')} pooled into {OTHER!r} when fitting: this is the "
+                    f"graph of {OTHER!r}.",
                     DataWarning,
                     stacklevel=4,
                 )
