@@ -158,6 +158,7 @@ class Asked:
     """
 
     model: GraphEstimator
+    table: pd.DataFrame
     encoded: Any
     index: NDArray[np.intp]
     cut: float | NDArray[np.float64]
@@ -213,8 +214,9 @@ def ask(
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
     cut = model._resolve_threshold(threshold)
-    distinct, index = model._encode_frame(Frame(table, named=model.encoder_.named)).distinct()
-    return Asked(model, distinct, index, cut, rule)
+    frame = model.encoder_.pool(Frame(table, named=model.encoder_.named))
+    distinct, index = model._encode_frame(frame).distinct()
+    return Asked(model, frame.values, distinct, index, cut, rule)
 
 
 def at_one(model: GraphEstimator, z: TableLike) -> pd.DataFrame:

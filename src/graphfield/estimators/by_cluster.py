@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.data.covariates import MANY_LEVELS, Encoded, as_text, is_categorical
+from graphfield.data.covariates import Encoded, as_text, is_categorical
 from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
+from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator

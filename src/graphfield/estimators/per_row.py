@@ -120,7 +120,8 @@ class PerRow(BaseEstimator, ABC):
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
 
     def _match_covariates(self, Z: TableLike) -> Frame:
-        return match_columns(as_frame(Z, "Z"), self.encoder_.names, self.encoder_.named, "Z")
+        frame = match_columns(as_frame(Z, "Z"), self.encoder_.names, self.encoder_.named, "Z")
+        return self.encoder_.pool(frame)
 
     def _encode(self, Z: TableLike) -> Encoded:
         check_is_fitted(self)
