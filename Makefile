@@ -18,6 +18,7 @@ endif
 .PHONY: demo examples test slow portable fuzz check gpu wheel lowest clean setup
 
 demo: $(READY)
+	mkdir -p build
 	$(BIN)/graphfield demo --out build/demo --force
 
 examples: $(READY)

@@ -83,11 +83,11 @@ def signed(header: dict[str, Any]) -> str:
     """As JSON, with the checksum of its own content where it has one."""
     header = dict(header)
     if "model_sha256" in header:
-        from graphfield.estimators.persistence import header_digest
+        from graphfield.data.saved_files import json_digest
 
         header.pop("model_sha256")
         try:
-            header["model_sha256"] = header_digest(header)
+            header["model_sha256"] = json_digest(header)
         except (ValueError, TypeError):  # not JSON any more: the reader stops before it looks
             header["model_sha256"] = ""
     return json.dumps(header)

@@ -14,11 +14,12 @@ import pytest
 import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
+from graphfield.analysis import edge_curves
 from graphfield.cli import main
-from graphfield.data.covariate_rows import read_covariates
 from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
+from graphfield.report.folder import read_rows
 
 N = 160
 
@@ -128,7 +129,7 @@ def test_files_of_a_fit(table, tmp_path, capsys):
     data = from_table(table, ["age", "site", "day"], ["n[0-3]"])
     assert check == gf.check_data(data.X, data.Z, rest=data.rest)
     model = gf.load(out)
-    rows = read_covariates(out, model.encoder_)
+    rows = read_rows(out, model.encoder_)
     assert len(rows) == N
     np.testing.assert_allclose(model.predict_coef(rows), model.predict_coef(data.Z), atol=1e-6)
     run("graph", out, "--at", "age=50", "--at", "site=A", "--at", "day=2020-03-01", "--threshold", "0.01")
@@ -139,7 +140,7 @@ def test_files_of_a_fit(table, tmp_path, capsys):
     assert "'day' is a date such as 2020-01-01, got 'March'" in capsys.readouterr().err
     run("fit", table, "--covariates", "age", *nodes(), "--out", tmp_path / "n", "--no-rows", *FAST)
     assert not (tmp_path / "n" / "covariates.csv").exists()
-    assert read_covariates(tmp_path / "n", model.encoder_) is None
+    assert read_rows(tmp_path / "n", model.encoder_) is None
 
 
 def test_rows_of_covariates_are_complete_few_and_what_they_were(tmp_path):
@@ -149,11 +150,12 @@ def test_rows_of_covariates_are_complete_few_and_what_they_were(tmp_path):
     Z = pd.DataFrame({"code": [f"0{i % 3}" for i in range(n)], "x": np.random.default_rng(0).normal(size=n)})
     Z["flag"] = Z.x > 0
     Z.loc[5, "x"] = np.nan
-    (tmp_path / "covariates.csv").write_text(covariate_rows(Z, seed=1))
     X = np.random.default_rng(1).normal(size=(n, 3))
     with pytest.warns(gf.DataWarning):
         model = gf.RegGMM(missing="drop").fit(X, Z)
-    rows = read_covariates(tmp_path, model.encoder_)
+    folder = model.save(tmp_path / "m")
+    (folder / "covariates.csv").write_text(covariate_rows(Z, seed=1))
+    rows = read_rows(folder, model.encoder_)
     assert len(rows) == 2_000
     assert set(rows.code) == {"00", "01", "02"}
     both = rows.merge(Z.assign(flag=Z.flag.astype(str)), on=["code", "x", "flag"])
@@ -169,7 +171,7 @@ def test_rare_levels_are_pooled_and_graph_says_so(table, tmp_path, capsys):
     at = ["--at", "age=50", "--threshold", "0.01"]
     run("graph", out, *at, "--at", "clinic=tiny")
     pooled = capsys.readouterr()
-    assert "clinic=tiny has few rows and was pooled into 'other'" in pooled.err
+    assert "'clinic': 'tiny' had few rows and was pooled into 'other' when fitting" in pooled.err
     run("graph", out, *at, "--at", "clinic=other")
     other = capsys.readouterr()
     assert (other.out, other.err) == (pooled.out, "")
@@ -377,3 +379,82 @@ def test_a_second_value_of_an_option_is_refused(table, capsys):
             run("check", table, "--covariates", "age", option, first, option, second)
         assert f"argument {option}: given twice" in capsys.readouterr().err
     run("check", table, "--covariates", "age,site", *nodes(), "--time", "day", "--sep", ",", "--sep", ",")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_blanks_around_levels_are_removed_and_said_before_rare_ones_are_pooled(tmp_path, capsys, ending):
+    path = tmp_path / f"t.{ending}"
+    sex = np.where(np.arange(N) < 6, " F", np.where(np.arange(N) < 9, "m", np.array(["F", "M"] * (N // 2))))
+    written = messy().assign(sex=sex)
+    written.to_csv(path, index=False) if ending == "csv" else written.to_parquet(path)
+    assert gf.read_table(path).sex.tolist() == sex.tolist()
+    data = from_table(str(path), ["sex"], nodes=["n[0-3]"], rare=20)
+    assert data.trimmed == {"sex": {" F": 6}}
+    assert data.pooled == {}, "'m' beside 'M' is to be written alike, and no rare level"
+    run("check", path, "--covariates", "sex", *nodes(), "--rare", "20")
+    said = capsys.readouterr().out
+    assert "Column 'sex': blanks at the ends of ' F' are removed (6 rows)." in said
+    assert "'m' (3 rows) beside 'M'" in said
+    assert "fewer than 20 rows" not in said
+
+
+def test_blanks_after_every_separator_are_no_part_of_the_cells(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a, sex, note\n" + "".join(f'{i}, {"FM"[i % 2]}, "x, y"\n' for i in range(20)))
+    assert set(gf.read_table(path).sex) == {"F", "M"}
+    assert from_table(path, ["sex"], ["a"]).trimmed == {}
+
+
+def test_ordered_categories_keep_their_order_without_blanks():
+    pain = pd.Categorical(["low", " low", "high "] * 5, ["low", " low", "high "], ordered=True)
+    data = from_table(pd.DataFrame({"a": range(15), "pain": pain}), ["pain"], ["a"])
+    assert list(data.Z.pain.dtype.categories) == ["low", "high"]
+    assert data.Z.pain.dtype.ordered
+
+
+@pytest.mark.parametrize("kind", ["plain", "ensemble", "clusters"])
+def test_a_model_knows_which_levels_were_pooled(tmp_path, kind):
+    data = from_table(pd.concat([messy()] * 3, ignore_index=True), ["age", "clinic"], ["n[0-3]"], rare=13)
+    model = {
+        "plain": gf.RegGMM(),
+        "ensemble": gf.Ensemble(estimator=gf.RegGMM(), n_members=2, resample=True, random_state=0),
+        "clusters": gf.ByCluster(by="clinic"),
+    }[kind]
+    again = gf.load(model.fit(data.X, data.Z, groups=data.groups).save(tmp_path / "m"))
+    known, raw = (pd.DataFrame({"age": [50.0] * 2, "clinic": ["big", level]}) for level in ("other", "tiny"))
+    with pytest.warns(gf.DataWarning, match="'clinic': 'tiny' had few rows and was pooled into 'other'"):
+        found = again.predict_coef(raw)
+    np.testing.assert_array_equal(found, again.predict_coef(known))
+    with pytest.warns(gf.DataWarning, match="pooled into 'other'"):
+        curves = edge_curves(again, "age", data.Z, others={"clinic": "tiny"}, n_points=2)
+    assert curves.equals(edge_curves(again, "age", data.Z, others={"clinic": "other"}, n_points=2))
+    with pytest.raises(gf.DataError, match="'huge', "):
+        again.predict_coef(raw.assign(clinic="huge"))
+
+
+def test_rows_of_nothing_are_no_copies_and_make_no_outliers(tmp_path, capsys):
+    X, Z = small_data(200, p=4)
+    table = pd.concat([X, Z[["age"]]], axis=1)
+    table.iloc[:80] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    run("check", tmp_path / "t.csv", "--covariates", "age", "--missing", "drop")
+    said = capsys.readouterr().out
+    assert "copies" not in said
+    assert "robust standard deviations" not in said
+
+
+def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
+    """Lists and names with blanks, as Parquet may have them, and several empty columns."""
+    path = tmp_path / "t.parquet"
+    messy().rename(columns={"age": " age "}).assign(parts=[[1, 2]] * N).to_parquet(path)
+    run("check", path, "--covariates", "age", *nodes())
+    assert "'parts'" in capsys.readouterr().out
+    run("check", path, "--covariates", "parts", *nodes(), code=2)
+    assert "must hold one value" in capsys.readouterr().err
+    messy().assign(e=np.nan, f=np.nan).to_parquet(path)
+    fit = ["--model", "linear", "--out", tmp_path / "m"]
+    run("fit", path, "--covariates", "age", "--nodes", "n0,n1,e,f", "--missing", "drop", *fit, code=2)
+    assert "Nodes 'e', 'f' are empty" in (said := capsys.readouterr().err)
+    assert "Leave them out with --drop" in said
+    run("check", tmp_path, "--covariates", "age", code=2)
+    assert "is a folder. Name the table in it" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 import graphfield as gf
 from conftest import small_data
 from graphfield import analysis as an
+from graphfield.cli import main
 from graphfield.fields import members
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -225,3 +226,34 @@ def test_intervals_at_one_value_are_those_of_the_members(model, ends):
     np.testing.assert_allclose(table.interval_high, table.partial_correlation + reach, atol=1e-6)
     with pytest.raises(gf.ParameterError, match="rows drawn with replacement"):
         an.intervals_at(model.members_[0], ends[0])
+
+
+def test_an_interval_at_a_rare_level_says_from_how_few_rows(data, tmp_path):
+    X, Z = data
+    Z = Z.assign(site=np.where(np.arange(len(Z)) < 4, "rare", Z["site"]))
+    model = gf.load(resampled(3).fit(X, Z).save(tmp_path / "m"))
+    rare, other = ({"age": 50.0, "site": level} for level in ("rare", "A"))
+    for question in (
+        lambda: an.intervals_at(model, rare),
+        lambda: an.compare(model, other, rare),
+        lambda: an.edge_curves(model, "site", Z, n_rows=20),
+        lambda: an.edge_curves(model, "age", Z, n_rows=20, others={"site": "rare"}),
+    ):
+        with pytest.warns(gf.FewRowsWarning, match="site = 'rare' had 4 training rows.* too narrow"):
+            question()
+    an.intervals_at(model, other)  # warnings are errors here
+    an.edge_curves(model, "age", Z, n_rows=20)
+    an.varying_edges(model, Z)
+
+
+def test_the_shell_says_from_how_few_rows_an_interval_is(tmp_path, capsys):
+    X, Z = small_data(n=120, p=3)
+    pd.concat([X, Z.assign(site=np.where(np.arange(120) < 4, "rare", "A"))], axis=1).to_csv(
+        tmp_path / "t.csv"
+    )
+    fit = ["fit", tmp_path / "t.csv", "--covariates", "age,site", "--nodes", "n*", "--model", "linear"]
+    fit += ["--no-verdict", "--intervals", "--members", "3", "--out", tmp_path / "m"]
+    assert main([str(word) for word in fit]) == 0
+    at = ["--at", "age=50", "--at", "site=rare", "--intervals"]
+    assert main(["graph", str(tmp_path / "m"), *at]) == 0
+    assert "note: site = 'rare' had 4 training rows" in capsys.readouterr().err

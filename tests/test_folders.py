@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import graphfield as gf
-from conftest import small_data
+from conftest import SMALL, small_data
 from graphfield.cli import main
 from graphfield.folders import check_folder, moves, open_file, write_file, write_folder
 from graphfield.folders.leftovers import NEW, OLD, beside
@@ -97,6 +98,7 @@ for write, exchange in ((file_at, True), (folder_at, True), (folder_at, False)):
     while True:
         number += 1
         path = root / f"{write.__name__}-{exchange}-{number}" / "target"
+        path.parent.mkdir()
         write(path, OLD)
         ended = in_fork(lambda: write(path, NEW), root, number, exchange=exchange)
         if ended.kind == "done":
@@ -338,6 +340,7 @@ def test_the_umask_is_respected_and_permissions_are_kept(tmp_path):
 @posix
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")
 def test_what_is_protected_is_refused_before_the_work(model, tmp_path):
+    (tmp_path / "shut").mkdir()
     folder = model.save(tmp_path / "shut" / "model")
     folder.chmod(0o555)
     with pytest.raises(gf.OutputError, match="Permission denied"):
@@ -345,7 +348,7 @@ def test_what_is_protected_is_refused_before_the_work(model, tmp_path):
     folder.chmod(0o755)
     (tmp_path / "shut").chmod(0o555)
     try:
-        for path in (folder, tmp_path / "shut" / "new", tmp_path / "shut" / "deep" / "new"):
+        for path in (folder, tmp_path / "shut" / "new"):
             with pytest.raises(gf.OutputError, match="Permission denied"):
                 check_folder(path, overwrite=True)
         assert gf.load(folder).penalty_ == model.penalty_
@@ -399,3 +402,33 @@ def test_nothing_else_writes_to_the_disk():
     found = [path.name for path in files if other_means.search(path.read_text(encoding="utf-8"))]
     assert files
     assert found == []
+
+
+def test_the_folder_that_a_result_is_to_lie_in_must_be_there(model, tmp_path, capsys):
+    """One rule for all commands, heard of before their work; a folder itself is made."""
+    table = tmp_path / "t.csv"
+    pd.concat(small_data(60), axis=1).to_csv(table, index=False)
+    saved, none = str(model.save(tmp_path / "m")), tmp_path / "nosuch" / "dir"
+    fit = ["fit", str(table), "--covariates", "age,site", "--model", "linear", "--no-verdict", "--out"]
+    commands = {
+        "page.html": ["report", saved, "--out"],
+        "graph.csv": ["graph", saved, "--out"],
+        "g1.npz": ["simulate", "G1", "--n", "20", "--out"],
+        "evidence.json": ["evidence", str(table), "--covariates", "age", "--out"],
+        "model": fit,
+        "demo": ["demo", "--out"],
+        "bench": ["bench", "--quick", "--out"],
+        "results": ["reproduce", "table1", "--out"],
+    }
+    for name, command in commands.items():
+        assert main([*command, str(none / name)]) == 2, command
+        told = capsys.readouterr().err
+        assert f"Cannot write {none / name}: there is no folder {none}. Make it first" in told, told
+    assert not none.parent.exists()
+    assert main(["report", str(none)]) == 2
+    assert f"{none} is not a graphfield model" in capsys.readouterr().err
+    assert main([*fit, str(tmp_path / "new")]) == 0
+    with pytest.raises(gf.OutputError, match="there is no folder"):
+        model.save(none / "model")
+    with pytest.raises(gf.OutputError, match="there is no folder"):
+        gf.DNNCGM(**SMALL).fit(*small_data(60), checkpoint=none / "checkpoint")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import graphfield as gf
 from conftest import SMALL, plain_params, small_data
+from graphfield.cli import main
+from graphfield.report.folder import read_record, read_rows
 from model_edits import signed
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -89,7 +94,10 @@ def _write_header(path, header):
         (lambda p: (p / "model.json").unlink(), "is not a graphfield model"),
         (lambda p: (p / "model.json").write_text("{"), "not JSON"),
         (lambda p: (p / "model.json").write_text("[1]"), "not a graphfield model file"),
-        (lambda p: (p / "arrays.safetensors").unlink(), "Cannot read"),
+        (
+            lambda p: (p / "arrays.safetensors").unlink(),
+            r"lacks arrays\.safetensors.*Copy the whole folder again",
+        ),
         (lambda p: (p / "arrays.safetensors").write_bytes(b"x" * 100), "checksum"),
         (lambda p: _edit(p, format_version=99), "format version 99"),
         (lambda p: _edit(p, estimator="os.system"), "unknown estimator"),
@@ -141,3 +149,40 @@ def test_a_full_head_round_trips(tmp_path, data):
     np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
     np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
     assert (again.rank_, again.penalty_) == (None, model.penalty_)
+
+
+@pytest.fixture(scope="module")
+def folder_with_all(tmp_path_factory):
+    """All that may lie beside a model; the evidence came later, as users are told to get it."""
+    tmp = tmp_path_factory.mktemp("beside")
+    pd.concat(small_data(120, p=3), axis=1).to_csv(tmp / "t.csv", index=False)
+    table = [str(tmp / "t.csv"), "--covariates", "age", "--nodes", "n*"]
+    assert main(["fit", *table, "--model", "linear", "--no-verdict", "--out", str(tmp / "m")]) == 0
+    evidence = ["--permutations", "19", "--out", str(tmp / "m" / "evidence.json")]
+    assert main(["evidence", *table, *evidence]) == 0
+    return tmp / "m"
+
+
+BESIDE = ["covariates.csv", "fit.json", "gain.json", "data_check.json", "evidence.json"]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_lies_beside_a_model_is_refused_when_it_was_edited(name, folder_with_all, tmp_path, capsys):
+    folder = Path(shutil.copytree(folder_with_all, tmp_path / "m"))
+    whole = (folder / name).read_bytes()
+    encoder = gf.load(folder).encoder_
+
+    def read():
+        return read_rows(folder, encoder) if name == "covariates.csv" else read_record(folder, name)
+
+    assert read() is not None
+    text = name == "covariates.csv"
+    edited = whole[: whole.rindex(b"\n", 0, -2) + 1] if text else whole.replace(b" 1", b" 2", 1)
+    assert edited != whole
+    (folder / name).write_bytes(edited)
+    told = f"{name} is damaged or was edited: its checksum does not match.*Copy it again"
+    with pytest.raises(gf.ModelFileError, match=told):
+        read()
+    assert main(["report", str(folder)]) == 2
+    (folder / name).unlink()
+    assert read() is None

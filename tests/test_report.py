@@ -533,7 +533,7 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     (folder / "data_check.json").write_text(json.dumps(CHECK))
     groups = tmp_path / "groups.csv"
     pd.DataFrame({"node": [f"n{i}" for i in range(6)], "group": list("aabbcc")}).to_csv(groups, index=False)
-    out = tmp_path / "new" / "page.html"
+    out = tmp_path / "page.html"
     assert main(["report", str(folder), "--out", str(out), "--node-groups", str(groups)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "One graph for all" in text

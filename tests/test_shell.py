@@ -129,6 +129,24 @@ def test_columns_can_be_left_out_of_patterns():
         gf.from_table(plain(), covariates=["age"], nodes=["n*"], drop=["n?"])
 
 
+def test_a_pattern_leaves_out_no_column_that_is_named(shell):
+    table = plain().assign(
+        age2=lambda t: t["age"] ** 2, agent=[f"{i % 9}.{i % 7}00" for i in range(len(plain()))]
+    )
+    said = shell("check", table, "--covariates", "age", "--group", "agent", "--drop", "age*")
+    assert "left out by --drop: 'age2'" in said
+    assert "covariate 'age': number" in said
+    data = gf.from_table(table, covariates=["age"], group="agent", drop=["a*"])
+    assert data.dropped == ["age2"]
+    assert "left out: 'age2'" in repr(data)
+
+
+def test_a_named_column_that_a_pattern_passes_over_is_read_as_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("a;age\n" + "".join(f"{i},5;1.{i + 100},5\n" for i in range(30)))
+    data = gf.from_table(tmp_path / "t.csv", covariates=["age"], drop=["ag*"], thousands=".")
+    assert data.Z["age"].tolist() == [1100.5 + i for i in range(30)]
+
+
 @pytest.mark.parametrize("name", ["table.csv", "table.tsv"])
 def test_rows_are_lines_of_the_file(shell, name):
     """Empty lines and lines within quotes count, as they do in an editor."""

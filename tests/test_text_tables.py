@@ -138,8 +138,11 @@ def test_the_options_decide(tmp_path, text, options, numbers):
     [
         ("a,b\n1.5,2\n2.5,3\n", {"decimal": ","}, "column 'a' holds '1.5' in line 2"),
         ("a;b\n1,5;2\n2,5;3\n", {"decimal": "."}, "column 'a' holds '1,5' in line 2"),
-        ("a;b\n1,5;2\n2,5;3\n", {"sep": ","}, "line 1 has 1 cell, line 2 has 2"),
-        ("a,b\n1.5,2\n", {"sep": ";"}, "one column called 'a,b'"),
+        ("a;b\n1,5;2\n2,5;3\n", {"sep": ","}, "by ';' with decimal commas .* Give sep=';' and decimal=','"),
+        ("a;b;c\n1,5;2,5;3\n2,5;3,5;4\n", {"sep": ","}, "looks separated by ';' with decimal commas"),
+        ("a\tb\n1,5\t2,5\n2,5\t3,5\n", {"sep": ","}, "with decimal commas"),
+        ("a,b\n1.5,2\n", {"sep": ";"}, "looks separated by ',' .columns 'a', 'b'.. Give sep=',' instead"),
+        ("a;b\nx;y\nv;w\n", {"sep": "|"}, "one column called 'a;b'"),
         ("a;b\n1.5;2\n2.25;3\n", {"thousands": "."}, "column 'a' holds '1.5' in line 2"),
         ("a;b\n1;2\n".encode("utf-16"), {"encoding": "latin-1"}, "UTF-16 by its first bytes"),
         ("a;b\n1;é\n".encode("latin-1"), {"encoding": "utf-8"}, "cannot be read as text in utf-8"),

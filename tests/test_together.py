@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -272,3 +273,21 @@ def test_a_start_from_other_columns_or_nothing_fitted_is_refused():
     first = gf.DNNCGM(**FULL).fit(X, Z)
     with pytest.raises(gf.DataError, match="node names"):
         gf.DNNCGM(**FULL).fit(X.rename(columns={"n1": "other"}), Z, start=first)
+
+
+@pytest.mark.parametrize("rank", [2, None])
+def test_a_level_that_was_not_drawn_gets_the_graph_of_the_most_frequent_one(rank):
+    """Its place in the network is where it began, which is anywhere."""
+    X, Z = small_data(120, p=3)
+    Z["site"] = np.where(np.arange(120) < 70, "A", "B")
+    Z.loc[119, "site"] = "C"
+    X["n1"] = np.where(Z["site"] == "A", 1, -1) * X["n0"] + 0.3 * X["n1"]
+    rows = [np.arange(119), np.tile(np.arange(119), 2)[:119]]
+    params = {**SMALL, "rank": rank, "max_steps": 10}
+    at = pd.DataFrame({"age": [50.0] * 3, "site": ["A", "B", "C"]})
+    for model in gf.fit_together([gf.DNNCGM(**params) for _ in rows], X, Z, rows=rows):
+        frequent, _, absent = model.predict_coef(at)
+        np.testing.assert_array_equal(absent, frequent)
+        places = model._coef_field.embedding.tables[0][0].detach().numpy()  # what moves little may be shrunk
+        np.testing.assert_array_equal(places[2], places[0])
+        assert (places[1] != places[0]).any()

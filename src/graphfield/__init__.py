@@ -45,6 +45,7 @@ _PUBLIC = {
     "OutputError": "graphfield.exceptions",
     "ParameterError": "graphfield.exceptions",
     "ThresholdWarning": "graphfield.exceptions",
+    "FewRowsWarning": "graphfield.exceptions",
     "TrainingError": "graphfield.exceptions",
     "TrainingWarning": "graphfield.exceptions",
 }
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from graphfield.exceptions import DataError as DataError
     from graphfield.exceptions import DataWarning as DataWarning
     from graphfield.exceptions import ExtrapolationWarning as ExtrapolationWarning
+    from graphfield.exceptions import FewRowsWarning as FewRowsWarning
     from graphfield.exceptions import GraphfieldError as GraphfieldError
     from graphfield.exceptions import MissingDependencyError as MissingDependencyError
     from graphfield.exceptions import ModelFileError as ModelFileError

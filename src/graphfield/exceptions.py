@@ -51,6 +51,10 @@ class NoGapWarning(ThresholdWarning):
     """The edge magnitudes have no gap, so ``threshold="gap"`` fell back to another rule."""
 
 
+class FewRowsWarning(UserWarning):
+    """An interval was asked for where hardly any training row is: it is narrower than what is known there."""
+
+
 class TrainingWarning(UserWarning):
     """Training ended, but its result deserves a look."""
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
+from graphfield.data.check_levels import RARE_LEVEL
+from graphfield.data.covariates import as_text
+from graphfield.exceptions import FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
 from graphfield.fields.members import member_parts
 
@@ -26,7 +31,8 @@ def error_columns(
     partial correlations of the pairs. ``estimate`` (answers, pairs) is what the model as a whole says.
 
     Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that
-    all saw the same rows know nothing of sampling, and what they give is called ``spread``.
+    all saw the same rows know nothing of sampling, and what they give is called ``spread``. An interval at a
+    level of a category with few training rows comes with a :class:`~graphfield.FewRowsWarning`.
     """
     draws = asked.field.draws()
     if draws is None:
@@ -35,6 +41,7 @@ def error_columns(
     deviation = members.std(axis=0, ddof=1)
     if draws.kind == "seeds":
         return {"spread": deviation}
+    _warn_of_few_rows(asked, weights, answer)
     reach = interval_reach(asked.field) * deviation
     return {
         "standard_error": deviation,
@@ -79,6 +86,27 @@ def interval_reach(field: GraphField) -> float:
     if draws is None or draws.kind == "seeds":
         return 0.0
     return float(stdtrit(len(draws.members) - 1, (1 + LEVEL) / 2))
+
+
+def _warn_of_few_rows(asked: Asked, weights: NDArray, answer: NDArray[np.intp]) -> None:
+    """Name levels with few training rows that answers are about, and not only an average over many levels."""
+    encoder, size = asked.field.schema.encoder, np.abs(weights)
+    total = np.bincount(answer, size)
+    found = []
+    for column in encoder.categorical:
+        text = as_text(asked.table[column.name])
+        for level, n_rows in encoder.level_rows(column).items():
+            about = np.bincount(answer, size * (text == level)) >= total / 2
+            if n_rows < RARE_LEVEL and about.any():
+                found.append(f"{column.name} = {level!r} had {count(n_rows, 'training row')}")
+    if found:
+        warnings.warn(
+            f"{'; '.join(found)}. Its graph leans on the other levels, and so does its interval, which is "
+            "too narrow if it differs from them. Merge it with a level that is alike in meaning, or do not "
+            "rely on it.",
+            FewRowsWarning,
+            stacklevel=4,
+        )
 
 
 def _member_answers(

@@ -12,6 +12,7 @@ import pandas as pd
 from graphfield.analysis.tests_of_covariates import Tested
 from graphfield.analysis.verdict import reach_verdict
 from graphfield.analysis.verdict_facts import NO
+from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
@@ -163,7 +164,7 @@ class Evidence:
             "model_gain_over_static": _gain_json(self.model_gain_over_static),
             "model_gain_over_linear": _gain_json(self.model_gain_over_linear),
         }
-        return json.dumps(values, indent=1, allow_nan=False)
+        return json.dumps(sealed(values), indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Evidence:
@@ -172,6 +173,7 @@ class Evidence:
             values = json.loads(text)
             if values["format"] != FORMAT or values["format_version"] > FORMAT_VERSION:
                 raise ValueError(f"format {values['format']!r}, version {values['format_version']!r}")
+            check_seal(values, "evidence.json")
             return cls(
                 verdict=values["verdict"],
                 sentence=values["sentence"],

@@ -166,6 +166,7 @@ class Asked:
     """
 
     field: GraphField
+    table: pd.DataFrame
     rows: Rows
     index: NDArray[np.intp]
     cut: float | NDArray[np.float64]
@@ -220,9 +221,10 @@ def ask(
     rule: str = "and",
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
-    cut, field = chosen_cut(threshold, field.threshold), field
-    distinct, index = field.distinct(field.encode(Frame(table, named=field.schema.encoder.named)))
-    return Asked(field, distinct, index, cut, rule)
+    cut = chosen_cut(threshold, field.threshold)
+    frame = field.schema.encoder.pool(Frame(table, named=field.schema.encoder.named))
+    distinct, index = field.distinct(field.encode(frame))
+    return Asked(field, frame.values, distinct, index, cut, rule)
 
 
 def at_one(field: GraphField, z: TableLike) -> pd.DataFrame:

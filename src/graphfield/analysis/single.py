@@ -127,7 +127,9 @@ def intervals_at(model: FieldLike, z: Any) -> pd.DataFrame:
     -------
     DataFrame
         ``source``, ``target``, ``partial_correlation``, ``standard_error``, ``interval_low`` and
-        ``interval_high``; :func:`compare` says what these are and are not.
+        ``interval_high``; :func:`compare` says what these are and are not. At a level of a category with few
+        training rows they are too narrow, as the model leans on other levels there: a
+        :class:`~graphfield.FewRowsWarning` names the level and its rows.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from graphfield.cli.words import for_the_shell
 from graphfield.exceptions import (
     DataWarning,
     ExtrapolationWarning,
+    FewRowsWarning,
     GraphfieldError,
     ThresholdWarning,
     TrainingError,
@@ -21,7 +22,7 @@ from graphfield.exceptions import (
 )
 
 FAILURE, INTERRUPTED = 1, 130
-_FOR_PEOPLE = (DataWarning, ExtrapolationWarning, ThresholdWarning, TrainingWarning)
+_FOR_PEOPLE = (DataWarning, ExtrapolationWarning, FewRowsWarning, ThresholdWarning, TrainingWarning)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

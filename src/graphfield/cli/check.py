@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
 from graphfield.cli.words import for_the_shell, say
-from graphfield.exceptions import DataError, DataWarning, ModelFileError
+from graphfield.exceptions import DataError, DataWarning, listing
 
 if TYPE_CHECKING:
     from graphfield.data.findings import DataCheck
@@ -100,6 +100,7 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         planned=planned,
         rest=data.rest,
         pooled=data.pooled,
+        trimmed=data.trimmed,
     )
     found = _in_shell_words(found, arguments)
     lines = found.lines() if planned else found.lines("Changed")
@@ -111,7 +112,8 @@ def _read_as(data: TableData) -> list[str]:
     """What was assumed of the file, in a line; none where it is as plain as can be."""
     words = [data.reading.words()] if data.reading is not None and data.reading.words() else []
     words += [f"dates of {name!r} as {notation}" for name, notation in data.dates.items()]
-    return [f"  read as: {', '.join(words)}"] if words else []
+    lines = [f"  read as: {', '.join(words)}"] if words else []
+    return [*lines, *([f"  left out by --drop: {listing(data.dropped)}"] if data.dropped else [])]
 
 
 def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataCheck:
@@ -162,21 +164,9 @@ def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
     }
 
 
-def pooled_levels(folder: Path) -> dict[str, list[str]]:
-    """For each covariate the levels that ``graphfield fit --rare`` pooled; nothing where it did not."""
-    return _from_fit(folder, "pooled")
-
-
 def date_notations(folder: Path) -> dict[str, str]:
     """For covariates how ``graphfield fit`` found their dates written, where that was not plain to see."""
-    return _from_fit(folder, "dates")
-
-
-def _from_fit(folder: Path, entry: str) -> dict[str, Any]:
     from graphfield.report.folder import FIT, read_record
 
-    try:
-        found = (read_record(folder, FIT) or {}).get(entry, {})
-    except ModelFileError:
-        return {}
+    found = (read_record(folder, FIT) or {}).get("dates", {})
     return found if isinstance(found, dict) else {}

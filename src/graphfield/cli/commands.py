@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import (
     check_files,
     date_notations,
-    pooled_levels,
     read_roles,
     roles_told,
     run_check,
@@ -145,9 +144,7 @@ def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:
     """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
     if not arguments.at:
         return typical_values(arguments.model, model)
-    return covariate_values(
-        arguments.at, model, pooled_levels(arguments.model), date_notations(arguments.model)
-    )
+    return covariate_values(arguments.at, model, date_notations(arguments.model))
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -184,17 +181,13 @@ def simulate(arguments: argparse.Namespace) -> None:
 def _demo_folder(out: Path, force: bool) -> Path:
     """An earlier demo is replaced only when told to, and only once the new results are there."""
     from graphfield.estimators.persistence import check_writable
+    from graphfield.folders import make_folder
 
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out} is a file. Name a folder.")
     if not force and any(
         (out / name).exists() for name in ("model", "metrics.json", "graphs.png", "report.html")
     ):
         raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    make_folder(out)
     check_writable(out / "model", overwrite=True)
     return out
 

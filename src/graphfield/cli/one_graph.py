@@ -82,9 +82,9 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
     from graphfield.analysis.verdict import Fitted
-    from graphfield.data.covariate_rows import read_covariates
+    from graphfield.report.folder import read_rows
 
-    rows = read_covariates(folder, model.encoder_)
+    rows = read_rows(folder, model.encoder_)
     if rows is None:
         values, what = _by_encoder(model.encoder_), "mean"
     else:

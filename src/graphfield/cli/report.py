@@ -40,20 +40,20 @@ def write_page(
     folder: Path, out: Path, *, title: str | None = None, groups: Path | None = None, force: bool = False
 ) -> Path:
     """The page about the model in ``folder``, with what else the folder holds."""
-    from graphfield.data.covariate_rows import read_covariates
     from graphfield.data.tables import read_pairs
-    from graphfield.estimators.persistence import load
+    from graphfield.estimators.persistence import load, read_header
     from graphfield.report import write_report
-    from graphfield.report.folder import CHECK, EVIDENCE, FIT, GAIN, read_record
+    from graphfield.report.folder import CHECK, EVIDENCE, FIT, GAIN, read_record, read_rows
 
-    check_new(out, force)
     node_groups = None if groups is None else read_pairs(groups, "node", "group")
+    read_header(folder)  # a folder that is missing is no place where the page could not be written
+    check_new(out, force)
     model = load(folder)
     fit = read_record(folder, FIT)
     return write_report(
         model,
         out,
-        Z=read_covariates(folder, model.encoder_),
+        Z=read_rows(folder, model.encoder_),
         evidence=read_record(folder, EVIDENCE),
         check=read_record(folder, CHECK),
         fit=fit,

@@ -6,12 +6,11 @@ import argparse
 import ast
 import inspect
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
-from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
     from graphfield.data.covariates import Numeric
@@ -122,15 +121,9 @@ def threshold(text: str) -> float | str | None:
 def covariate_values(
     pairs: Sequence[str],
     model: GraphEstimator,
-    pooled: Mapping[str, Sequence[str]] | None = None,
     dates: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """``--at name=value`` pairs; a level that was ``pooled`` when fitting stands for "other".
-
-    ``dates`` are notations in which the fit read dates; they may be asked for in these, too.
-    """
-    from graphfield.data.roles import OTHER
-
+    """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
     values: dict[str, Any] = {}
     numeric = {column.name: column for column in model.encoder_.numeric}
     for pair in pairs:
@@ -141,14 +134,6 @@ def covariate_values(
             raise ParameterError(f"--at gives {name!r} twice.")
         notation = (dates or {}).get(name)
         values[name] = _number(numeric[name], text, notation) if name in numeric else text
-        if text in (pooled or {}).get(name, ()):
-            values[name] = OTHER
-            warnings.warn(
-                f"{name}={text} has few rows and was pooled into {OTHER!r} when fitting: this is the graph "
-                f"of {OTHER!r}.",
-                DataWarning,
-                stacklevel=2,
-            )
     return values
 
 

@@ -32,7 +32,7 @@ _SHELL_WORDS = {
     r"threshold=None has": "--threshold none has",
     r"fit gf\.Ensemble\(estimator=\.\.\., n_members=20, resample=True\)": "fit again with --intervals",
     r"Pass a number as threshold": "Give a number with --threshold",
-    r"(Node .* is empty: .*) Leave it out\.": r"\1 Leave it out with --drop.",
+    r"(Nodes? .* (?:is|are) empty: .*) Leave (it|them) out\.": r"\1 Leave \2 out with --drop.",
     r"Drop (it|them) from X\.": r"Leave \1 out with --drop.",
     r"Convert the column with pandas\.to_numeric, or use it as a covariate": "Correct the value, use the "
     "column as a covariate, or leave it out with --drop",

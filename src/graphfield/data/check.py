@@ -14,12 +14,11 @@ from graphfield.data.check_nodes import node_findings
 from graphfield.data.check_rows import group_findings, row_findings
 from graphfield.data.check_size import size_findings
 from graphfield.data.check_values import date_number_findings, unused_findings
-from graphfield.data.covariates import as_text, level_order
+from graphfield.data.covariates import OTHER, as_text, level_order
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.findings import Column, DataCheck, Finding, drop_option
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
-from graphfield.data.roles import OTHER
 from graphfield.exceptions import DataError, check_choice, count, listing
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
@@ -45,6 +44,7 @@ def check_table(
     planned: bool = True,
     rest: pd.DataFrame | None = None,
     pooled: dict[str, list[str]] | None = None,
+    trimmed: dict[str, dict[str, int]] | None = None,
 ) -> DataCheck:
     """Look at nodes and covariates before a fit, and say in plain words what was found.
 
@@ -64,6 +64,8 @@ def check_table(
         Columns that are not used, to find one among them that identifies subjects.
     pooled : dict, optional
         For each covariate the levels that were pooled into "other" (:func:`from_table`).
+    trimmed : dict, optional
+        For each column the texts that lost blanks at their ends, with their rows (:func:`from_table`).
 
     Returns
     -------
@@ -111,14 +113,14 @@ tell who is connected to what.
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
         *unused_findings(unused),
-        *row_findings(x_frame, z_frame, bad_z, nodes, labels, moments, unused),
+        *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused),
     ]
     changes = []
     used = [column for column in columns if column.role in _USED]
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
-    changes += _covariate_changes(columns, pooled or {})
+    changes += [*_trimmed_texts(trimmed or {}), *_covariate_changes(columns, pooled or {})]
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
 
 
@@ -287,6 +289,12 @@ def _missing_findings(
             )
         )
     return found
+
+
+def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
+    for name, texts in trimmed.items():
+        rows = count(sum(texts.values()), "row")
+        yield f"Column {name!r}: blanks at the ends of {listing(texts)} are removed ({rows})."
 
 
 def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> list[str]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from graphfield.data.check_values import NUMBER_WITH_UNIT
-from graphfield.data.covariates import MANY_LEVELS, as_text
+from graphfield.data.covariates import OTHER, as_text
 from graphfield.data.findings import Finding
-from graphfield.data.roles import OTHER
+from graphfield.data.refused_levels import MANY_LEVELS
+from graphfield.data.spelling import alike_levels
 from graphfield.exceptions import agreed, count
 
 # A level with fewer rows than this says little about its graph.
@@ -45,16 +46,10 @@ def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator
             "Leave it out, or make it the group (--group on the command line).",
         )
         return
-    alike = _alike(counts)
+    alike = alike_levels(counts)
     yield from _spelling(name, counts, alike)
     sizes = counts.groupby([alike[level] for level in counts.index], sort=False).sum()
     yield from _rare_levels(name, sizes.sort_values(ascending=False, kind="stable"), pooled)
-
-
-def _alike(counts: pd.Series) -> dict[str, str]:
-    """For each level the most frequent one that differs from it in blanks or capitals at most."""
-    first: dict[str, str] = {}
-    return {level: first.setdefault(" ".join(level.split()).casefold(), level) for level in counts.index}
 
 
 def _spelling(name: str, counts: pd.Series, alike: dict[str, str]) -> Iterator[Finding]:

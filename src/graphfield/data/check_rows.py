@@ -67,6 +67,7 @@ def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
 def row_findings(
     X: Frame,
     Z: Frame,
+    bad_x: pd.DataFrame,
     bad_z: pd.DataFrame,
     nodes: pd.DataFrame,
     labels: pd.Series | None,
@@ -76,7 +77,9 @@ def row_findings(
     """Copied rows, and rows that are not independent although nobody said so."""
     n_rows = len(X.values)
     if nodes.shape[1] > 1:
-        copies = _copies(nodes, Z)
+        # Rows of nothing are no copies
+        measured = np.flatnonzero(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))
+        copies = _copies(nodes.iloc[measured], Z.take(measured))
         if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
             yield Finding(
                 "duplicate-rows",

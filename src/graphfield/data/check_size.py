@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphfield.data.covariates import MANY_LEVELS
 from graphfield.data.findings import Column, Finding
 from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
+from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.exceptions import count
 
 # Fewer rows per node than this: edges are uncertain and few of them can be told from noise.

@@ -97,12 +97,19 @@ def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return _MAD_TO_SD * np.median(np.abs(values - np.median(values, axis=0)), axis=0)
 
 
+def _spread_beside_median(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Robust standard deviation of each column without values at the median, which may be filled in."""
+    beside = np.where(distance > 0, distance, np.nan)
+    beside[:, np.isnan(beside).all(axis=0)] = 0
+    return _MAD_TO_SD * np.nanmedian(beside, axis=0)
+
+
 def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
     """A few values of complete columns of one role, "node" or "covariate", that are far from all others."""
     if values.size == 0:
         return
     distance = np.abs(values - np.median(values, axis=0))
-    spread = _spread(values)
+    spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
     counts = (distance > FAR_OUT * np.where(spread > 0, spread, np.inf)).sum(axis=0)
     counts[counts > max(1, FAR_OUT_SHARE * len(values))] = 0  # a shape, not a few values
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]

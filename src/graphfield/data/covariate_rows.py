@@ -12,7 +12,6 @@ import pandas as pd
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import Frame
 from graphfield.data.missing import bad_entries
-from graphfield.data.saved_files import read_regular
 from graphfield.exceptions import ModelFileError
 
 FILE_NAME = "covariates.csv"
@@ -30,16 +29,12 @@ def covariate_rows(Z: pd.DataFrame, seed: int = 0) -> str:
     return kept.assign(**levels).to_csv(index=False)
 
 
-def read_covariates(folder: str | Path, encoder: CovariateEncoder) -> pd.DataFrame | None:
-    """The rows that :func:`covariate_rows` wrote into a model's folder; None where there are none.
+def parse_covariates(content: bytes, path: Path, encoder: CovariateEncoder) -> pd.DataFrame:
+    """The rows that :func:`covariate_rows` wrote, from the content of the file at ``path``.
 
     Categories come as text, so that levels such as ``01`` are what they were.
     """
-    path = Path(folder) / FILE_NAME
-    if not path.is_file():
-        return None
     numbers = [column.name for column in encoder.numeric if not column.date]
-    content = read_regular(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row that is longer than the first

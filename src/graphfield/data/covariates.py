@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, is_slashed, parse_date, to_days
-from graphfield.data.frames import Frame, match_columns, reads_as_number
+from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_days
+from graphfield.data.frames import Frame, match_columns
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
+from graphfield.data.refused_levels import check_levels
 from graphfield.data.saved_values import Saved, optional
 from graphfield.exceptions import (
     DataError,
@@ -27,9 +28,9 @@ from graphfield.exceptions import (
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
-# Text with more levels than this that reads as numbers is taken for a mistake.
-MANY_LEVELS = 20
 UNKNOWN_POLICIES = ("error", "average")
+OTHER = "other"  # the level that rare ones are pooled into
+POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
 # one the shares of levels may add up.
 _LEAST_SPREAD, _SHARES_OFF = 1e-9, 1e-6
@@ -60,11 +61,15 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A categorical column enters as the index of its level; shares are the training frequencies."""
+    """A categorical column enters as the index of its level; shares are the training frequencies.
+
+    Levels that are ``pooled`` stand for :data:`OTHER`, which is one of the ``levels`` then.
+    """
 
     name: str
     levels: tuple[str, ...]
     shares: tuple[float, ...]
+    pooled: tuple[str, ...] = ()
 
     @property
     def indicators(self) -> NDArray[np.float64]:
@@ -133,6 +138,7 @@ class CovariateEncoder:
         self.columns: list[Numeric | Categorical] = []
         self.names: list[str] = []
         self.named = False
+        self.n_rows: int | None = None  # that it has learned from; files of earlier versions do not say
 
     @property
     def numeric(self) -> list[Numeric]:
@@ -146,8 +152,9 @@ class CovariateEncoder:
         """Learn the columns of ``Z``; ``allow_empty`` accepts a Z without any, for whom it is ignored."""
         if not Z.names and not allow_empty:
             raise DataError("Z has no columns. Expected at least one covariate.")
-        self.names, self.named = Z.names, Z.named
-        learned = {name: self._learn(name, Z.values[name], Z.rows) for name in Z.names}
+        self.names, self.named, self.n_rows = Z.names, Z.named, len(Z.values)
+        pooled = Z.values.attrs.get(POOLED, {})
+        learned = {name: self._learn(name, Z.values[name], Z.rows, pooled.get(name, ())) for name in Z.names}
         constant = [name for name, column in learned.items() if column is None]
         who, n = named("Covariate", constant), len(constant)
         if constant and n == len(Z.names):
@@ -163,16 +170,17 @@ class CovariateEncoder:
         return self
 
     def _learn(
-        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None
+        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None, pooled: Sequence[str]
     ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
             levels, counts = count_levels(column, text)
             if len(levels) == 1:
                 return None
-            _check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
+            check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
             shares = counts / counts.sum()
-            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)))
+            few = () if OTHER not in levels else (level for level in pooled if level not in levels)
+            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)), tuple(few))
         date = is_date(column)
         values = to_days(column) if date else column.to_numpy(dtype=np.float64)
         bounds = float(values.min()), float(values.max())
@@ -182,6 +190,33 @@ class CovariateEncoder:
         if not self.standardize:
             return Numeric(name, 0.0, 1.0, *bounds, date)
         return Numeric(name, *_mean_and_spread(values), *bounds, date)
+
+    def level_rows(self, column: Categorical) -> dict[str, int]:
+        """How many training rows each level had; nothing where a file of an earlier version does not say."""
+        n = self.n_rows
+        if n is None:
+            return {}
+        return {level: round(n * share) for level, share in zip(column.levels, column.shares, strict=True)}
+
+    def pool(self, Z: Frame) -> Frame:
+        """Z with the levels that were pooled before `fit` as what they were pooled into, and a warning."""
+        changed = {}
+        for spec in self.categorical:
+            if not spec.pooled or spec.name not in Z.names:
+                continue
+            text = as_text(Z.values[spec.name])
+            few = np.isin(text, spec.pooled)
+            if few.any():
+                changed[spec.name] = np.where(few, OTHER, Z.values[spec.name].astype(object))
+                levels = sorted(set(text[few]))
+                warnings.warn(
+                    f"Covariate {spec.name!r}: {listing(levels)} had few rows and "
+                    f"{agreed(len(levels), 'was', 'were')} pooled into {OTHER!r} when fitting: this is the "
+                    f"graph of {OTHER!r}.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+        return Frame(Z.values.assign(**changed), Z.named, Z.rows) if changed else Z
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -230,6 +265,7 @@ class CovariateEncoder:
             "unknown": self.unknown,
             "names": self.names,
             "named": self.named,
+            "n_rows": self.n_rows,
             "columns": columns,
         }
 
@@ -240,6 +276,7 @@ class CovariateEncoder:
             standardize=state["standardize"].flag(), unknown=state["unknown"].choice(UNKNOWN_POLICIES)
         )
         encoder.names, encoder.named = state["names"].names(), state["named"].flag()
+        encoder.n_rows = optional(state.known("n_rows"), lambda value: value.whole(1), None)
         encoder.columns = [_column_from(column, encoder) for column in state["columns"].listed()]
         names = [column.name for column in encoder.columns]
         if names != [name for name in encoder.names if name in names]:
@@ -297,7 +334,10 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
     levels, shares = state["levels"].names(least=2), state["shares"].numbers(0, 1)
     if len(shares) != len(levels) or abs(sum(shares) - 1) > _SHARES_OFF:
         state["shares"].refuse(f"{len(levels)} shares that sum to one")
-    return Categorical(name, tuple(levels), tuple(shares))
+    pooled: list[str] = optional(state.get("pooled"), lambda value: value.names(), [])
+    if pooled and (OTHER not in levels or not set(pooled).isdisjoint(levels)):
+        state["pooled"].refuse(f"levels besides {OTHER!r} and the others")
+    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled))
 
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
@@ -368,45 +408,3 @@ def count_levels(column: pd.Series, text: NDArray[np.object_]) -> tuple[NDArray,
     levels, counts = np.unique(text, return_counts=True)
     order = pd.Index(levels).get_indexer(pd.Index(level_order(column, levels)))
     return levels[order], counts[order]
-
-
-def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
-    """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
-    _check_dates(name, text, levels, rows)
-    numeric = np.array([reads_as_number(level) for level in levels])
-    if len(levels) > MANY_LEVELS and numeric.all():
-        raise DataError(
-            f"Covariate {name!r} holds numbers stored as text ({len(levels)} different ones). Convert "
-            "the column with pandas.to_numeric."
-        )
-    if numeric.mean() > 0.5 and not numeric.all():
-        odd = str(levels[~numeric][0])
-        row = int(rows[text == odd][0])
-        raise DataError(
-            f"Covariate {name!r} holds numbers, but row {row} holds {odd!r}. Correct it, or leave the "
-            "cell empty and use missing='drop'."
-        )
-    if len(levels) == len(text) > MANY_LEVELS:
-        raise DataError(
-            f"Covariate {name!r} has a different text in every row (for example {text[0]!r}). If it "
-            "identifies subjects or rows, pass it as groups instead."
-        )
-
-
-def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
-    """Dates with something among them that is none, and dates that can be read in two ways."""
-    slashed = [str(level) for level in levels if is_slashed(str(level))]
-    if len(slashed) > 0.5 * len(levels):
-        raise DataError(
-            f"Covariate {name!r} holds dates such as {slashed[0]!r}, which can be read in two ways. Read the "
-            "table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert the column "
-            "with pandas.to_datetime."
-        )
-    dates = np.array([parse_date(str(level)) is not None for level in levels])
-    if dates.mean() > 0.5:
-        odd = str(levels[~dates][0])
-        row = int(rows[text == odd][0])
-        raise DataError(
-            f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as 2020-03-01, "
-            "or leave the cell empty and use missing='drop'."
-        )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
-from graphfield.exceptions import DataError, DataWarning, check_choice, count, listing
+from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, named
 
 POLICIES = ("error", "drop", "impute")
 _MOST_NAMED = 5  # columns in one message
@@ -49,9 +49,10 @@ def _check_not_empty(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> None:
     for role, bad in (("Node", bad_x), ("Covariate", bad_z)):
         empty = [str(name) for name in bad.columns if len(bad) and bad[name].all()]
         if empty:
+            are, them = agreed(len(empty), "is", "are"), agreed(len(empty), "it", "them")
             raise DataError(
-                f"{role} {listing(empty)} is empty: NaN, missing or infinite in each of {len(bad):,} rows. "
-                "Leave it out."
+                f"{named(role, empty)} {are} empty: NaN, missing or infinite in each of {len(bad):,} rows. "
+                f"Leave {them} out."
             )
 
 

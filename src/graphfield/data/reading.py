@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from graphfield.exceptions import ParameterError, check_choice, count
@@ -27,7 +28,8 @@ _ENCODINGS = {
 class ReadOptions:
     """What the user says of a file; None is found out.
 
-    Columns that ``no_numbers`` names, or has patterns of, are text whatever it looks like.
+    Columns that ``no_numbers`` names, or has patterns of, are text whatever it looks like, but for those that
+    ``maybe_numbers`` names.
     """
 
     sep: str | None = None
@@ -36,6 +38,11 @@ class ReadOptions:
     encoding: str | None = None
     sheet: str | None = None
     no_numbers: tuple[str, ...] = ()
+    maybe_numbers: tuple[str, ...] = ()
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column of this name is not to be looked at for numbers."""
+        return name not in self.maybe_numbers and any(fnmatchcase(name, one) for one in self.no_numbers)
 
     def checked(self) -> ReadOptions:
         """The options with a separator as its mark; what makes no sense is refused."""

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import as_text, is_categorical, level_order
+from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, level_order
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
+from graphfield.data.spelling import alike_levels, trim_text
 from graphfield.data.tables import read_file
 from graphfield.exceptions import (
     DataError,
@@ -32,16 +33,15 @@ from graphfield.exceptions import (
     suggestion,
 )
 
-OTHER = "other"  # the level that rare ones are pooled into
-
 
 @dataclass(frozen=True, repr=False)
 class TableData:
     """A table split by role: ready for ``fit(data.X, data.Z, groups=data.groups)``.
 
-    ``unused`` names the columns that are left over and ``rest`` holds them. ``pooled`` says for each
-    covariate which of its levels were pooled into "other"; ``reading`` how a file was read, and ``dates`` how
-    dates were written in columns where that is not plain to see.
+    ``unused`` names the columns that are left over, ``dropped`` those of them that were to be left out, and
+    ``rest`` holds them. ``pooled`` says for each covariate which of its levels were pooled into "other";
+    ``trimmed`` which texts lost blanks at their ends, with their rows; ``reading`` how a file was read, and
+    ``dates`` how dates were written in columns where that is not plain to see.
     """
 
     X: pd.DataFrame
@@ -51,8 +51,10 @@ class TableData:
     time: pd.Series | None = None
     rest: pd.DataFrame = field(default_factory=pd.DataFrame)
     pooled: dict[str, list[str]] = field(default_factory=dict)
+    trimmed: dict[str, dict[str, int]] = field(default_factory=dict)
     reading: Reading | None = None
     dates: dict[str, str] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         lines = [count(len(self.X), "row")]
@@ -64,12 +66,16 @@ class TableData:
             lines.append(f"  group: {self.groups.name} ({self.groups.nunique():,} different)")
         if self.time is not None:
             lines.append(f"  time: {self.time.name}")
+        for name, texts in self.trimmed.items():
+            lines.append(f"  {name}: blanks at the ends of {listing(texts)} removed")
         for name, levels in self.pooled.items():
             lines.append(f"  {name}: {listing(levels)} pooled into {OTHER!r}")
         for name, notation in self.dates.items():
             lines.append(f"  {name}: dates as {notation}")
-        if self.unused:
-            lines.append(f"  unused: {listing(self.unused)}")
+        if self.dropped:
+            lines.append(f"  left out: {listing(self.dropped)}")
+        if left := [name for name in self.unused if name not in self.dropped]:
+            lines.append(f"  unused: {listing(left)}")
         return "\n".join(lines)
 
 
@@ -109,11 +115,13 @@ def from_table(
         named among them too.
     rare : int, optional
         Levels of a category with fewer rows than this become one level, "other". By default none do.
+        A model that is fitted to ``data.Z`` knows them, and takes them as "other" when asked about them.
     categories : sequence of str
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
     drop : sequence of str
-        Columns (names or patterns) to leave out where a pattern or the default would take them.
+        Columns (names or patterns) to leave out where a pattern or the default would take them. A column that
+        is named for a role is not left out by a pattern.
     missing : {"error", "drop", "impute"}, optional
         What to do at once about missing values, as the estimators do it in `fit`. By default they stay, for
         `fit` to deal with; rows that are dropped here are missing in all parts.
@@ -135,18 +143,20 @@ def from_table(
       1 covariate: 'age'
       group: id (2 different)
     """
-    no_numbers = tuple(
-        pattern for given in (categories, drop) for pattern in ([given] if isinstance(given, str) else given)
+    covariates, categories, drop = _listed(covariates), _listed(categories), _listed(drop)
+    by_name = {name for given in (covariates, nodes, group, time) for name in _listed(given)}
+    numbers = [name for name in by_name if not any(fnmatchcase(name, pattern) for pattern in categories)]
+    options = ReadOptions(
+        sep, decimal, thousands, encoding, sheet, (*categories, *drop), maybe_numbers=tuple(numbers)
     )
-    options = ReadOptions(sep, decimal, thousands, encoding, sheet, no_numbers)
-    frame, reading = _read(table, options)
+    frame, reading = _read(table, options, by_name)
     names = list(frame.columns)
-    dropped = _resolve(drop, names, "to leave out") if drop else []
+    dropped = _dropped(drop, names, by_name)
     z_names = _resolve(covariates, names, "for a covariate", dropped)
     group_names = _resolve([group], names, "for a group", dropped) if group is not None else []
     time_names = _resolve([time], names, "for a time", dropped) if time is not None else []
     x_names = (
-        _resolve(nodes, names, "for a node", dropped)
+        _resolve(_listed(nodes), names, "for a node", dropped)
         if nodes is not None
         else _other_numeric(frame, {*z_names, *group_names, *time_names, *dropped})
     )
@@ -154,6 +164,7 @@ def from_table(
     used = {*x_names, *z_names, *group_names, *time_names}
     unused = [name for name in names if name not in used]
     as_categories = _resolve(categories, z_names, "for a category") if categories else []
+    frame, trimmed = trim_text(frame, list(dict.fromkeys([*z_names, *group_names, *time_names])))
     maybe_dates = [name for name in dict.fromkeys([*z_names, *time_names]) if name not in as_categories]
     frame, dates = read_dates(frame, maybe_dates, date_format)
     Z = _with_categories(frame[z_names], as_categories)
@@ -173,18 +184,35 @@ def from_table(
         time=frame[time_names[0]] if time_names else None,
         rest=frame[unused],
         pooled=pooled,
+        trimmed=trimmed,
         reading=reading,
         dates=dates,
+        dropped=dropped,
     )
 
 
-def _read(table: Any, options: ReadOptions) -> tuple[pd.DataFrame, Reading | None]:
+def _read(table: Any, options: ReadOptions, by_name: set[str]) -> tuple[pd.DataFrame, Reading | None]:
     """The table with names that are text, and how it was read if it is a file."""
     if isinstance(table, (str, Path, Source)):
         file = read_file(table, options)
-        return as_frame(file.frame, "table").values, file.reading
+        return as_frame(_lists_as_text(file.frame, by_name), "table").values, file.reading
     options.refuse("a table in memory", ("sep", "decimal", "thousands", "encoding", "sheet"))
     return as_frame(table, "table").values, None
+
+
+def _lists_as_text(frame: pd.DataFrame, by_name: set[str]) -> pd.DataFrame:
+    """Columns of lists, as Parquet may have them, as text where they have no role: they can have none."""
+    lists = [
+        name
+        for name, column in frame.items()
+        if column.dtype == object and str(name) not in by_name and pd.api.types.is_list_like(_first(column))
+    ]
+    return frame.assign(**{str(name): frame[name].map(str) for name in lists})
+
+
+def _first(column: pd.Series) -> object:
+    known = column.dropna()
+    return known.iloc[0] if len(known) else None
 
 
 def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
@@ -215,11 +243,15 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
             continue
         text = pd.Series(as_text(column), index=column.index)
         counts = text[present].value_counts()
-        few = sorted(str(level) for level in counts.index[counts < rare] if level != OTHER)
+        # Rows of 'f' beside 'F' are not few: how they are written is to be mended, which a pool would hide.
+        sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
+        few = sorted(str(level) for level in counts.index[sizes < rare] if level != OTHER)
         if few:
             pooled[str(name)] = few
             columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
-    return Z.assign(**columns), pooled
+    result = Z.assign(**columns)
+    result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
+    return result, pooled
 
 
 def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:
@@ -247,10 +279,18 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     return numbers
 
 
+def _listed(given: str | Sequence[str] | None) -> list[str]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _dropped(drop: Sequence[str], names: list[str], by_name: set[str]) -> list[str]:
+    """Columns to leave out; patterns pass over those that are given a role by their name."""
+    found = _resolve(drop, names, "to leave out") if drop else []
+    return [name for name in found if name in drop or name not in by_name]
+
+
 def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequence[str] = ()) -> list[str]:
     """Columns that names and patterns stand for; patterns pass over those that are dropped."""
-    if isinstance(wanted, str):
-        wanted = [wanted]
     if not wanted:
         raise DataError(f"Name at least one column {role}. The table has {listing(names)}.")
     found: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -17,6 +18,8 @@ MAX_JSON_BYTES = 64 * 2**20
 MAX_NESTING = 64
 # Of a whole number: more than any seed has.
 MAX_DIGITS = 100
+# The name of a checksum in the object that it is of.
+SEAL = "sha256"
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -50,6 +53,27 @@ def read_regular(path: Path, most_bytes: int = MAX_JSON_BYTES) -> bytes:
 def read_json(path: Path) -> Any:
     """The JSON values of a file, see :func:`parse_json`."""
     return parse_json(read_regular(path), path)
+
+
+def json_digest(values: dict[str, Any]) -> str:
+    """Of the content of a JSON object; the order of names and spaces do not matter."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sealed(values: dict[str, Any], name: str = SEAL) -> dict[str, Any]:
+    """A JSON object with the checksum of all else in it under ``name``."""
+    return {**values, name: json_digest(values)}
+
+
+def check_seal(values: dict[str, Any], path: str | Path, name: str = SEAL) -> None:
+    """Raise unless the checksum is that of all else; files of earlier versions have none."""
+    rest = {key: value for key, value in values.items() if key != name}
+    if name in values and values[name] != json_digest(rest):
+        raise ModelFileError(
+            f"{path} is damaged or was edited: its checksum does not match. Copy it again from where it was "
+            "written, or write it again."
+        )
 
 
 def parse_json(content: bytes, path: Path) -> Any:

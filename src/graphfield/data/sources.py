@@ -81,9 +81,9 @@ def as_source(table: str | Path | Source) -> Source:
         source = table
     else:
         source, path = Source(str(table)), Path(table)
-        _kind_by_name(source)
         if path.is_dir():
             raise DataError(f"{str(path)!r} is a folder. Name the table in it.")
+        _kind_by_name(source)
         if path.exists() and not path.is_file():
             raise DataError(f"{str(path)!r} is no regular file. Copy what it gives into one.")
         if not path.is_file():

@@ -88,6 +88,8 @@ def _read_source(source: Source, options: ReadOptions) -> TableFile:
     else:
         options.refuse(kind, () if kind == "xlsx" else ("sheet",))
         frame, reading = read_columns(source, kind, options.sheet)
+    if kind not in TEXT_KINDS:  # text has its names without blanks at their ends already
+        frame = frame.rename(columns=lambda name: name.strip() if isinstance(name, str) else name)
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise DataError(f"{source.name!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns.")
     return TableFile(frame, reading)

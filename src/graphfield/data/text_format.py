@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphfield.data.sources import Source, open_unpacked
+from graphfield.data.text_numbers import find_evidence
 from graphfield.exceptions import DataError, count, listing
 
 CANDIDATES = (",", ";", "\t", "|")
@@ -22,6 +23,8 @@ _LINES, _LETTERS = 300, 32_000_000
 _ABOVE = 20
 # Of the lines, this share must have as many cells as the header.
 _FITTING = 0.9
+# By so much must the share of cells that are numbers differ for one way of cutting to be the better one.
+_CLEARLY = 0.05
 # A line that Excel reads and people write for it.
 _EXCEL_HINT = re.compile(r'"?sep=([,;|\t])"?\r?$', re.IGNORECASE | re.MULTILINE)
 _ABOVE_MARKS = ("#", "sep=")  # how lines begin that are no title
@@ -87,9 +90,11 @@ def find_layout(source: Source, packed: str, encoding: str, given: str | None) -
     text, complete = _first_lines(source, packed, encoding)
     hint = _EXCEL_HINT.match(text)
     mark = given or (hint[1] if hint else None)
-    if mark is not None:
-        return _layout(text, mark, complete) or _one_column(text, source, mark)
     layouts = [one for mark in CANDIDATES if (one := _layout(text, mark, complete)) is not None]
+    if mark is not None:
+        asked = _layout(text, mark, complete)
+        _refuse_other(mark, asked, [one for one in layouts if one.sep != mark], source)
+        return asked or _one_column(text, source, mark)
     if layouts:
         return _chosen(layouts, source)
     spaced = _layout(text, SPACE, complete)
@@ -191,10 +196,26 @@ def _share_of_numbers(rows: Sequence[Record]) -> float:
     return sum(bool(_NUMBER.fullmatch(cell)) for cell in cells) / max(len(cells), 1)
 
 
+def _refuse_other(mark: str, asked: Layout | None, others: list[Layout], source: Source) -> None:
+    """Raise where the separator that is given leaves text in which another one finds numbers."""
+    found = _share_of_numbers(asked.rows) if asked is not None else 0.0
+    better = [one for one in others if _share_of_numbers(one.rows) > found + _CLEARLY]
+    if not better:
+        return
+    best = max(better, key=lambda one: _share_of_numbers(one.rows))
+    commas = find_evidence(zip(*(row.cells for row in best.rows), strict=False)).certain == {","}
+    told = f"sep={best.sep!r}" + (" and decimal=','" if commas else "")
+    raise DataError(
+        f"{source.name!r} is not separated by {mark!r}: it looks separated by {best.sep!r}"
+        f"{' with decimal commas' if commas else ''} (columns {listing(best.names, most=4)}). Give {told} "
+        "instead, or leave it out: it is found."
+    )
+
+
 def _chosen(layouts: list[Layout], source: Source) -> Layout:
     """The one of several that skips least and finds most numbers; those that are as good are asked about."""
     ranked = sorted(layouts, key=lambda one: (one.skipped, -_share_of_numbers(one.rows)))
-    most = _share_of_numbers(ranked[0].rows) - 0.05
+    most = _share_of_numbers(ranked[0].rows) - _CLEARLY
     equal = [one for one in ranked if one.skipped == ranked[0].skipped and _share_of_numbers(one.rows) > most]
     if len(equal) == 1:
         return equal[0]

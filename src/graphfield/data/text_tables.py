@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
 
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
+from graphfield.data.text_blanks import with_own_blanks
 from graphfield.data.text_encoding import find_encoding
 from graphfield.data.text_format import SPACE, Layout, find_layout, open_text, read_records
 from graphfield.data.text_numbers import Misread, find_evidence, is_number, settle_column
@@ -41,6 +40,7 @@ def read_text(source: Source, kind: str, packed: str, options: ReadOptions) -> t
         skipped=layout.skipped,
     )
     frame, reading = _read_settled(source, packed, reading, names, options)
+    frame = _with_own_blanks(frame, source, packed, reading, names)
     frame = _without_unnamed(frame, layout, source)
     return _without_empty_end(frame, reading)
 
@@ -94,14 +94,26 @@ def _read_settled(
     source: Source, packed: str, reading: Reading, names: list[str], options: ReadOptions
 ) -> tuple[pd.DataFrame, Reading]:
     """The frame with its numbers as numbers; the decimal mark is the other one if later rows say so."""
-    frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
+    frame, misread = _settled(_parsed(source, packed, reading, names), reading, options)
     free = options.decimal is None and options.thousands is None
     if misread and all(one.certain for one in misread) and free and not _has_fractions(frame):
         reading = replace(reading, decimal="," if reading.decimal == "." else ".")
-        frame, misread = _settled(_parsed(source, packed, reading, names), reading, options.no_numbers)
+        frame, misread = _settled(_parsed(source, packed, reading, names), reading, options)
     if misread:
         raise _ask(misread[0], source, packed, reading)
     return frame, reading
+
+
+def _with_own_blanks(
+    frame: pd.DataFrame, source: Source, packed: str, reading: Reading, names: list[str]
+) -> pd.DataFrame:
+    def as_written(texts: list[str]) -> pd.DataFrame:
+        try:
+            return _read_rows(source, packed, reading, names, dict.fromkeys(texts, str), blanks=True)
+        except DataError:  # blanks before quotation marks: cells that cannot be read with them
+            return pd.DataFrame()
+
+    return with_own_blanks(frame, source, packed, str(reading.encoding), str(reading.sep), as_written)
 
 
 def _has_fractions(frame: pd.DataFrame) -> bool:
@@ -109,12 +121,12 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
 
 
 def _settled(
-    frame: pd.DataFrame, reading: Reading, no_numbers: Sequence[str]
+    frame: pd.DataFrame, reading: Reading, options: ReadOptions
 ) -> tuple[pd.DataFrame, list[Misread]]:
     misread = []
     for name in frame.columns:
         column = frame[name]
-        if any(fnmatchcase(name, pattern) for pattern in no_numbers):
+        if options.is_text(name):
             continue
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
             new, odd = settle_column(column, reading.decimal or ".", reading.thousands)
@@ -155,8 +167,15 @@ def _is_mixed(column: pd.Series) -> bool:
 
 
 def _read_rows(
-    source: Source, packed: str, reading: Reading, names: list[str], kinds: dict[str, type]
+    source: Source,
+    packed: str,
+    reading: Reading,
+    names: list[str],
+    kinds: dict[str, type],
+    *,
+    blanks: bool = False,
 ) -> pd.DataFrame:
+    """Rows as pandas reads them; with ``blanks``, cells of the columns of ``kinds`` as they stand there."""
     with closing(open_text(source, packed, str(reading.encoding))) as handle, warnings.catch_warnings():
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -170,7 +189,9 @@ def _read_rows(
                 names=names,
                 index_col=False,
                 dtype=kinds or None,
-                skipinitialspace=True,
+                skipinitialspace=not blanks,
+                keep_default_na=not blanks,
+                usecols=list(kinds) if blanks else None,
                 **EXACT,
             )
         except pd.errors.EmptyDataError:

@@ -216,7 +216,10 @@ def _train(
         compete=compete,
         checkpoint=folder.stage(stage) if folder is not None else None,
     )
-    return unpacked(field), results
+    fields = unpacked(field)
+    for own, member in zip(fields, members, strict=True):
+        own.embedding.settle_untrained(data.codes[member.rows])
+    return fields, results
 
 
 def _fit_means(

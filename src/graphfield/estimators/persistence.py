@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from graphfield import __version__
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
-from graphfield.data.saved_files import MAX_DIGITS, read_json
+from graphfield.data.saved_files import MAX_DIGITS, check_seal, read_json, sealed
 from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
@@ -31,6 +31,7 @@ FORMAT = "graphfield-model"
 FORMAT_VERSION = 2
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
 CHECKSUM = "model_sha256"  # of model.json
+FILES = "files_sha256"  # of what else is written with the model
 # Of a table whose held-out rows are named in a file.
 _MAX_ROWS = 2**40
 # A fitted estimator. Its class knows this module, which therefore does not know it.
@@ -47,19 +48,14 @@ def save_model(model: Model, path: Path, *, overwrite: bool, extra: dict[str, by
             "format_version": FORMAT_VERSION,
             "graphfield_version": __version__,
             "arrays_sha256": hashlib.sha256(payload).hexdigest(),
+            FILES: {name: hashlib.sha256(file).hexdigest() for name, file in (extra or {}).items()},
             **content,
         }
     )
-    text = json.dumps({**header, CHECKSUM: header_digest(header)}, indent=1, allow_nan=False)
+    text = json.dumps(sealed(header, CHECKSUM), indent=1, allow_nan=False)
     files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
     check_writable(path, overwrite=overwrite)
     return write_folder(path, files, overwrite=overwrite)
-
-
-def header_digest(header: dict[str, Any]) -> str:
-    """Of the content of ``model.json`` but for this number; the order of names and spaces do not matter."""
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def pack_model(model: Model) -> State:
@@ -96,8 +92,12 @@ def load(path: str | Path) -> Model:
     True
     """
     path = Path(path)
-    restore(path)
-    header = _read_header(path)
+    header = read_header(path)
+    if not (path / ARRAYS).exists():
+        raise ModelFileError(
+            f"{path} lacks {ARRAYS}, the numbers of the model; {HEADER} alone is none. Copy the whole folder "
+            "again from where it was written, or fit again."
+        )
     with ArrayFile(path / ARRAYS) as file:
         if file.sha256() != header.get("arrays_sha256"):
             raise ModelFileError(
@@ -107,7 +107,9 @@ def load(path: str | Path) -> Model:
         return unpack_model(Saved(header, str(path / HEADER)), SavedArrays(file))
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """``model.json`` of a folder; what is no model of ours is an error that says so."""
+    restore(path)
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
             f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
@@ -123,16 +125,19 @@ def _read_header(path: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Install the version that wrote it: "
             f"{header.get('graphfield_version')}."
         )
-    _check_digest(header, path / HEADER)
+    check_seal(header, path / HEADER, CHECKSUM)
     return header
 
 
-def _check_digest(header: dict[str, Any], path: Path) -> None:
-    content = {name: value for name, value in header.items() if name != CHECKSUM}
-    if header.get(CHECKSUM) != header_digest(content):
+def check_written(path: Path, content: bytes) -> None:
+    """Raise unless a file beside a model is as it was written with the model, if it was."""
+    header = read_json(path.parent / HEADER)
+    digests = Saved(header, str(path.parent / HEADER)).known(FILES)
+    written = None if digests is None else digests.known(path.name)
+    if written is not None and written.text() != hashlib.sha256(content).hexdigest():
         raise ModelFileError(
-            f"{path} is damaged or was edited: its checksum does not match. Copy the folder again from where "
-            "it was written."
+            f"{path} is damaged or was edited: its checksum does not match {HEADER}. Copy it again from "
+            "where it was written, or remove it to go on without it."
         )
 
 

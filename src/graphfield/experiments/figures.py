@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.exceptions import OutputError
 from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
-from graphfield.folders import open_file
+from graphfield.folders import make_folder, open_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.report.plots import plot_graph, pyplot
 from graphfield.simulate import Simulation, make_setting
@@ -34,7 +34,8 @@ def draw_figures(
     chosen = choose("setting", settings, SETTINGS)
     plt = pyplot()
     open_results(out)
-    paths = {setting: out / "figures" / f"{setting}.png" for setting in chosen}
+    folder = make_folder(out / "figures")
+    paths = {setting: folder / f"{setting}.png" for setting in chosen}
     present = [str(path) for path in paths.values() if path.exists()]
     if present and not force:
         raise OutputError(f"{present[0]} already exists. Choose another folder, or pass overwrite=True.")

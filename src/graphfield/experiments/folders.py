@@ -25,7 +25,7 @@ import pandas as pd
 from graphfield import __version__
 from graphfield.exceptions import OutputError
 from graphfield.experiments.methods import METHODS, Cell
-from graphfield.folders import clear_leftovers, holds_others, write_file, write_folder
+from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file, write_folder
 from graphfield.graphs.export import parquet_bytes
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
@@ -43,6 +43,7 @@ def open_results(out: Path) -> None:
         return
     if out.is_dir() and holds_others(out):
         raise OutputError(f"{out} holds other files and no results of 'reproduce'. Name another folder.")
+    make_folder(out)
     content = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}) + "\n"
     write_file(header, content.encode(), overwrite=True)
 
@@ -107,7 +108,10 @@ def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFr
         files["samples.csv"] = samples.to_csv(index=False).encode()
     else:
         files["samples.parquet"] = parquet_bytes(samples)
-    write_folder(cell_folder(out, cell), {**files, "DONE": b""}, overwrite=True)
+    folder = cell_folder(out, cell)
+    for above in reversed(folder.relative_to(out).parents[:-1]):
+        make_folder(out / above)
+    write_folder(folder, {**files, "DONE": b""}, overwrite=True)
 
 
 def environment(device: str) -> dict[str, Any]:

@@ -58,7 +58,8 @@ class Schema:
 
     def match_covariates(self, Z: Any) -> Frame:
         """A table of covariates with its columns in the order of the fit."""
-        return match_columns(as_frame(Z, "Z"), self.encoder.names, self.encoder.named, "Z")
+        frame = match_columns(as_frame(Z, "Z"), self.encoder.names, self.encoder.named, "Z")
+        return self.encoder.pool(frame)
 
     def features(self, rows: Rows) -> NDArray[np.float64]:
         return features(self.encoder, rows.encoded)

@@ -3,6 +3,8 @@
 At every instant the old or the new is at the path, whole. A writer that is killed leaves something
 beside it whose name tells the target, the host and the process; the next writer to that target clears
 it. Nothing else is ever removed, and nothing that a process is still writing.
+
+The folder that a target is to lie in must be there: one that is missing is most often a slip of the pen.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ __all__ = [
     "check_folder",
     "clear_leftovers",
     "holds_others",
+    "make_folder",
     "open_file",
     "restore",
     "write_file",
@@ -35,14 +38,14 @@ __all__ = [
 def open_file(path: str | Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     """A handle whose content takes the place of ``path`` when the block ends; an error leaves the old file.
 
-    Folders on the way are made, a link is followed, permissions of a file that is replaced are kept. What is
-    no ordinary file (a pipe, ``/dev/stdout``) is written to directly.
+    A link is followed, permissions of a file that is replaced are kept. What is no ordinary file (a pipe,
+    ``/dev/stdout``) is written to directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_file(folder + "/new/graph.csv", overwrite=False) as file:
+    ...     with open_file(folder + "/graph.csv", overwrite=False) as file:
     ...         _ = file.write(b"source,target")
-    ...     Path(folder, "new", "graph.csv").read_text()
+    ...     Path(folder, "graph.csv").read_text()
     'source,target'
     """
     with _told(path):
@@ -51,7 +54,6 @@ def open_file(path: str | Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
             with Path(path).open("wb") as file:
                 yield file
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
         with beside(target) as part:
             with part.open("xb") as file:
                 keep_mode(part, target)
@@ -75,7 +77,6 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
     """
     with _told(path):
         target = _refuse_folder(path, overwrite=overwrite)
-        target.parent.mkdir(parents=True, exist_ok=True)
         with beside(target) as part:
             part.mkdir()
             keep_mode(part, target)
@@ -105,19 +106,34 @@ def check_folder(path: str | Path, *, overwrite: bool) -> None:
         _try_place(target)
 
 
+def make_folder(path: str | Path) -> Path:
+    """A folder to write several things into, one after the other; it may be there."""
+    with _told(path):
+        target = _real(path)
+        _refuse_place(path, target)
+        if target.exists() and not target.is_dir():
+            raise OutputError(f"{path} is a file. Name a folder.")
+        target.mkdir(exist_ok=True)
+    return Path(path)
+
+
 def holds_others(folder: Path) -> bool:
     """Whether a folder holds anything but what killed writers left in it."""
     return any(not is_leftover(entry.name) for entry in folder.iterdir())
 
 
 def _try_place(target: Path) -> None:
-    """Make and remove a folder beside the target, or beside the first folder on the way that is missing."""
-    first = target
-    while not first.parent.exists():
-        first = first.parent
-    clear_leftovers(first)
-    with beside(first) as part:
+    """Make and remove a folder beside the target."""
+    clear_leftovers(target)
+    with beside(target) as part:
         part.mkdir()
+
+
+def _refuse_place(path: str | Path, target: Path) -> None:
+    if not target.parent.is_dir():
+        raise OutputError(
+            f"Cannot write {path}: there is no folder {target.parent}. Make it first, or name another place."
+        )
 
 
 def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
@@ -127,12 +143,15 @@ def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
         raise OutputError(f"{path} is a folder. Name a file.")
     if os.path.exists(path) and not overwrite:
         raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
+    if not _is_stream(path):
+        _refuse_place(path, target)
     _refuse_protected(target)
     return target
 
 
 def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
     target = _real(path)
+    _refuse_place(path, target)
     clear_leftovers(target)
     with suppress(FileNotFoundError):  # one look: another writer may move it away between two
         if not stat.S_ISDIR(target.stat().st_mode):

@@ -54,6 +54,17 @@ class CovariateEmbedding(nn.Module):
         parts[0] = numeric.expand(parts[1].shape[0], -1, -1)
         return torch.cat(parts, dim=2)  # (m, b, q)
 
+    @torch.no_grad()
+    def settle_untrained(self, codes: Tensor) -> None:
+        """Give levels that are not among the ``codes`` (b, q_cat) of training the most frequent one's row.
+
+        They are where they began, which is anywhere: all rows of a rare level may have been held out, or not
+        drawn into a resample. (Between levels, where an average would be, a network has learned nothing.)
+        """
+        for i, table in enumerate(self.tables):
+            counts = codes[:, i].bincount(minlength=table.shape[1])
+            table[:, counts == 0] = table[:, [int(counts.argmax())]]
+
 
 def dropped(hidden: Tensor, keep: Tensor | None, place: int) -> Tensor:
     """Dropout with factors drawn beforehand, (2, m, g, b, h); None means evaluation."""

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from graphfield.analysis import evidence, model_gain
 from graphfield.analysis.model_gain import ModelGain
 from graphfield.data import findings
-from graphfield.data.saved_files import read_json
+from graphfield.data.covariate_rows import FILE_NAME as ROWS
+from graphfield.data.covariate_rows import parse_covariates
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.saved_files import SEAL, check_seal, parse_json, read_regular
 from graphfield.data.saved_values import Saved
+from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT, GAIN = "data_check.json", "evidence.json", "fit.json", "gain.json"
@@ -86,15 +91,35 @@ class RowsUsed:
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     """A JSON file of the folder, or None where there is none."""
-    path = folder / name
-    if not path.is_file():
+    content = _read(folder / name)
+    return None if content is None else _as_record(content, folder / name)
+
+
+def read_rows(folder: Path, encoder: CovariateEncoder) -> pd.DataFrame | None:
+    """Training rows of the covariates, or None where the folder has none."""
+    path = folder / ROWS
+    content = _read(path)
+    if content is None:
         return None
-    record = read_json(path)
+    check_written(path, content)
+    return parse_covariates(content, path, encoder)
+
+
+def _read(path: Path) -> bytes | None:
+    return read_regular(path) if path.is_file() else None
+
+
+def _as_record(content: bytes, path: Path) -> dict[str, Any]:
+    record, name = parse_json(content, path), path.name
     expected = FORMATS.get(name)
     if not isinstance(record, dict) or (expected and record.get("format") != expected):
         raise ModelFileError(
             f"{path} is not what it should be ({expected or 'a JSON object'}). Write it again."
         )
+    if SEAL in record:  # it may have been written after the model
+        check_seal(record, path)
+    else:
+        check_written(path, content)
     _check_record(Saved(record, str(path)), name)
     return record
 
@@ -173,11 +198,6 @@ def _objects(value: Saved) -> None:
         one.items()
 
 
-def _pooled(value: Saved) -> None:
-    for levels in value.items().values():
-        levels.texts()
-
-
 # What is read as more than text; everything else is shown as it is.
 _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
     FIT: {
@@ -187,7 +207,6 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
         "nodes": _texts,
         "covariates": _texts,
         "categories": _texts,
-        "pooled": _pooled,
     },
     CHECK: {"warnings": _objects, "changes": _texts, "columns": _objects},
     GAIN: {"gain": _model_gain},

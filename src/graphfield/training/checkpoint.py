@@ -23,7 +23,7 @@ from torch import Tensor
 from graphfield.data.saved_files import MAX_DIGITS, open_regular, read_json
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
-from graphfield.folders import clear_leftovers, holds_others, write_file
+from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file
 
 FORMAT = "graphfield-checkpoint"
 FORMAT_VERSION = 2
@@ -107,6 +107,7 @@ class CheckpointFolder:
             "fingerprint": fingerprint,
             "seed": seed,
         }
+        make_folder(self.path)
         write_file(header_file, json.dumps(header, indent=1).encode(), overwrite=False)
 
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:

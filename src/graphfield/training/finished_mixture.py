@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
-from graphfield.training.mixture import MixtureTask, field_of, gate_of, shares_of
+from graphfield.training.mixture import MixtureTask, gate_of, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem
@@ -44,10 +44,11 @@ class Finished:
 
 def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> Finished:
     """Relax the patterns, take chance out of their variation, and find them again from all rows."""
-    if not len(task.held_out):
-        field = field_of(mixture, config, data)
-        return Finished(field, field, 1.0)
     gate = gate_of(mixture.gate, mixture.rank, config, data)
+    gate.embedding.settle_untrained(data.codes[task.rows])
+    if not len(task.held_out):
+        field = mixed_field(gate, mixture.patterns)
+        return Finished(field, field, 1.0)
     shares = shares_of(gate, data)
     mean = shares[task.rows].mean(dim=0)
     known, new = (Moments.of(shares[rows], data.x[rows]) for rows in (task.rows, task.held_out))

@@ -18,7 +18,7 @@ from graphfield.experiments.bench.cases import CASES, Effort
 from graphfield.experiments.bench.machine import card
 from graphfield.experiments.bench.records import NotMeasuredError, Record
 from graphfield.experiments.runner import choose
-from graphfield.folders import write_file
+from graphfield.folders import make_folder, write_file
 from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
@@ -92,15 +92,10 @@ def _run_case(name: str, results: Results) -> None:
 
 def check_folder(out: Path, force: bool, with_scaling: bool) -> None:
     """Earlier results are only replaced when told to; complain before hours of measuring."""
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out} is a file. Name a folder.")
     for name in (*FILES, *(SCALING_FILES if with_scaling else ())):
         if (out / name).exists() and not force:
             raise OutputError(f"{out / name} already exists. Choose another folder, or pass overwrite=True.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"Cannot write {out}: {error.strerror}.") from error
+    make_folder(out)
 
 
 def write_results(results: Results, out: Path) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphfield import folders
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
-from graphfield.folders import open_file, write_file
+from graphfield.folders import make_folder, open_file, write_file
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.plots import pyplot
@@ -115,18 +116,20 @@ def summary_values(study: FinanceStudy) -> dict[str, Any]:
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Say before the work that its results could not be written, or would replace earlier ones."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file. Name a folder.")
     there = [name for name in (*TABLES, *FIGURES, SUMMARY, MODEL) if (folder / name).exists()]
     if there and not overwrite:
         raise OutputError(f"{folder} already exists. Choose another folder, or pass overwrite=True.")
-    check_writable(folder / MODEL, overwrite=True)
+    if folder.is_dir():
+        check_writable(folder / MODEL, overwrite=True)
+    else:
+        folders.check_folder(folder, overwrite=False)
 
 
 def write_study(study: FinanceStudy, folder: Path, *, overwrite: bool) -> list[Path]:
     """Tables, figures, the model and the summary, which comes last; the paths of all of them."""
     plt = pyplot()
     check_folder(folder, overwrite=overwrite)
+    make_folder(folder)
     written = []
     for name, table in _tables(study).items():
         content = table.to_csv(index=table.index.name == "date").encode()
