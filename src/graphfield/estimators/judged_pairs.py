@@ -66,8 +66,8 @@ def judge_pairs(
     """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
 
     The pairs from the training rows of a fitted model, whose graphs vary in ``freedom`` directions, the cut
-    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as one
-    at a single z is known no better. Rows of one label count as one.
+    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as
+    one at a single z is known no better. Rows of one label count as one.
     """
     units, _ = _in_units(len(values), labels)
     scores = PairScores(values.shape[1])
