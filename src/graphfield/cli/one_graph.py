@@ -45,10 +45,10 @@ def rows_to_average(arguments: argparse.Namespace, model: GraphEstimator) -> pd.
 
 def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
     """The rows that the page of this folder averages over."""
-    from graphfield.data.covariate_rows import read_covariates
+    from graphfield.report.folder import read_rows
     from graphfield.report.rows import Rows
 
-    return Rows.of(model, read_covariates(folder, model.encoder_)).Z
+    return Rows.of(model, read_rows(folder, model.encoder_)).Z
 
 
 def movement_is_doubtful(folder: Path, model: GraphEstimator) -> bool:
