@@ -70,7 +70,7 @@ def held_out_gain(model: Any, X: pd.DataFrame, Z: pd.DataFrame, seed: int = 0) -
     model.fit(X[~held], Z[~held])
     scores = model.field_.schema.scores
     values = X.to_numpy() if scores is None else scores.transform(X.to_numpy())
-    scale = model.scaler_.scale
+    scale = model.field_.common.scaler.scale
     centred = (values - model.field_.at(Z).offsets) / scale
     coef = model.predict_coef(Z[held]) / scale[:, None] * scale[None, :]
     ours = centred[held] - np.einsum("ijk,ik->ij", coef, centred[held])

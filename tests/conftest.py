@@ -6,6 +6,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,11 @@ def small_data(n: int = 120, p: int = 6, seed: int = 0) -> tuple[pd.DataFrame, p
     X = X * np.geomspace(0.1, 100, p) + np.arange(p)
     nodes = pd.DataFrame(X, columns=[f"n{i}" for i in range(p)])
     return nodes, pd.DataFrame({"age": age, "site": site})
+
+
+def change_threshold(model, **changes) -> None:
+    """Edges of a fitted model by another cut, or of other pairs."""
+    model.field_ = model.field_.with_threshold(replace(model.threshold_, **changes))
 
 
 def plain_params(model) -> dict[str, object]:

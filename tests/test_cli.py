@@ -22,7 +22,7 @@ from graphfield.analysis.model_gain import ModelGain
 from graphfield.analysis.verdict import Fitted
 from graphfield.cli import commands, main
 from graphfield.cli.values import MODELS, model_name
-from graphfield.estimators import persistence
+from graphfield.estimators import registry
 from graphfield.graphs.export import edge_frame
 from graphfield.numbers import Gain
 from graphfield.report.folder import gain_record
@@ -133,7 +133,7 @@ def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
 
 
 def test_every_estimator_has_a_name():
-    assert sorted(MODELS.values()) == sorted(persistence._ESTIMATORS)
+    assert sorted(MODELS.values()) == sorted(registry.ESTIMATORS)
     for name, kind in MODELS.items():
         assert model_name(name) == model_name(kind) == model_name(kind.upper()) == name
 

@@ -10,7 +10,8 @@ import pytest
 
 import graphfield as gf
 from conftest import SMALL, small_data
-from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import as_frame
 from graphfield.data.saved_values import Saved
 

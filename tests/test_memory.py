@@ -14,7 +14,7 @@ import pytest
 import graphfield as gf
 from graphfield.data.frames import as_frame, node_values
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators import base
+from graphfield.estimators import judged_pairs
 from graphfield.estimators.memory import estimate_fit_memory, estimate_predict_memory
 from graphfield.fields import streaming, walker
 from graphfield.fields.linear import LinearField
@@ -216,8 +216,8 @@ def test_each_covariate_value_is_evaluated_once(data, monkeypatch):
 
 def test_the_threshold_pools_a_bounded_number_of_magnitudes(data, monkeypatch):
     seen: list[tuple[int, ...]] = []
-    original = base.find_gap
-    monkeypatch.setattr(base, "find_gap", lambda w, n: seen.append(w.shape) or original(w, n))
+    original = judged_pairs.find_gap
+    monkeypatch.setattr(judged_pairs, "find_gap", lambda w, n: seen.append(w.shape) or original(w, n))
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 40 * 15)
     gf.RegGMM().fit(*data)
     monkeypatch.setattr(threshold, "GAP_ENTRIES", 20_000_000)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import graphfield as gf
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
 from graphfield.estimators import dnncgm_setup
 from graphfield.estimators.dnncgm_setup import ranks_to_try
-from graphfield.estimators.inputs import training_inputs
+from graphfield.fields import Schema
 from graphfield.solvers.marginal_choice import prefer_normal_scores
 
 
@@ -47,19 +49,17 @@ def test_strong_edges_are_not_too_weak():
     assert np.median(ratios) == pytest.approx(1, abs=0.08)
 
 
-def known_model(n_nodes: int) -> gf.DNNCGM:
-    rng = np.random.default_rng(0)
-    model = gf.DNNCGM(device="cpu")
-    model._learn_names(training_inputs(rng.normal(size=(60, n_nodes)), rng.normal(size=(60, 2)), "error"))
-    return model
+def wide(n_nodes: int) -> Schema:
+    encoder = CovariateEncoder().fit(as_frame(np.random.default_rng(0).normal(size=(60, 2)), "Z"))
+    return Schema([f"x{i}" for i in range(n_nodes)], False, encoder)
 
 
 def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
     monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 4 * 10**9)
-    assert ranks_to_try(known_model(1_000), 5_000) == (8,)
+    assert ranks_to_try(gf.DNNCGM(device="cpu"), wide(1_000), 5_000) == (8,)
     monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**9)
     with pytest.warns(gf.TrainingWarning, match=r"2\.8 GB of memory, but 1\.0 GB are free"):
-        assert ranks_to_try(known_model(1_000), 5_000) == ()
+        assert ranks_to_try(gf.DNNCGM(device="cpu"), wide(1_000), 5_000) == ()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -14,7 +14,6 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.data.splits import fold_labels
 from graphfield.metrics import auprc
-from model_edits import Folder
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
@@ -264,13 +263,3 @@ def test_the_attributes_are_there_without_cross_validation(data, chosen):
         assert model.penalty_ == 0.5
         assert len(model.cv_path_) == 0
         assert (model.cv_path_.dtypes == chosen.cv_path_.dtypes).all()
-
-
-@compiles
-def test_files_from_before_there_was_a_choice_still_load(data, tmp_path):
-    folder = Folder.read(gf.RegGMM(ridge=0.5).fit(*data).save(tmp_path / "new"))
-    del folder.header["state"]["penalty"], folder.arrays["cv_path"], folder.header["model_sha256"]
-    folder.write(tmp_path / "old")
-    new = gf.load(tmp_path / "old")
-    assert new.penalty_ == 0.5
-    assert new.cv_path_.empty

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from conftest import change_threshold
 from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
 from graphfield.cli.report import evidence_command
@@ -357,7 +358,7 @@ def test_pairs_that_are_drawn_first_are_edges_of_what_is_shown(tmp_path, support
     model, Z = copy.copy(fitted("linear")), table()[1]
     partial, n_empty = upper(model.partial_correlations(Z)), 0
     for cut in (0.05, 0.2):
-        model.threshold_ = replace(model.threshold_, value=cut)
+        change_threshold(model, value=cut)
         gain = gain_of(0.05 if supported else 0.001, 0.01)
         path = write_report(model, tmp_path / "p.html", Z=Z, gain=gain, overwrite=True)
         page = page_data(path.read_text(encoding="utf-8"))
@@ -384,7 +385,7 @@ def test_an_edge_is_one_from_both_nodes(tmp_path):
 
 def test_a_model_without_an_edge_says_so(tmp_path):
     model = copy.copy(fitted("linear"))
-    model.threshold_ = replace(model.threshold_, value=1.0)
+    change_threshold(model, value=1.0)
     text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
     told = section(text, "summary")
     assert "no edge that stands clear of its noise</strong>" in told

@@ -6,7 +6,6 @@ import copy
 import csv
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 
 import graphfield as gf
 from browser import Browser, chromium
+from conftest import change_threshold
 from graphfield.analysis import edge_curves
 from graphfield.numbers import Gain
 from report_cases import GRID, MODELS, fitted, some_rows, table, upper
@@ -118,7 +118,7 @@ def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
     some = ~np.eye(len(model.node_names_), dtype=bool)
     some[:2] = some[:, :2] = False
     for cut, clear in ((0.05, some), (0.1, ~np.eye(len(some), dtype=bool)), (0.15, some | some.T)):
-        model.threshold_ = replace(model.threshold_, value=cut, clear=clear)
+        change_threshold(model, value=cut, clear=clear)
         browser = opened(model, Z)
         browser.run("document.getElementById('only').click()")  # all pairs, of which the first is drawn, too
         browser.run("document.querySelector('#table tbody button[aria-pressed=false]').click()")
@@ -137,7 +137,7 @@ def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
 
 def test_a_flat_curve_has_an_axis(opened):
     model = copy.copy(fitted("static"))
-    model.threshold_ = replace(model.threshold_, value=1.0)
+    change_threshold(model, value=1.0)
     browser = opened(model, table()[1])
     assert browser.run("document.getElementById('chosen').textContent").startswith("There is no edge to draw")
     browser.run("document.getElementById('heat').focus()")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 import graphfield as gf
 from browser import Browser, chromium
+from conftest import change_threshold
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,7 +50,7 @@ def many(p: int) -> tuple[Any, pd.DataFrame]:
             X[:, j] += (0.9 if j % 3 else turn) * X[:, j - 1]
     names = [f"protein_{i}_{'phosphorylated' if i % 5 == 0 else 'total'}" for i in range(p)]
     model = gf.RegGMM().fit(pd.DataFrame(X, columns=names), Z[["age"]])
-    model.threshold_ = replace(model.threshold_, value=0.25)
+    change_threshold(model, value=0.25)
     return model, Z
 
 

@@ -105,10 +105,10 @@ def test_groups_stay_together(monkeypatch):
         seen["train"], seen["held_out"] = original(n, fraction, labels, seed)
         return seen["train"], seen["held_out"]
 
-    from graphfield.estimators import dnncgm
+    from graphfield.estimators import training_set
 
-    original = dnncgm.hold_out
-    monkeypatch.setattr(dnncgm, "hold_out", spy)
+    original = training_set.hold_out
+    monkeypatch.setattr(training_set, "hold_out", spy)
     gf.DNNCGM(**FULL).fit(X, Z, groups=groups)
     assert len(seen["held_out"]) > 0
     assert not set(groups[seen["train"]]) & set(groups[seen["held_out"]])
@@ -118,8 +118,9 @@ def test_own_validation_set_is_used():
     X, Z = small_data(200)
     train, val = slice(0, 150), slice(150, None)
     model = gf.DNNCGM(**FULL, center="constant").fit(X[train], Z[train], X_val=X[val], Z_val=Z[val])
-    standard = (X[val].to_numpy() - model.scaler_.center) / model.scaler_.scale
-    fitted = (model.predict(X[val], Z[val]) - model.scaler_.center) / model.scaler_.scale
+    scaler = model.field_.common.scaler
+    standard = scaler.transform(X[val].to_numpy())
+    fitted = scaler.transform(model.predict(X[val], Z[val]))
     assert model.training_.held_out_loss.min() == pytest.approx(((standard - fitted) ** 2).mean(), rel=1e-4)
 
 

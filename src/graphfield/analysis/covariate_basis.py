@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Categorical, CovariateEncoder, Encoded
+from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.encoded import Encoded
 
 # Knots of a spline lie between these quantiles; beyond them it is a straight line. Where a wild value of a
 # covariate must not decide anything, it is flat from half their distance on.

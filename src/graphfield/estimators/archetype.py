@@ -225,7 +225,7 @@ class ArchetypeCGM(GraphEstimator):
 
     @property
     def archetypes_(self) -> NDArray[np.float64]:
-        scale = self.scaler_.scale
+        scale = self.field_.common.scaler.scale
         return self._mixture.matrices.numpy() / scale[:, None] / scale
 
     @property

@@ -19,23 +19,21 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import Frame, check_same_length, node_values
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.missing import check_complete, handle_missing
-from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import one_row
-from graphfield.estimators.judged_pairs import KnownCut, NewRows, judge_pairs
+from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.training_set import TrainingSet, read_training_set
-from graphfield.exceptions import DataError, TrainingError, listing
+from graphfield.exceptions import DataError, listing
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
-from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, pair_correlations
+from graphfield.fields.edge_list import DEFAULT_MAX_ROWS
 from graphfield.fields.streaming import mean_r2
 from graphfield.graphs.export import to_networkx
-from graphfield.graphs.pair_tests import n_directions
 from graphfield.graphs.strength import apply_rule, symmetrise
-from graphfield.graphs.threshold import Threshold, auto_threshold, chosen_cut, find_gap, gap_rows
+from graphfield.graphs.threshold import Threshold, chosen_cut
 
 TableLike = Any
 
@@ -129,26 +127,12 @@ class GraphEstimator(BaseEstimator, ABC):
         """The field with the threshold that the rows support, and what the base keeps of a fit."""
         self.level_check_ = data.levels
         self.held_out_rows_ = None if data.held_out is None else data.inputs.rows[data.held_out]
-        self.field_ = field.with_threshold(self._find_threshold(field, data))
+        self.field_ = field.with_threshold(find_threshold(field, data, self._new_rows(field, data)))
         if field.schema.nodes_named:
             self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
-
-    def _find_threshold(self, field: GraphField, data: TrainingSet) -> Threshold:
-        """From the training rows when an edge is there, so that no prediction depends on its company."""
-        rows = field.encode(data.Z)
-        n = len(rows)
-        distinct, index = field.distinct(rows.take(gap_rows(n, field.n_nodes, data.streams["gap"])))
-        found = np.concatenate(
-            [pair_correlations(here.weights, here.scales) for here in field.chunks(distinct)]
-        )
-        self._check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
-        gap = find_gap(found if len(distinct) == len(index) else found[index], n)
-        freedom = n_directions(found, index)
-        clear, value = judge_pairs(field, data.X, rows, data.labels, freedom, self._new_rows(field, data))
-        return auto_threshold(clear, value, found, gap)
 
     def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | None:
         """What says above which strength a pair is an edge; None: the training rows."""
@@ -157,16 +141,6 @@ class GraphEstimator(BaseEstimator, ABC):
             return None
         values, Z, labels = data.new
         return NewRows(values, judged.encode(Z), labels, judged)
-
-    def _check_finite(self, *results: NDArray) -> None:
-        """The last step of every fit: what is not a number is an error, not a result."""
-        if all(np.isfinite(result).all() for result in results):
-            return
-        raise TrainingError(
-            f"The fit of {type(self).__name__} broke down: some of its results are not numbers. Nodes that "
-            "are copies or sums of others and far outliers can do this; gf.check_data names them. Leave them "
-            "out, or use another estimator, such as GraphicalLasso."
-        )
 
     def _check_options(self, options: dict[str, Any]) -> None:
         known = [name for name in inspect.signature(self._fit).parameters if name != "data"]
@@ -221,10 +195,6 @@ class GraphEstimator(BaseEstimator, ABC):
     @property
     def encoder_(self) -> CovariateEncoder:
         return self._known().schema.encoder
-
-    @property
-    def scaler_(self) -> NodeScaler:
-        return self._known().common.scaler
 
     @property
     def residual_scale_(self) -> NDArray[np.float64]:
@@ -432,6 +402,6 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _new_values(self, frame: Frame) -> NDArray[np.floating]:
         """Node values of new rows; those that are nowhere near the training rows are refused."""
-        values, scaler = node_values(frame), self.scaler_
+        values, scaler = node_values(frame), self.field_.common.scaler
         check_reach(values, frame.names, scaler.center, scaler.scale, "X")
         return values

@@ -33,7 +33,8 @@ from graphfield.estimators.dnncgm_setup import (
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Job, StartingPoint, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, fit_fields, joined
+from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.nn.fields import CoefField, Samples

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, Encoded, features
+from graphfield.data.covariates import UNKNOWN_POLICIES, features
+from graphfield.data.encoded import Encoded
 from graphfield.data.marginals import MARGINALS, NormalScores
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
@@ -19,7 +20,8 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
-from graphfield.estimators.neural_fit import Mixing, StartingPoint
+from graphfield.estimators.neural_fit import Mixing
+from graphfield.estimators.starting_point import StartingPoint
 from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig, Samples

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
+from graphfield.fields.edge_list import pair_correlations
 from graphfield.fields.streaming import cache_slices, slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.cut_choice import CutErrors, NewRowErrors
-from graphfield.graphs.pair_tests import PairScores
+from graphfield.graphs.pair_tests import PairScores, n_directions
 from graphfield.graphs.strength import directed_strengths
+from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
 
 # Entries of coefficients that are looked at, at most, for the tests and for the cut. Beyond (50,000 rows of
 # 200 nodes, 2,000 rows of 1,000 nodes for the tests) evenly spread rows, or groups, stand for all.
@@ -53,6 +57,30 @@ class KnownCut:
 
     def largest_cut(self, clear: NDArray[np.bool_]) -> float:  # noqa: ARG002
         return self.value
+
+
+def find_threshold(field: GraphField, data: TrainingSet, new: NewRows | KnownCut | None) -> Threshold:
+    """When an edge is there, from the rows of a fit, so that no prediction depends on its company."""
+    rows = field.encode(data.Z)
+    n = len(rows)
+    distinct, index = field.distinct(rows.take(gap_rows(n, field.n_nodes, data.streams["gap"])))
+    parts = [pair_correlations(here.weights, here.scales) for here in field.chunks(distinct)]
+    found = np.concatenate(parts)
+    _check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
+    gap = find_gap(found if len(distinct) == len(index) else found[index], n)
+    clear, value = judge_pairs(field, data.X, rows, data.labels, n_directions(found, index), new)
+    return auto_threshold(clear, value, found, gap)
+
+
+def _check_finite(*results: NDArray) -> None:
+    """The last step of every fit: what is not a number is an error, not a result."""
+    if all(np.isfinite(result).all() for result in results):
+        return
+    raise TrainingError(
+        "The fit broke down: some of its results are not numbers. Nodes that are copies or sums of others, "
+        "and far outliers, can do this; gf.check_data names them. Leave them out, or use another estimator, "
+        "such as GraphicalLasso."
+    )
 
 
 def judge_pairs(

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.data.covariates import CovariateEncoder, Encoded
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.encoded import Encoded
 from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
 from graphfield.fields.streaming import evaluation_rows, slices

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, as_text, features
+from graphfield.data.covariates import as_text, features
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
 from graphfield.data.saved_arrays import SavedArrays

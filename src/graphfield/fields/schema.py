@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import CovariateEncoder, Encoded, features
+from graphfield.data.covariates import CovariateEncoder, features
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import MIN_NODES, Frame, as_frame, match_columns
 from graphfield.data.marginals import NormalScores
 from graphfield.data.saved_arrays import SavedArrays

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Encoded, n_features
+from graphfield.data.covariates import n_features
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved

@@ -138,12 +138,6 @@ def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray
     return Threshold(value, clear, n_edges, reason, gap)
 
 
-def earlier_threshold(gap: Gap, n_nodes: int) -> Threshold:
-    """What "auto" is for a model of an earlier version, which tested no pairs."""
-    reason = f"a model of an earlier version, without tests of pairs; {gap.reason}"
-    return Threshold(gap.value, ~np.eye(n_nodes, dtype=bool), None, reason, gap)
-
-
 def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArray[np.float64]:
     """The cut, or the (p, p) cuts, that a user's ``threshold`` stands for.
 

@@ -1,0 +1,91 @@
+"""Training that begins at the weights of a fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from graphfield.estimators.neural import network_name
+from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.fields import Schema
+from graphfield.nn.fields import CoefField, FieldConfig, MeanField
+from graphfield.nn.pack import member_arrays
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """What another fit takes over from a fitted model, and what must agree for it."""
+
+    names: dict[str, list[str]]
+    levels: list[list[str]]
+    coef: CoefField
+    mean: MeanField | None
+    marginals: str
+
+    @classmethod
+    def of(cls, model: Any) -> StartingPoint:
+        field = getattr(model, "field_", None)
+        network = getattr(field, "network", None)
+        if not isinstance(network, CoefField):
+            raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
+        schema, mean = model.field_.schema, model.field_.mean.network
+        return cls(_names(schema), _levels(schema), network, mean, _marginals(schema))
+
+    def gate(self) -> dict[str, Tensor]:
+        """Weights of the network without its head."""
+        arrays = member_arrays(self.coef)
+        return {name: value for name, value in arrays.items() if not name.startswith("head.")}
+
+    def check(self, schema: Schema, config: FieldConfig) -> None:
+        """Raise unless a model of these nodes and covariates can begin at these weights."""
+        for what, mine in _names(schema).items():
+            if self.names[what] != mine:
+                raise DataError(
+                    f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
+                )
+        for known, own in zip(self.levels, _levels(schema), strict=True):
+            if known != own:
+                raise DataError(
+                    f"start knows other levels of a categorical covariate: {listing(known)} against "
+                    f"{listing(own)}. Fit without start."
+                )
+        own_marginals = _marginals(schema)
+        if self.marginals != own_marginals:
+            raise DataError(
+                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and "
+                f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
+            )
+        for name, mine in _architecture(config).items():
+            theirs = _architecture(self.coef.config)[name]
+            if theirs != mine:
+                raise ParameterError(
+                    f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
+                    "weights of the same network."
+                )
+
+
+# What the weights of a network speak of.
+_KINDS = {"raw": "nodes as they are", "normal": "normal scores"}
+
+
+def _architecture(config: FieldConfig) -> dict[str, Any]:
+    return {
+        "network": network_name(config),
+        "sharing": config.sharing,
+        "hidden_size": config.hidden_size,
+        "rank": config.rank,
+    }
+
+
+def _names(schema: Schema) -> dict[str, list[str]]:
+    return {"node names": list(schema.node_names), "covariate names": list(schema.encoder.names)}
+
+
+def _levels(schema: Schema) -> list[list[str]]:
+    return [[str(level) for level in column.levels] for column in schema.encoder.categorical]
+
+
+def _marginals(schema: Schema) -> str:
+    return "raw" if schema.scores is None else "normal"
