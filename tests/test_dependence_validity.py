@@ -10,7 +10,7 @@ from scipy.stats import binom
 import graphfield as gf
 from graphfield.analysis.cleaned_nodes import cleaned_nodes
 from graphfield.analysis.directions import directions, in_order
-from graphfield.analysis.score_test import _decorrelated, _Pairs, _squared_scores
+from graphfield.analysis.score_test import Pairs, _decorrelated, _squared_scores
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 
@@ -104,7 +104,7 @@ def test_scales_that_are_off_change_scores_to_second_order_only():
     values = np.vstack([X, X]) - X.mean(axis=0)
     values /= values.std(axis=0)
     f, off = np.repeat([1.0, -1.0], 400), rng.normal(size=6)
-    turn = _Pairs.of(values).to_residuals
+    turn = Pairs.of(values).to_residuals
 
     def largest(size):
         moved = values * (1 + size * f[:, None] * off)
@@ -119,7 +119,7 @@ def test_scores_of_rows_add_up_to_those_of_all():
     rng = np.random.default_rng(0)
     values = chain(rng, 90, 0.7)
     values = (values - values.mean(axis=0)) / values.std(axis=0)
-    pairs, f = _Pairs.of(values), rng.normal(size=90)
+    pairs, f = Pairs.of(values), rng.normal(size=90)
     j, k = np.triu_indices(6, 1)
     for total, turn in zip(
         _squared_scores(values, f[:, None], pairs.to_residuals), pairs.turns(), strict=True

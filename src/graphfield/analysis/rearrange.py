@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 # A part of a covariate (between groups, within groups) with less of its variance is not looked at.
 _LEAST_PART = 0.05
+# A column of which this share is rearranged counts as one that is.
+_MOST_OF_IT = 0.7
 # A covariate that also varies within groups is compared between them if there are so many.
 _ENOUGH_GROUPS = 20
 
@@ -47,6 +49,16 @@ class Scheme:
             return columns
         means = self.rows.group_means(columns)
         return means if self.between else columns - means
+
+    def whole(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The parts of columns of which most is rearranged, and nothing of the others.
+
+        A level that varies within groups has shares of the rows of each, large ones in small groups; in a
+        large group the same share would take away much more of its mean than it did.
+        """
+        part = self.part(columns)
+        most = np.square(part).sum(axis=0) > _MOST_OF_IT * np.square(columns).sum(axis=0)
+        return np.where(most, part, 0.0)
 
     @property
     def n_units(self) -> int:
