@@ -114,7 +114,7 @@ def dependence_test(
     lacking = question.lacking()
     if lacking:
         return _not_known(question, lacking)
-    evidence = _answer(question, wanted, root_seed(random_state))
+    evidence = _answer(question.with_jumps(), wanted, root_seed(random_state))
     if model is None:
         return evidence
     if not isinstance(model, GraphEstimator):

@@ -58,7 +58,7 @@ class Pairs:
     def parts(
         self, n_rows: int
     ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]]:
-        """The kind (nodes, residuals), pairs, and their scores; as many at a time as ``n_rows`` leave room."""
+        """The kind (nodes, residuals), pairs and their scores, as many as ``n_rows`` leave room for."""
         first, second = np.triu_indices(self.values.shape[1], k=1)
         step = max(1, _ENTRIES // n_rows)
         for kind, turn in enumerate(self.turns()):
