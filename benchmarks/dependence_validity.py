@@ -58,10 +58,11 @@ def moving_mean(rng: np.random.Generator, n: int, shape: str) -> Case:
         "product": 5 * a * b * c,
         "wave": np.sin(12 * a),
         "jump": 2.0 * (a > 0.3),
+        "stairs": np.floor(3 * (a + 1)),
         "mixed": np.sin(3 * a * b) + np.abs(c) + np.exp(a),
         "steps": np.sign(a * b) * np.exp(c),
     }[shape]
-    Z = Z[["a"]] if shape in ("wave", "jump") else Z
+    Z = Z[["a"]] if shape in ("wave", "jump", "stairs") else Z
     return chain(rng, n) + 2 * curve[:, None] * rng.normal(size=P), Z, {}, None
 
 
@@ -87,7 +88,7 @@ def rare_in_groups(
     visits: bool = False,
     means: float = 0.0,
     other: float = 0.0,
-    heavy: bool = True,
+    n_nodes: int = 12,
 ) -> Case:
     """Subjects with graphs and means of their own, an age and a site: the p-value of site given age.
 
@@ -95,13 +96,14 @@ def rare_in_groups(
     rows, whoever they belong to. ``other`` is by how much edges differ at other sites than the first.
     """
     n_groups = sum(counts)
-    label = np.repeat(np.arange(n_groups), rng.integers(sizes[0], sizes[1] + 1, size=n_groups))
+    rows = np.exp(rng.uniform(*np.log(np.add(sizes, (0, 1))), size=n_groups)).astype(int)
+    label = np.repeat(np.arange(n_groups), rows)
     per_unit = np.round(np.array(counts[1:]) * (len(label) / n_groups if visits else 1)).astype(int)
     n_units = len(label) if visits else n_groups
     code = rng.permutation(np.repeat(np.arange(len(counts)), [n_units - per_unit.sum(), *per_unit]))
     code, age = code if visits else code[label], rng.normal(size=n_groups)[label]
     own = (0.4 + 0.15 * rng.normal(size=n_groups))[label] + other * (code > 0)
-    X = chain(rng, len(label), own, heavy=heavy) + means * rng.normal(size=(n_groups, P))[label]
+    X = chain(rng, len(label), own, n_nodes=n_nodes) + means * rng.normal(size=(n_groups, n_nodes))[label]
     return X, pd.DataFrame({"age": age, "site": np.array(list("abc"))[code]}), {"groups": label}, "site"
 
 
@@ -120,6 +122,7 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "mean-product": partial(moving_mean, n=500, shape="product"),
     "mean-wave": partial(moving_mean, n=500, shape="wave"),
     "mean-jump": partial(moving_mean, n=500, shape="jump"),
+    "mean-stairs": partial(moving_mean, n=500, shape="stairs"),
     "mean-mixed": partial(moving_mean, n=500, shape="mixed"),
     "mean-steps": partial(moving_mean, n=1000, shape="steps"),
     "scale-wave": partial(moving_scale, n=500),
@@ -128,11 +131,8 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "rare-subjects": partial(rare_in_groups, sizes=(2, 4), counts=(144, 4, 2)),
     "rare-subjects-means": partial(rare_in_groups, sizes=(2, 30), counts=(54, 4, 2), means=1.0),
     "rare-subjects-few": partial(rare_in_groups, sizes=(20, 40), counts=(28, 2), means=0.3),
-    "rare-visits": partial(rare_in_groups, sizes=(2, 30), counts=(56, 3, 1), visits=True, means=1.0),
-    "rarer-visits": partial(rare_in_groups, sizes=(2, 30), counts=(59, 1), visits=True, means=1.0),
-    "rarer-visits-normal": partial(
-        rare_in_groups, sizes=(2, 30), counts=(59, 1), visits=True, means=1.0, heavy=False
-    ),
+    "rare-visits": partial(rare_in_groups, sizes=(1, 60), counts=(95, 3, 2), visits=True),
+    "rarer-visits": partial(rare_in_groups, sizes=(1, 60), counts=(98, 2), visits=True),
 }
 
 

@@ -108,7 +108,9 @@ def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:
         return [Scheme(rows, between=False)]
     share = np.square(columns - rows.group_means(columns)).sum() / np.square(columns).sum()
     n_groups = len(rows.starts)
-    between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS)
+    # Where most is within, small groups stand out by chance, and their mean products have long tails.
+    even = share < 0.5 or rows.sizes.max() <= 2 * rows.sizes.min()
+    between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS and even)
     kept = [Scheme(rows, between=True)] if between else []
     return [*kept, Scheme(rows, between=False)] if share > _LEAST_PART else kept
 
