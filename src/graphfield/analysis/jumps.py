@@ -33,12 +33,13 @@ def find_jumps(
         An estimate of the error of means that jump at some values, beside all else that they do. The best
         of many steps makes it smaller by chance: that much must be gained beyond.
     """
-    cuts: Cuts | None = {}
     best, least, since = Cuts(), error({}), 0
+    cuts = best
     for count in range(1, _MOST_JUMPS + 1 if numbers else 1):
-        cuts = _with_jump(cuts, *_largest_jump(values, numbers, cuts))
-        if cuts is None or since == _PATIENCE:
+        more = _with_jump(cuts, *_largest_jump(values, numbers, cuts))
+        if more is None or since == _PATIENCE:
             break
+        cuts = more
         now = error(cuts) + count * _by_chance(*values.shape)
         since = 0 if now < least else since + 1
         best, least = (cuts, now) if now < least else (best, least)
