@@ -58,10 +58,11 @@ def moving_mean(rng: np.random.Generator, n: int, shape: str) -> Case:
         "product": 5 * a * b * c,
         "wave": np.sin(12 * a),
         "jump": 2.0 * (a > 0.3),
+        "stairs": np.floor(3 * (a + 1)),
         "mixed": np.sin(3 * a * b) + np.abs(c) + np.exp(a),
         "steps": np.sign(a * b) * np.exp(c),
     }[shape]
-    Z = Z[["a"]] if shape in ("wave", "jump") else Z
+    Z = Z[["a"]] if shape in ("wave", "jump", "stairs") else Z
     return chain(rng, n) + 2 * curve[:, None] * rng.normal(size=P), Z, {}, None
 
 
@@ -80,6 +81,32 @@ def uneven_groups(rng: np.random.Generator, moving: float = 0.0, own: float = 0.
     return X, pd.DataFrame({"age": z[label]}), {"groups": label}, None
 
 
+def rare_in_groups(
+    rng: np.random.Generator,
+    sizes: tuple[int, int],
+    counts: tuple[int, ...],
+    visits: bool = False,
+    means: float = 0.0,
+    other: float = 0.0,
+    n_nodes: int = 12,
+) -> Case:
+    """Subjects with graphs and means of their own, an age and a site: the p-value of site given age.
+
+    Of ``sum(counts)`` subjects, ``counts`` are those at each site, or with ``visits`` so many shares of the
+    rows, whoever they belong to. ``other`` is by how much edges differ at other sites than the first.
+    """
+    n_groups = sum(counts)
+    rows = np.exp(rng.uniform(*np.log(np.add(sizes, (0, 1))), size=n_groups)).astype(int)
+    label = np.repeat(np.arange(n_groups), rows)
+    per_unit = np.round(np.array(counts[1:]) * (len(label) / n_groups if visits else 1)).astype(int)
+    n_units = len(label) if visits else n_groups
+    code = rng.permutation(np.repeat(np.arange(len(counts)), [n_units - per_unit.sum(), *per_unit]))
+    code, age = code if visits else code[label], rng.normal(size=n_groups)[label]
+    own = (0.4 + 0.15 * rng.normal(size=n_groups))[label] + other * (code > 0)
+    X = chain(rng, len(label), own, n_nodes=n_nodes) + means * rng.normal(size=(n_groups, n_nodes))[label]
+    return X, pd.DataFrame({"age": age, "site": np.array(list("abc"))[code]}), {"groups": label}, "site"
+
+
 NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "rare-means": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=True, scales=False, heavy=False),
     "rare-scales": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=False, scales=True, heavy=False),
@@ -95,11 +122,17 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "mean-product": partial(moving_mean, n=500, shape="product"),
     "mean-wave": partial(moving_mean, n=500, shape="wave"),
     "mean-jump": partial(moving_mean, n=500, shape="jump"),
+    "mean-stairs": partial(moving_mean, n=500, shape="stairs"),
     "mean-mixed": partial(moving_mean, n=500, shape="mixed"),
     "mean-steps": partial(moving_mean, n=1000, shape="steps"),
     "scale-wave": partial(moving_scale, n=500),
     "slow-series": slow_series,
     "uneven-groups": uneven_groups,
+    "rare-subjects": partial(rare_in_groups, sizes=(2, 4), counts=(144, 4, 2)),
+    "rare-subjects-means": partial(rare_in_groups, sizes=(2, 30), counts=(54, 4, 2), means=1.0),
+    "rare-subjects-few": partial(rare_in_groups, sizes=(20, 40), counts=(28, 2), means=0.3),
+    "rare-visits": partial(rare_in_groups, sizes=(1, 60), counts=(95, 3, 2), visits=True),
+    "rarer-visits": partial(rare_in_groups, sizes=(1, 60), counts=(98, 2), visits=True),
 }
 
 
@@ -145,6 +178,11 @@ POWER: dict[str, Callable[[np.random.Generator], Case]] = {
     "relevant-500": relevant,
     "rare-graph-500": rare_graph,
     "uneven-groups": partial(uneven_groups, moving=0.15),
+    "rare-subjects": partial(rare_in_groups, sizes=(2, 30), counts=(54, 6), other=-0.4),
+    "rare-subjects-means": partial(rare_in_groups, sizes=(2, 30), counts=(54, 6), other=-0.6, means=1.0),
+    "site-subjects": partial(rare_in_groups, sizes=(2, 30), counts=(30, 30), other=0.2),
+    "site-even": partial(rare_in_groups, sizes=(10, 10), counts=(20, 20), other=0.2),
+    "rare-visits": partial(rare_in_groups, sizes=(2, 30), counts=(56, 4), visits=True, other=-0.4),
 }
 
 
@@ -155,7 +193,8 @@ def p_value(make: Callable[[np.random.Generator], Case], seed: int) -> tuple[flo
     wanted = [] if covariate is None else [covariate]
     found = gf.dependence_test(X, Z, covariates=wanted, random_state=seed, **keys)
     seconds = time.perf_counter() - start
-    known = knowing_p_value(X, Z, keys["groups"], seed) if "groups" in keys else np.nan
+    grouped = "groups" in keys and covariate is None
+    known = knowing_p_value(X, Z, keys["groups"], seed) if grouped else np.nan
     return found.p_value if covariate is None else found.covariates.p_value[covariate], known, seconds
 
 
@@ -182,7 +221,7 @@ def run(designs: dict[str, Callable], arguments: argparse.Namespace) -> list[dic
     with ProcessPoolExecutor(arguments.workers) as pool:
         for name in arguments.designs or designs:
             found = list(pool.map(partial(p_value, designs[name]), seeds))
-            answered = np.array([p for p, _, _ in found if p is not None], dtype=float)
+            answered = np.array([p for p, _, _ in found if p is not None and p == p], dtype=float)
             known = np.array([k for _, k, _ in found])
             line = {
                 "design": name,

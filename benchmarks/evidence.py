@@ -32,12 +32,16 @@ Case = tuple[np.ndarray, pd.DataFrame, dict[str, Any], str | None]
 
 
 def chain(
-    rng: np.random.Generator, n: int, strength: np.ndarray | float = 0.5, heavy: bool = True
+    rng: np.random.Generator,
+    n: int,
+    strength: np.ndarray | float = 0.5,
+    heavy: bool = True,
+    n_nodes: int = P,
 ) -> np.ndarray:
     """Each node follows the one before it, with a strength that may differ from row to row."""
-    noise = rng.standard_t(5, size=(n, P)) if heavy else rng.normal(size=(n, P))
+    noise = rng.standard_t(5, size=(n, n_nodes)) if heavy else rng.normal(size=(n, n_nodes))
     X = noise.copy()
-    for j in range(1, P):
+    for j in range(1, n_nodes):
         X[:, j] += strength * X[:, j - 1]
     return X
 

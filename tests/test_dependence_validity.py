@@ -10,9 +10,13 @@ from scipy.stats import binom
 import graphfield as gf
 from graphfield.analysis.cleaned_nodes import cleaned_nodes
 from graphfield.analysis.directions import directions, in_order
-from graphfield.analysis.score_test import _decorrelated, _Pairs, _squared_scores
+from graphfield.analysis.group_scores import GroupScores
+from graphfield.analysis.question import Question
+from graphfield.analysis.rearrange import Rows
+from graphfield.analysis.score_test import Pairs, _decorrelated, _squared_scores
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
+from graphfield.estimators.inputs import training_inputs
 
 FEW = {"covariates": [], "n_permutations": 39, "random_state": 0}
 
@@ -35,6 +39,14 @@ def functions_of(Z, most):
     frame = as_frame(pd.DataFrame(Z), "Z")
     encoder = CovariateEncoder().fit(frame)
     return directions(encoder, encoder.transform(frame), most, most)
+
+
+def jumps_of(X, Z, labels=None):
+    """In units of the covariates."""
+    inputs = training_inputs(X, Z, "error")
+    encoder = CovariateEncoder().fit(inputs.Z)
+    found = Question(inputs, encoder, labels, False, 3, 5, 19).with_jumps().jumps
+    return {name: np.array(at) * Z[name].std(ddof=0) + Z[name].mean() for name, at in found.items()}
 
 
 def test_means_and_scales_of_a_rare_level_change_nothing():
@@ -104,7 +116,7 @@ def test_scales_that_are_off_change_scores_to_second_order_only():
     values = np.vstack([X, X]) - X.mean(axis=0)
     values /= values.std(axis=0)
     f, off = np.repeat([1.0, -1.0], 400), rng.normal(size=6)
-    turn = _Pairs.of(values).to_residuals
+    turn = Pairs.of(values).to_residuals
 
     def largest(size):
         moved = values * (1 + size * f[:, None] * off)
@@ -119,7 +131,7 @@ def test_scores_of_rows_add_up_to_those_of_all():
     rng = np.random.default_rng(0)
     values = chain(rng, 90, 0.7)
     values = (values - values.mean(axis=0)) / values.std(axis=0)
-    pairs, f = _Pairs.of(values), rng.normal(size=90)
+    pairs, f = Pairs.of(values), rng.normal(size=90)
     j, k = np.triu_indices(6, 1)
     for total, turn in zip(
         _squared_scores(values, f[:, None], pairs.to_residuals), pairs.turns(), strict=True
@@ -135,6 +147,51 @@ def test_groups_of_any_size_may_change_places():
     f = rng.normal(size=(6, 2))[np.repeat(rng.permutation(6), sizes)].astype(np.float32)
     again = _decorrelated(f - f.mean(axis=0))
     np.testing.assert_allclose(again.T @ again / len(f), np.eye(2), atol=1e-4)
+
+
+def test_groups_count_by_how_much_their_rows_tell():
+    """Alone: as their rows. With graphs of their own: much the same, however many rows there are."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(60), np.tile([2, 60], 30))
+    f = rng.normal(size=(60, 1))[label]
+    rows = Rows(np.flatnonzero(np.diff(label, prepend=-1)), len(label), True, False)
+
+    def ratio(own):
+        X = chain(rng, len(label), own[label], p=4)
+        nodes = cleaned_nodes(X, functions_of({"f": f[:, 0]}, 1), rows.starts)
+        found = GroupScores.of(nodes, f - f.mean(), np.empty((len(label), 0)), rows)
+        moved = found.functions(np.arange(len(label)))
+        np.testing.assert_allclose(moved.sum(axis=0), 0, atol=1e-4)
+        return found.weights[1] / found.weights[0]
+
+    assert 4 < ratio(np.full(60, 0.5)) <= np.sqrt(30)
+    assert 1 < ratio(rng.choice([-2.0, 2.0], 60)) < 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "where"),
+    [
+        ("one", {"a": [0.3]}),
+        ("product", {"a": [0.0], "b": [0.0]}),
+        ("stairs", {"a": [-0.5, 0.0, 0.5]}),
+        ("wave", {}),
+        ("none", {}),
+    ],
+)
+def test_jumps_of_means_are_found_where_they_are(shape, where):
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-1, 1, size=(2, 400))
+    curve = {
+        "one": 2 * (a > 0.3),
+        "product": 2 * np.sign(a * b),
+        "stairs": 4 * np.floor(2 * (a + 1)),
+        "wave": 2 * np.sin(6 * a),
+        "none": 0 * a,
+    }[shape]
+    found = jumps_of(chain(rng, 400, 0.5) + curve[:, None], pd.DataFrame({"a": a, "b": b}))
+    assert {name: len(at) for name, at in found.items()} == {name: len(at) for name, at in where.items()}
+    for name, at in where.items():
+        np.testing.assert_allclose(found[name], at, atol=0.03)
 
 
 def test_a_series_that_hardly_changes_is_refused_with_the_reason():
@@ -213,3 +270,24 @@ def test_groups_of_very_different_size(moving):
     else:
         assert np.mean(found <= 0.05) <= share_allowed(40)
         assert 0.3 < np.mean(found) < 0.7
+
+
+@pytest.mark.slow
+def test_a_level_that_few_groups_have_is_no_evidence_given_others():
+    def make(rng):
+        label = np.repeat(np.arange(150), rng.integers(2, 5, size=150))
+        code = rng.permutation(np.repeat([0, 1, 2], [144, 4, 2]))[label]
+        Z = pd.DataFrame({"age": rng.normal(size=150)[label], "site": np.array(list("abc"))[code]})
+        return chain(rng, len(label), (0.4 + 0.15 * rng.normal(size=150))[label]), Z, {"groups": label}
+
+    assert np.mean(p_values(make, 80, "site") <= 0.05) <= share_allowed(80)
+
+
+@pytest.mark.slow
+def test_means_that_jump_are_no_evidence():
+    def make(rng):
+        Z = rng.uniform(-1, 1, size=(500, 3))
+        curve = np.sign(Z[:, 0] * Z[:, 1]) * np.exp(Z[:, 2])
+        return chain(rng, 500, 0.5) + 2 * curve[:, None] * rng.normal(size=6), Z, {}
+
+    assert np.mean(p_values(make, 60) <= 0.05) <= share_allowed(60)

@@ -74,7 +74,7 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     True
     """
     columns = functions.columns
-    standard = (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
+    standard = _standardised(X)
     mean, mean_shares = explained(standard, functions, starts)
     standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
@@ -125,13 +125,42 @@ def _shares(
     Of a slope b with chance variance v, a share d has the error ``d^2 v + (1 - d)^2 (b^2 - v)``, up to
     chance, whatever the truth is (Stein).
     """
+    errors, _, _ = _errors(values, functions, starts)
+    further = np.stack([_believed(functions, factors, _FURTHER * reach) for factors, reach in _reaches()])
+    return further[np.argmin(errors, axis=0)].T
+
+
+def _errors(
+    values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Estimated errors, (n_reaches, p), and slopes and their chance variances, (m, p), node by node."""
     found = functions.columns.T @ values / len(values)
     chance = _chance(values - functions.columns @ found, functions.columns, starts)
-    reaches = [(factors, reach) for factors in range(1, MOST_FACTORS + 1) for reach in _REACHES]
-    tried = np.stack([_believed(functions, *reach) for reach in reaches])
-    errors = tried**2 @ chance + (1 - tried) ** 2 @ (found**2 - chance)
-    further = np.stack([_believed(functions, factors, _FURTHER * reach) for factors, reach in reaches])
-    return further[np.argmin(errors, axis=0)].T
+    tried = np.stack([_believed(functions, *reach) for reach in _reaches()])
+    return tried**2 @ chance + (1 - tried) ** 2 @ (found**2 - chance), found, chance
+
+
+def mean_error(values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp]) -> float:
+    """Estimated error of what functions of z explain of all nodes, up to a constant."""
+    errors, found, chance = _errors(values, functions, starts)
+    return float(errors.min(axis=0).sum() - (found**2 - chance).sum())
+
+
+def in_units_of_noise(
+    X: NDArray[np.floating], functions: Directions, starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Nodes with mean zero, divided by the standard deviation that functions of z leave; zero without any."""
+    standard = _standardised(X)
+    left = (standard - explained(standard, functions, starts)[0]).std(axis=0)
+    return np.where(left > _NOTHING, standard / np.maximum(left, _NOTHING), 0.0)
+
+
+def _standardised(X: NDArray[np.floating]) -> NDArray[np.float64]:
+    return (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
+
+
+def _reaches() -> list[tuple[int, float]]:
+    return [(factors, reach) for factors in range(1, MOST_FACTORS + 1) for reach in _REACHES]
 
 
 def _believed(functions: Directions, factors: int, reach: float) -> NDArray[np.float64]:

@@ -51,8 +51,9 @@ def dependence_test(
     """Test whether the graph depends on the covariates, and say by how much held-out rows gain from it.
 
     Each node is freed of a mean and a scale that move with z (a level of a category has its own; of numbers
-    they may be waves and products of up to three, as rough as the rows ask for), and brought to normal
-    scores. If no partial correlation depends on z, products of two nodes are then unrelated to z. Whether
+    they may be waves and products of up to three, as rough as the rows ask for, and may jump at values that
+    are looked for where rows are independent), and brought to normal scores. If no partial
+    correlation depends on z, products of two nodes are then unrelated to z. Whether
     they are is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with
     ``groups`` whole groups do, and for what varies within groups rows of one group; with ``time``
     covariates are shifted circularly. No model is fitted for that, so the test takes seconds. How much it
@@ -61,8 +62,8 @@ def dependence_test(
 
     A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
     functions of the others and to products of these is subtracted. What each row then adds to the scores
-    gets random signs; groups exchange what is left of their mean products; with ``time``, the covariate is
-    shifted.
+    gets random signs; groups exchange what is left of their mean products, in units of how much these vary
+    by chance, more with few rows; with ``time``, the covariate is shifted.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def dependence_test(
     lacking = question.lacking()
     if lacking:
         return _not_known(question, lacking)
-    evidence = _answer(question, wanted, root_seed(random_state))
+    evidence = _answer(question.with_jumps(), wanted, root_seed(random_state))
     if model is None:
         return evidence
     if not isinstance(model, GraphEstimator):

@@ -22,6 +22,8 @@ _LEVEL_ROWS, _PRODUCT_ROWS = 3, 10
 # A function of which smoother ones leave less than this share of its variance is one of them.
 _COPY = 1e-4
 
+# Values of numbers, by the name of the covariate.
+Cuts = dict[str, tuple[float, ...]]
 # Roughness, and the factors as positions of covariate and column.
 _Product = tuple[float, tuple[tuple[int, int], ...]]
 
@@ -50,7 +52,12 @@ class _Part:
 
 
 def directions(
-    encoder: CovariateEncoder, encoded: Encoded, most: int, most_levels: int, names: set[str] | None = None
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    most: int,
+    most_levels: int,
+    names: set[str] | None = None,
+    cuts: Cuts | None = None,
 ) -> Directions:
     """Every level of a category, functions of each number, and products of up to three covariates.
 
@@ -63,8 +70,10 @@ def directions(
         of all categories: the rarest are one level together.
     names : set of str, optional
         Of these covariates only.
+    cuts : dict of tuple of float, optional
+        Values of numbers between which the number is a category as well.
     """
-    parts = list(_parts(encoder, encoded, most, most_levels, names))
+    parts = list(_parts(encoder, encoded, most, most_levels, names, cuts or {}))
     order = np.argsort([not part.level for part in parts], kind="stable")  # levels first
     columns = [parts[i].columns for i in order]
     roughness = [
@@ -104,7 +113,12 @@ def _in_order(columns: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
 
 
 def _parts(
-    encoder: CovariateEncoder, encoded: Encoded, most: int, most_levels: int, names: set[str] | None
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    most: int,
+    most_levels: int,
+    names: set[str] | None,
+    cuts: Cuts,
 ) -> Iterator[_Part]:
     chosen = [names is None or column.name in names for column in encoder.columns]
     kinds = [isinstance(column, Categorical) for column in encoder.columns]
@@ -122,6 +136,8 @@ def _parts(
             values = next(numbers)
             if own:
                 yield _functions(values, n_functions)
+                if at := cuts.get(column.name):
+                    yield _levels(np.searchsorted(at, values), len(at) + 1, len(at))
 
 
 def _levels(codes: NDArray[np.int64], n_levels: int, most: int) -> _Part:

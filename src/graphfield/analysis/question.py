@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes, cleaned_nodes, explained
+from graphfield.analysis.cleaned_nodes import (
+    CleanedNodes,
+    cleaned_nodes,
+    explained,
+    in_units_of_noise,
+    mean_error,
+)
 from graphfield.analysis.covariate_basis import Smooth, smooth_covariates
-from graphfield.analysis.directions import Directions, directions
+from graphfield.analysis.directions import Cuts, Directions, directions
+from graphfield.analysis.jumps import find_jumps
 from graphfield.analysis.rearrange import Rows, Scheme, independent_stretches, schemes_of
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.dates import is_date, to_days
 from graphfield.data.splits import folds, group_labels
 from graphfield.estimators.inputs import Inputs
@@ -31,6 +38,8 @@ MIN_STRETCHES = 8
 # be too small.
 _MOST_FUNCTIONS, _ROWS_PER_FUNCTION, _GROUPS_PER_FUNCTION, _PER_LEVEL = 200, 5, 20, 5
 _MOST_GIVEN, _PER_GIVEN = 100, 20
+# Rows in which jumps of means are looked for, or values of nodes, at most.
+_JUMP_ROWS, _JUMP_ENTRIES = 4_000, 400_000
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
 _TIME_BLOCKS = 50
 
@@ -46,6 +55,7 @@ class Question:
     degrees: int
     n_folds: int
     n_permutations: int
+    jumps: Cuts = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows:
@@ -74,7 +84,24 @@ class Question:
         return replace(self, inputs=inputs, labels=labels)
 
     def nodes(self) -> CleanedNodes:
-        return cleaned_nodes(self.inputs.X, self._functions(), self.starts())
+        return cleaned_nodes(self.inputs.X, self._functions(cuts=self.jumps), self.starts())
+
+    def with_jumps(self) -> Question:
+        """Knowing where means jump, if rows are independent: what few groups do by chance looks the same."""
+        if self.labels is not None or self.timed:
+            return self
+        few = self.thinned(_JUMP_ROWS, _JUMP_ENTRIES)
+        starts = few.starts()
+        values = in_units_of_noise(few.inputs.X, few._functions(), starts)
+
+        def error(cuts: Cuts) -> float:
+            return mean_error(values, few._functions(cuts=cuts), starts)
+
+        return replace(self, jumps=find_jumps(values, few._numbers(), error))
+
+    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+        names = [column.name for column in self.encoder.columns if not isinstance(column, Categorical)]
+        return dict(zip(names, self.encoder.transform(self.inputs.Z).numeric.T, strict=True))
 
     def starts(self) -> NDArray[np.intp]:
         """Where each stretch of rows begins that counts as one."""
@@ -88,15 +115,17 @@ class Question:
         given = self._directions(_MOST_GIVEN, _PER_GIVEN, others)
         return columns - explained(columns, self._functions(others), self.starts())[0], given.columns
 
-    def _functions(self, names: set[str] | None = None) -> Directions:
+    def _functions(self, names: set[str] | None = None, cuts: Cuts | None = None) -> Directions:
         per_function = _GROUPS_PER_FUNCTION if self._units()[1] else _ROWS_PER_FUNCTION
-        return self._directions(_MOST_FUNCTIONS, per_function, names)
+        return self._directions(_MOST_FUNCTIONS, per_function, names, cuts)
 
-    def _directions(self, most: int, per_function: int, names: set[str] | None) -> Directions:
+    def _directions(
+        self, most: int, per_function: int, names: set[str] | None, cuts: Cuts | None = None
+    ) -> Directions:
         n_units, _ = self._units()
         encoded = self.encoder.transform(self.inputs.Z)
         return directions(
-            self.encoder, encoded, min(most, n_units // per_function), n_units // _PER_LEVEL, names
+            self.encoder, encoded, min(most, n_units // per_function), n_units // _PER_LEVEL, names, cuts
         )
 
     def _units(self) -> tuple[int, bool]:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 # A part of a covariate (between groups, within groups) with less of its variance is not looked at.
 _LEAST_PART = 0.05
+# A column of which this share is rearranged counts as one that is.
+_MOST_OF_IT = 0.7
 # A covariate that also varies within groups is compared between them if there are so many.
 _ENOUGH_GROUPS = 20
 
@@ -47,6 +49,16 @@ class Scheme:
             return columns
         means = self.rows.group_means(columns)
         return means if self.between else columns - means
+
+    def whole(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The parts of columns of which most is rearranged, and nothing of the others.
+
+        A level that varies within groups has shares of the rows of each, large ones in small groups; in a
+        large group the same share would take away much more of its mean than it did.
+        """
+        part = self.part(columns)
+        most = np.square(part).sum(axis=0) > _MOST_OF_IT * np.square(columns).sum(axis=0)
+        return np.where(most, part, 0.0)
 
     @property
     def n_units(self) -> int:
@@ -96,7 +108,9 @@ def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:
         return [Scheme(rows, between=False)]
     share = np.square(columns - rows.group_means(columns)).sum() / np.square(columns).sum()
     n_groups = len(rows.starts)
-    between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS)
+    # Where most is within, small groups stand out by chance, and their mean products have long tails.
+    even = share < 0.5 or rows.sizes.max() <= 2 * rows.sizes.min()
+    between = share <= _LEAST_PART or (share < 1 - _LEAST_PART and n_groups >= _ENOUGH_GROUPS and even)
     kept = [Scheme(rows, between=True)] if between else []
     return [*kept, Scheme(rows, between=False)] if share > _LEAST_PART else kept
 

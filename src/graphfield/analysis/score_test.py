@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,12 @@ _RIDGE = 0.05
 _NOTHING_LEFT = 1e-3
 # Products of nodes that are held at a time.
 _ENTRIES = 4_000_000
-# Groups less columns of covariates, at least, for groups to be exchanged.
-_LEAST_FREEDOM = 5
+
+Functions = Callable[[NDArray[np.intp]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """What the scores of all pairs of nodes need, of the nodes themselves and of their residuals.
 
     The score of a pair is ``v_j v_k`` less what a scale that moves does to it: where node l is larger by a
@@ -40,7 +40,7 @@ class _Pairs:
     to_residuals: NDArray[np.float64]
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> _Pairs:
+    def of(cls, values: NDArray[np.float64]) -> Pairs:
         correlation = values.T @ values / len(values)
         precision = np.linalg.inv(correlation + _RIDGE * np.eye(len(correlation)))
         return cls(values, correlation, precision / np.sqrt(np.diag(precision)))
@@ -55,6 +55,23 @@ class _Pairs:
         """What turns nodes into nodes, and into residuals."""
         return [np.eye(len(self.correlation)), self.to_residuals]
 
+    def parts(
+        self, n_rows: int
+    ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]]:
+        """The kind (nodes, residuals), pairs and their scores, as many as ``n_rows`` leave room for."""
+        first, second = np.triu_indices(self.values.shape[1], k=1)
+        step = max(1, _ENTRIES // n_rows)
+        for kind, turn in enumerate(self.turns()):
+            turned = self.values @ turn
+            for start in range(0, len(first), step):
+                some = slice(start, start + step)
+                yield (
+                    kind,
+                    first[some],
+                    second[some],
+                    self.scores(turned, turn, first[some], second[some]),
+                )
+
     def scores(
         self, turned: NDArray, turn: NDArray, first: NDArray[np.intp], second: NDArray[np.intp]
     ) -> NDArray[np.float64]:
@@ -66,37 +83,39 @@ class _Pairs:
 
 def score_statistics(
     nodes: CleanedNodes,
-    columns: NDArray[np.float64],
-    given: NDArray[np.float64],
+    functions: Functions,
     alone: NDArray[np.float64],
     arrangements: NDArray[np.intp],
     tick: Callable[[], None],
     *,
+    spreads: list[NDArray[np.float64]] | None = None,
     uneven: bool = False,
 ) -> NDArray[np.float64]:
-    """Four statistics against "no correlation of two nodes moves with ``columns``", for each arrangement.
+    """Four statistics against "no correlation of two nodes moves with z", for each arrangement.
 
-    For a pair (j, k) and a column f it is the sum over rows of f(z) times the score of the pair, where
+    For a pair (j, k) and a function f it is the sum over rows of f(z) times the score of the pair, where
     scores are those of the nodes, or of what their regression on all other nodes leaves of them. All
     correlations are constant just if all partial correlations are; the first kind sees best what many
     nodes share, the second what happens to single edges. Of both kinds, the sum over pairs of squares and
     the largest are compared with those of rearranged covariates (:func:`combined_p_value`).
 
-    A mean and a scale that are fitted to z leave less of rows where z is extreme, which looks as if
-    correlations moved with z. So they are fitted to rearranged covariates as well, and as much is taken away.
+    A mean and a scale that are fitted to z leave less of rows where z is extreme, and correlations of few
+    rows that vary more, which looks as if they moved with z. So mean and scale are fitted to rearranged
+    covariates as well, and as much is taken away.
 
     Parameters
     ----------
     nodes : CleanedNodes
-    columns, given : ndarray of shape (n, m), (n, m')
-        Functions of z with mean zero, uncorrelated, with mean square one, those to test and those that
-        correlations may move with; the latter keep their places.
+    functions : callable
+        From an arrangement to functions of z as they then are, (n, m), with sum zero.
     alone : ndarray of shape (n, c)
         What mean and scale of a node may depend on, uncorrelated, with mean square one.
     arrangements : ndarray of shape (n_permutations, n)
         For every row, the row that its covariates come from.
     tick : callable
         Called after each arrangement.
+    spreads : list of ndarray of shape (p, p), optional
+        About the variances of the scores of nodes and of residuals; default those of independent rows.
     uneven : bool
         Some rows are taken more often than others, as where groups of different size change places.
 
@@ -104,23 +123,34 @@ def score_statistics(
     -------
     ndarray of shape (4, n_permutations)
     """
-    pairs = _Pairs.of(nodes.values)
-    spreads = [np.maximum(spread, 1e-6) for spread in pairs.spreads()]
-    values, given32 = nodes.values.astype(np.float32), given.astype(np.float32)
-    moving = np.hstack([columns, alone]).astype(np.float32)
+    pairs = Pairs.of(nodes.values)
+    spreads = [np.maximum(spread, 1e-6) for spread in spreads or pairs.spreads()]
+    values, moving = nodes.values.astype(np.float32), alone.astype(np.float32)
     turn = pairs.to_residuals.astype(np.float32)
     statistics = []
     for rows in arrangements:
-        moved = moving[rows]
-        f, own = moved[:, : columns.shape[1]], moved[:, columns.shape[1] :]
-        f = f - f.mean(axis=0)
-        f = _decorrelated(f - given32 @ (given32.T @ f / np.float32(len(f))))
+        f, own = functions(rows), moving[rows]
         clean = nodes.again(values, in_order(own) if uneven else own)
         kinds = _squared_scores(clean, f, turn)
         strengths = [_above(kind / spread) / len(f) for kind, spread in zip(kinds, spreads, strict=True)]
         statistics.append([*(kind.sum() for kind in strengths), *(kind.max() for kind in strengths)])
         tick()
     return np.array(statistics).T
+
+
+def row_functions(columns: NDArray[np.float64], given: NDArray[np.float64]) -> Functions:
+    """What ``given``, which keeps its place, leaves of rearranged columns; all rows count the same.
+
+    Both, (n, m) and (n, m'), have mean zero and are uncorrelated, with mean square one.
+    """
+    columns32, given32 = columns.astype(np.float32), given.astype(np.float32)
+
+    def functions(rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        f = columns32[rows]
+        f = f - f.mean(axis=0)
+        return _decorrelated(f - given32 @ (given32.T @ f / np.float32(len(f))))
+
+    return functions
 
 
 def _squared_scores(
@@ -152,8 +182,9 @@ def flipped_statistics(
 
     Parameters
     ----------
-    nodes, columns, given
-        As for :func:`score_statistics`.
+    nodes : CleanedNodes
+    columns, given : ndarray of shape (n, m), (n, m')
+        As for :func:`row_functions`.
     signs : ndarray of shape (n_permutations, n)
         The first are all one.
 
@@ -180,77 +211,16 @@ def flipped_statistics(
     return _over_pairs(nodes, len(signs), strengths)
 
 
-def exchanged_statistics(
-    nodes: CleanedNodes,
-    columns: NDArray[np.float64],
-    given: NDArray[np.float64],
-    starts: NDArray[np.intp],
-    arrangements: NDArray[np.intp],
-) -> NDArray[np.float64] | None:
-    """The same when groups exchange what ``given`` leaves of their mean products (Freedman and Lane).
-
-    A regression on ``given`` leaves residuals that have sum zero with every column of it. The score itself
-    loses nothing by that; with exchanged residuals it does, and much with few groups. So each is divided by
-    the standard deviation that it has where products are noise.
-
-    Parameters
-    ----------
-    nodes, columns, given
-        As for :func:`score_statistics`; columns and given do not vary within groups.
-    starts : ndarray of int
-        Where each group begins.
-    arrangements : ndarray of shape (n_permutations, n_groups)
-        For every group, the group that its covariates come from; the first says that all stay.
-
-    Returns
-    -------
-    ndarray of shape (4, n_permutations), or None where too few groups are left to exchange
-    """
-    sizes = np.diff(np.append(starts, len(columns)))[:, None]
-    fixed = _orthonormal(np.column_stack([np.ones(len(starts)), given[starts]]))
-    own = columns[starts] - fixed @ (fixed.T @ columns[starts])
-    own = _orthonormal(own)
-    if not own.shape[1] or len(starts) - fixed.shape[1] - own.shape[1] < _LEAST_FREEDOM:
-        return None
-    moved = own[arrangements]  # (n_permutations, n_groups, m)
-    moved = moved - fixed @ (fixed.T @ moved)
-    root = np.linalg.cholesky(moved.transpose(0, 2, 1) @ moved + 1e-9 * np.eye(own.shape[1]))
-    scores = np.linalg.solve(root, moved.transpose(0, 2, 1)).astype(
-        np.float32
-    )  # (n_permutations, m, n_groups)
-
-    def strengths(products: NDArray[np.float64]) -> NDArray[np.float64]:
-        means = np.add.reduceat(products, starts, axis=0) / sizes
-        means -= fixed @ (fixed.T @ means)
-        means /= np.maximum(np.sqrt(np.square(means).sum(axis=0)), 1e-30)
-        found = scores.reshape(-1, len(starts)) @ means.astype(np.float32)
-        return np.square(found, dtype=np.float64).reshape(len(scores), -1, found.shape[1]).sum(axis=1)
-
-    return _over_pairs(nodes, len(arrangements), strengths)
-
-
 def _over_pairs(
     nodes: CleanedNodes, n_permutations: int, strengths: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Sum and largest of the strengths of pairs of nodes, and of their residuals, some at a time."""
     sums, largest = np.zeros((2, n_permutations)), np.zeros((2, n_permutations))
-    pairs = _Pairs.of(nodes.values)
-    first, second = np.triu_indices(nodes.values.shape[1], k=1)
-    step = max(1, _ENTRIES // max(len(nodes.values), n_permutations))
-    for kind, turn in enumerate(pairs.turns()):
-        turned = pairs.values @ turn
-        for start in range(0, len(first), step):
-            some = slice(start, start + step)
-            strength = strengths(pairs.scores(turned, turn, first[some], second[some]))
-            sums[kind] += strength.sum(axis=1)
-            largest[kind] = np.maximum(largest[kind], strength.max(axis=1))
+    for kind, _, _, scores in Pairs.of(nodes.values).parts(max(len(nodes.values), n_permutations)):
+        strength = strengths(scores)
+        sums[kind] += strength.sum(axis=1)
+        largest[kind] = np.maximum(largest[kind], strength.max(axis=1))
     return np.vstack([sums, largest])
-
-
-def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """An orthonormal basis of the columns, without directions that are all but missing."""
-    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    return left[:, sizes > 1e-6 * np.sqrt(len(columns))]
 
 
 def operations(n_rows: int, n_nodes: int, n_columns: int, n_alone: int) -> float:

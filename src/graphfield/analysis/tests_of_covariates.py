@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.analysis.covariate_basis import Smooth, left_by, whitened
 from graphfield.analysis.directions import in_order
+from graphfield.analysis.group_scores import GroupScores
 from graphfield.analysis.rearrange import Scheme
 from graphfield.analysis.score_test import (
+    Functions,
     combined_p_value,
-    exchanged_statistics,
     flipped_statistics,
     operations,
+    row_functions,
     score_statistics,
 )
 
@@ -78,8 +80,8 @@ class Tests:
         for between, scheme in self.kinds.items():
             moved = [s.columns for s in self.smooths if between in {k.between for k in self.schemes[s.name]}]
             columns = whitened(scheme.part(np.hstack(moved)))
-            given = np.empty((len(columns), 0))
-            results.append(self._tested(scheme, columns, given, self.n_permutations, tick))
+            functions = row_functions(columns, np.empty((len(columns), 0)))
+            results.append(self._tested(scheme, functions, columns.shape[1], self.n_permutations, tick))
         return _smallest(results)
 
     def given_others(self, name: str, n_covariates: int, tick: Tick) -> Tested | None:
@@ -104,11 +106,15 @@ class Tests:
     def _given(
         self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick
     ) -> Tested | None:
+        width = columns.shape[1]
         if scheme.shifts:
-            return self._tested(scheme, columns, given, most, tick)
-        if scheme.between:
-            return self._exchanged(scheme, columns, given, most, tick)
-        return self._flipped(columns, given, most, tick)
+            return self._tested(scheme, row_functions(columns, given), width, most, tick)
+        if not scheme.between:
+            return self._flipped(columns, given, most, tick)
+        scores = GroupScores.of(self.nodes, columns, given, scheme.rows)
+        if scores is None:
+            return None
+        return self._tested(scheme, scores.functions, width, most, tick, scores.spreads)
 
     def _flipped(self, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
         """With random signs of rows."""
@@ -119,31 +125,30 @@ class Tests:
         tick()
         return Tested(combined_p_value(found), count)
 
-    def _exchanged(
-        self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick
-    ) -> Tested | None:
-        """With residuals of groups exchanged."""
-        count, n_groups = max(most, self.n_permutations), scheme.n_units
-        arrangements = np.stack([self.rng.permutation(n_groups) for _ in range(count)])
-        arrangements = np.vstack([np.arange(n_groups), arrangements])
-        found = exchanged_statistics(self.nodes, columns, given, scheme.rows.starts, arrangements)
-        tick()
-        return None if found is None else Tested(combined_p_value(found), count)
-
-    def _tested(self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+    def _tested(
+        self,
+        scheme: Scheme,
+        functions: Functions,
+        n_columns: int,
+        most: int,
+        tick: Tick,
+        spreads: list[NDArray[np.float64]] | None = None,
+    ) -> Tested:
         """With ``n_permutations``, and if that is promising with up to ``most`` in all.
 
         The first p-value only decides whether to go on, which keeps the second one valid.
         """
-        alone = in_order(scheme.part(self.nodes.columns))
+        alone = in_order(scheme.whole(self.nodes.columns))
         n, p = self.nodes.values.shape
-        work = operations(n, p, columns.shape[1], alone.shape[1])
+        work = operations(n, p, n_columns, alone.shape[1])
         most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
         arrangements = scheme.arrangements(most, self.rng)
         first, more = np.split(arrangements, [self.n_permutations])
 
         def statistics(some: NDArray[np.intp]) -> NDArray[np.float64]:
-            return score_statistics(self.nodes, columns, given, alone, some, tick, uneven=scheme.between)
+            return score_statistics(
+                self.nodes, functions, alone, some, tick, spreads=spreads, uneven=scheme.between
+            )
 
         found = statistics(np.vstack([np.arange(len(alone)), first]))
         if len(more) and combined_p_value(found) <= _PROMISING:
