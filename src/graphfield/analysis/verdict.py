@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphfield.analysis.model_gain import ModelGain, gain_over_one_graph
-from graphfield.analysis.verdict_facts import BETTER, NO, NOT_COMPARED, ONE_GRAPH, YES, Fitted, Tested
+from graphfield.analysis.verdict_facts import (
+    BETTER,
+    NO,
+    NOT_COMPARED,
+    ONE_GRAPH,
+    YES,
+    Fitted,
+    Tested,
+    TestResult,
+)
 from graphfield.analysis.verdict_words import (
     advice,
     explained_sentence,
@@ -22,7 +31,6 @@ from graphfield.analysis.verdict_words import (
 )
 
 if TYPE_CHECKING:
-    from graphfield.analysis.evidence import Evidence
     from graphfield.estimators.base import GraphEstimator
 
 HEADLINES = {
@@ -99,7 +107,7 @@ def judge(
     *,
     groups: Any = None,
     time: Any = None,
-    evidence: Evidence | None = None,
+    evidence: TestResult | None = None,
     n_folds: int | None = None,
 ) -> Verdict:
     """Does the graph of a fitted model move with the covariates? One answer, with what it rests on.
@@ -135,7 +143,7 @@ def judge(
 def reach_verdict(
     fitted: Fitted | None = None,
     gain: ModelGain | None = None,
-    evidence: Evidence | Mapping[str, Any] | None = None,
+    evidence: TestResult | Mapping[str, Any] | None = None,
     *,
     why_not: str = "",
 ) -> Verdict:

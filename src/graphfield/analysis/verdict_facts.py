@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from graphfield.exceptions import ExtrapolationWarning
 from graphfield.numbers import is_significant
 
 if TYPE_CHECKING:
-    from graphfield.analysis.evidence import Evidence
     from graphfield.estimators.base import GraphEstimator
 
 # What a permutation test says: correlations follow the covariates, or not; nothing where none was possible or
@@ -83,6 +82,29 @@ def _as_text(values: pd.Series) -> pd.Series:
     return values.astype(str)
 
 
+class TestedCovariate(Protocol):
+    """A line of an :class:`~graphfield.Evidence`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def adjusted_p_value(self) -> float | None: ...
+
+
+class TestResult(Protocol):
+    """What an :class:`~graphfield.Evidence` has of a test."""
+
+    @property
+    def p_value(self) -> float | None: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def per_covariate(self) -> Sequence[TestedCovariate]: ...
+
+
 @dataclass(frozen=True)
 class Tested:
     """What is read of an :class:`~graphfield.Evidence`, or of an ``evidence.json``."""
@@ -93,7 +115,7 @@ class Tested:
     adjusted: Mapping[str, float | None] | None = None  # p-values of covariates, given the others
 
     @classmethod
-    def of(cls, evidence: Evidence | Mapping[str, Any] | None) -> Tested:
+    def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
         if evidence is None:
             return cls()
         if isinstance(evidence, Mapping):

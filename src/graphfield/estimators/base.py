@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +21,10 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import one_row
+from graphfield.estimators.inputs import check_options, one_row
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.training_set import TrainingSet, read_training_set
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
@@ -103,7 +102,7 @@ class GraphEstimator(BaseEstimator, ABC):
             Of some estimators: see their own documentation.
         """
         self._check_parameters()
-        self._check_options(options)
+        check_options(self._fit, options)
         self._check_machine()
         data = read_training_set(
             X,
@@ -141,16 +140,6 @@ class GraphEstimator(BaseEstimator, ABC):
             return None
         values, Z, labels = data.new
         return NewRows(values, judged.encode(Z), labels, judged)
-
-    def _check_options(self, options: dict[str, Any]) -> None:
-        known = [name for name in inspect.signature(self._fit).parameters if name != "data"]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            more = f"; its own options are {listing(known)}" if known else ""
-            raise TypeError(
-                f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown[0]!r}: it takes X, "
-                f"Z, groups, X_val and Z_val{more}."
-            )
 
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +111,18 @@ def check_number(
         raise ParameterError(
             f"{name} must be {what} in {left}{low:g}, {high:g}{right}{others.get((auto, optional), '')}, "
             f"got {value!r}."
+        )
+
+
+def check_options(fit: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise unless an estimator, which is given its rows by ``fit``, knows these options."""
+    known = list(inspect.signature(fit).parameters)[1:]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        more = f"; its own options are {listing(known)}" if known else ""
+        raise TypeError(
+            f"fit() got an unexpected keyword argument {unknown[0]!r}: it takes X, Z, groups, X_val and "
+            f"Z_val{more}."
         )
 
 
