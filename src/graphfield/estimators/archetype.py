@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import string
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.frames import check_same_length
-from graphfield.data.marginals import MARGINALS
-from graphfield.data.missing import POLICIES, check_complete
+from graphfield.data.missing import check_complete
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.archetype_field import ArchetypeField
@@ -25,12 +24,23 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import node_table
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, STREAMS, gate_training
-from graphfield.estimators.inputs import CENTERS, Inputs, check_number, root_seed
+from graphfield.estimators.inputs import Inputs, root_seed
 from graphfield.estimators.neural import evaluate_shares, make_samples
 from graphfield.estimators.neural_field import NeuralField
+from graphfield.estimators.parameters import (
+    CENTER,
+    MARGINAL,
+    MISSING,
+    PENALTY,
+    SHARE,
+    UNKNOWN,
+    Custom,
+    Number,
+    Seed,
+)
 from graphfield.estimators.persistence import pack_model, unpack_model
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import ParameterError, check_choice
+from graphfield.exceptions import ParameterError
 from graphfield.fields.base import Common, State
 from graphfield.fields.schema import Rows
 from graphfield.nn.fields import Samples
@@ -120,6 +130,21 @@ class ArchetypeCGM(GraphEstimator):
     """
 
     _streams = STREAMS
+
+    _parameters: ClassVar = {
+        "n_archetypes": Number(1, NUMBERS[-1], integer=True, auto=True),
+        "hidden_size": Number(1, integer=True),
+        "dropout": Number(0, 1, open_high=True),
+        "center": CENTER,
+        "marginals": MARGINAL,
+        "penalty": PENALTY,
+        "max_steps": Number(1, integer=True, optional=True),
+        "validation_fraction": SHARE,
+        "missing": MISSING,
+        "unknown": UNKNOWN,
+        "device": Custom(partial(resolve_device, fallback=True)),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -233,19 +258,6 @@ class ArchetypeCGM(GraphEstimator):
         letters = string.ascii_uppercase
         names = [*letters, *(a + b for a in letters for b in letters)]
         return names[: self.n_archetypes_]
-
-    def _check_parameters(self) -> None:
-        check_number("n_archetypes", self.n_archetypes, 1, NUMBERS[-1], integer=True, auto=True)
-        check_number("hidden_size", self.hidden_size, 1, integer=True)
-        check_number("dropout", self.dropout, 0, 1, open_high=True)
-        check_choice("center", self.center, CENTERS)
-        check_choice("marginals", self.marginals, MARGINALS)
-        check_number("penalty", self.penalty, 0, auto=True)
-        check_number("max_steps", self.max_steps, 1, integer=True, optional=True)
-        check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
-        check_choice("missing", self.missing, POLICIES)
-        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
-        resolve_device(self.device, fallback=True)
 
     def _make_network(self, seed: int, n_nodes: int) -> DNNCGM:
         """The model that says which rows have a network in common."""

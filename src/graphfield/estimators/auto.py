@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from graphfield.data.covariates import UNKNOWN_POLICIES
-from graphfield.data.marginals import MARGINALS
-from graphfield.data.missing import POLICIES
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.auto_candidates import CANDIDATES, NEURAL, Fits
@@ -27,12 +24,26 @@ from graphfield.estimators.auto_choice import (
 )
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.estimators.inputs import check_flag, check_number
+from graphfield.estimators.parameters import MARGINAL, MISSING, SHARE, UNKNOWN, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.fields.average import AverageField
 from graphfield.fields.average import average as average_of
 from graphfield.fields.base import State
+
+
+def _check_candidates(candidates: Any) -> None:
+    if isinstance(candidates, str) or not isinstance(candidates, (list, tuple)):
+        raise ParameterError(f"candidates must be a list of names, got {candidates!r}.")
+    for name in candidates:
+        check_choice("Each of candidates", name, CANDIDATES)
+    if len(set(candidates)) < max(1, len(candidates)):
+        raise ParameterError(f"candidates must name one or more, each once, got {candidates!r}.")
+
+
+def _check_device_name(device: Any) -> None:
+    if not isinstance(device, str):
+        raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}.")
 
 
 class AutoCGM(AveragedGraph):
@@ -114,6 +125,17 @@ class AutoCGM(AveragedGraph):
     summary_: str
     held_out_: pd.DataFrame
 
+    _parameters: ClassVar = {
+        "candidates": Custom(_check_candidates),
+        "combine": Flag(),
+        "marginals": MARGINAL,
+        "validation_fraction": SHARE,
+        "missing": MISSING,
+        "unknown": UNKNOWN,
+        "device": Custom(_check_device_name),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         *,
@@ -159,26 +181,14 @@ class AutoCGM(AveragedGraph):
     def chosen_(self) -> dict[str, float]:
         return {name: float(weight) for name, weight in zip(self._names, self.weights_, strict=True)}
 
-    def _check_parameters(self) -> None:
-        if isinstance(self.candidates, str) or not isinstance(self.candidates, (list, tuple)):
-            raise ParameterError(f"candidates must be a list of names, got {self.candidates!r}.")
-        for name in self.candidates:
-            check_choice("Each of candidates", name, CANDIDATES)
-        if len(set(self.candidates)) < max(1, len(self.candidates)):
-            raise ParameterError(f"candidates must name one or more, each once, got {self.candidates!r}.")
-        check_flag("combine", self.combine)
-        check_choice("marginals", self.marginals, MARGINALS)
-        check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
-        check_choice("missing", self.missing, POLICIES)
-        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
-        if not isinstance(self.device, str):
-            raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
+    def _check_together(self) -> None:
         self._check_device(fallback=True)
 
     def _check_machine(self) -> None:
         self._check_device(fallback=False)
 
-    def _stream_names(self) -> tuple[str, ...]:
+    @property
+    def _streams(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("split", "gap", *CANDIDATES)
 
     def _check_device(self, *, fallback: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
+from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import TrainingSet, read_training_set
 from graphfield.exceptions import DataError
 from graphfield.fields import GraphField, Schema
@@ -67,6 +68,8 @@ class GraphEstimator(BaseEstimator, ABC):
     missing: str
     random_state: Any
 
+    # What each hyper-parameter may be.
+    _parameters: ClassVar[Mapping[str, Rule]]
     # What random numbers are drawn for, in this order.
     _streams: ClassVar[tuple[str, ...]] = ("split", "gap")
     # An estimator that ignores covariates accepts a Z without columns.
@@ -114,7 +117,7 @@ class GraphEstimator(BaseEstimator, ABC):
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
             random_state=getattr(self, "random_state", 0),
-            streams=self._stream_names(),
+            streams=self._streams,
         )
         return self._adopt(self._fit(data, **options), data)
 
@@ -143,6 +146,11 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
+        check_all(self._parameters, self.get_params(deep=False))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Raise for hyper-parameters that make no sense together."""
 
     def _check_machine(self) -> None:
         """Raise where something that the fit needs is not installed or not there."""
@@ -150,18 +158,12 @@ class GraphEstimator(BaseEstimator, ABC):
     def _missing_policy(self) -> str:
         return self.missing
 
-    def _stream_names(self) -> tuple[str, ...]:
-        return self._streams
-
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
         encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
         encoder.fit(data.Z, allow_empty=not self._uses_covariates)
         return Schema(list(data.inputs.node_names), data.inputs.nodes_named, encoder)
 
     # -- what the field knows ---------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "field_")
 
     def _known(self) -> GraphField:
         """The field; an attribute of a model that was not fitted is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,13 @@ from sklearn.base import clone
 
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import MIN_SAMPLES, Frame
-from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import (
+    check_estimator,
     fit_parts,
     given_estimator,
     pack_members,
@@ -25,10 +25,16 @@ from graphfield.estimators.composite import (
     with_typical_scale,
 )
 from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.parameters import MISSING, Custom
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import DataError, ParameterError, check_choice, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import ClusterField, clusters_as_text
+
+
+def _check_by(by: Any) -> None:
+    if by is not None and not isinstance(by, str):
+        raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
 
 
 class ByCluster(GraphEstimator):
@@ -68,6 +74,12 @@ class ByCluster(GraphEstimator):
     >>> round(model.models_["A"].penalty_, 2) > 0
     True
     """
+
+    _parameters: ClassVar = {
+        "estimator": Custom(check_estimator),
+        "by": Custom(_check_by),
+        "missing": MISSING,
+    }
 
     def __init__(self, *, estimator: Any = None, by: str | None = None, missing: str = "error") -> None:
         self.estimator = estimator
@@ -114,8 +126,7 @@ class ByCluster(GraphEstimator):
     def models_(self) -> dict[str, GraphEstimator]:
         return dict(zip(self.clusters_, self._models, strict=True))
 
-    def _check_parameters(self) -> None:
-        check_choice("missing", self.missing, POLICIES)
+    def _check_together(self) -> None:
         self._prototype()
 
     def _prototype(self) -> GraphEstimator:

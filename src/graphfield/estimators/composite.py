@@ -70,6 +70,11 @@ def unpack_members(state: Saved, arrays: SavedArrays, fields: Sequence[GraphFiel
     ]
 
 
+def check_estimator(estimator: Any) -> None:
+    if estimator is not None:
+        given_estimator(estimator)
+
+
 def given_estimator(estimator: Any) -> GraphEstimator:
     """The estimator that the user passed to be cloned and fitted."""
     if not isinstance(estimator, GraphEstimator):

@@ -18,10 +18,11 @@ from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
+    PARAMETERS,
     STREAMS,
     TRAINED,
     Units,
-    check_parameters,
+    check_together,
     choose_marginals,
     chosen_penalty,
     field_config,
@@ -161,6 +162,7 @@ class DNNCGM(GraphEstimator):
     (2, 50, 50)
     """
 
+    _parameters = PARAMETERS
     _streams = STREAMS
 
     def __init__(
@@ -259,8 +261,8 @@ class DNNCGM(GraphEstimator):
     def marginals_(self) -> str:
         return "raw" if self._known().schema.scores is None else "normal"
 
-    def _check_parameters(self) -> None:
-        check_parameters(self)
+    def _check_together(self) -> None:
+        check_together(self)
 
     def _learn_units(
         self, data: TrainingSet, labels: NDArray | None, origin: StartingPoint | None = None

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, features
+from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
-from graphfield.data.marginals import MARGINALS, NormalScores
-from graphfield.data.missing import POLICIES
+from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import CENTERS, Inputs, check_flag, check_number
+from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
 from graphfield.estimators.neural_fit import Mixing
+from graphfield.estimators.parameters import (
+    CENTER,
+    MARGINAL,
+    MISSING,
+    PENALTY,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Flag,
+    Number,
+    Rule,
+    Seed,
+)
 from graphfield.estimators.starting_point import StartingPoint
-from graphfield.exceptions import ParameterError, TrainingWarning, check_choice
+from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
 from graphfield.nn.losses import LOSSES
@@ -84,26 +97,33 @@ class Units:
     scaler: NodeScaler
 
 
-def check_parameters(model: Parameters) -> None:
-    check_choice("network", model.network, NETWORKS)
-    check_choice("sharing", model.sharing, SHARING)
-    check_choice("loss", model.loss, LOSSES)
-    check_choice("center", model.center, CENTERS)
-    check_choice("marginals", model.marginals, MARGINALS)
-    check_choice("missing", model.missing, POLICIES)
-    check_choice("unknown", model.unknown, UNKNOWN_POLICIES)
-    check_flag("standardize", model.standardize)
-    check_number("hidden_size", model.hidden_size, 1, integer=True)
-    check_number("dropout", model.dropout, 0, 1, open_high=True)
-    check_number("learning_rate", model.learning_rate, 0, open_low=True, optional=True)
-    check_number("rank", model.rank, 1, integer=True, optional=True, auto=True)
-    check_number("penalty", model.penalty, 0, auto=True)
-    check_number("batch_size", model.batch_size, 2, integer=True, optional=True)
-    check_number("max_steps", model.max_steps, 1, integer=True, optional=True)
-    check_number("patience", model.patience, 1, integer=True, optional=True)
-    check_number("validation_fraction", model.validation_fraction, 0, 1, open_high=True)
-    check_schedule(model.schedule)
-    resolve_device(model.device, fallback=True)
+# What each hyper-parameter may be.
+PARAMETERS: dict[str, Rule] = {
+    "network": Choice(NETWORKS),
+    "sharing": Choice(SHARING),
+    "loss": Choice(LOSSES),
+    "center": CENTER,
+    "marginals": MARGINAL,
+    "missing": MISSING,
+    "unknown": UNKNOWN,
+    "standardize": Flag(),
+    "hidden_size": Number(1, integer=True),
+    "dropout": Number(0, 1, open_high=True),
+    "learning_rate": Number(0, open_low=True, optional=True),
+    "rank": Number(1, integer=True, optional=True, auto=True),
+    "penalty": PENALTY,
+    "batch_size": Number(2, integer=True, optional=True),
+    "max_steps": Number(1, integer=True, optional=True),
+    "patience": Number(1, integer=True, optional=True),
+    "validation_fraction": Number(0, 1, open_high=True),
+    "schedule": Custom(check_schedule),
+    "device": Custom(partial(resolve_device, fallback=True)),
+    "random_state": Seed(),
+}
+
+
+def check_together(model: Parameters) -> None:
+    """Raise for hyper-parameters that make no sense together."""
     if isinstance(model.rank, (int, np.integer)) and not _can_mix(model):
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.missing import POLICIES
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import covariate_table, given_estimator, node_table
-from graphfield.estimators.inputs import Inputs, check_flag, check_number, child_seeds, root_seed
+from graphfield.estimators.composite import check_estimator, covariate_table, given_estimator, node_table
+from graphfield.estimators.inputs import Inputs, child_seeds, root_seed
+from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import (
     DataError,
@@ -22,7 +23,6 @@ from graphfield.exceptions import (
     GraphfieldError,
     ParameterError,
     agreed,
-    check_choice,
     named,
 )
 from graphfield.fields.average import AverageField
@@ -78,6 +78,15 @@ class Ensemble(AveragedGraph):
     (2, 50, 50)
     """
 
+    _parameters: ClassVar = {
+        "estimator": Custom(check_estimator),
+        "n_members": COUNT,
+        "resample": Flag(),
+        "missing": Choice(POLICIES, optional=True),
+        "unknown": Choice(UNKNOWN_POLICIES, optional=True),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         *,
@@ -125,7 +134,8 @@ class Ensemble(AveragedGraph):
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self._prototype()._uses_covariates
 
-    def _stream_names(self) -> tuple[str, ...]:
+    @property
+    def _streams(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("draw", "gap", *(f"member {which}" for which in range(int(self.n_members))))
 
     def spread(self, Z: Any) -> NDArray[np.float32]:
@@ -146,12 +156,7 @@ class Ensemble(AveragedGraph):
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
 
-    def _check_parameters(self) -> None:
-        for name, choices in (("missing", POLICIES), ("unknown", UNKNOWN_POLICIES)):
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), choices)
-        check_number("n_members", self.n_members, 2, integer=True)
-        check_flag("resample", self.resample)
+    def _check_together(self) -> None:
         self._prototype()
 
     def single_fit(self) -> GraphEstimator:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder, features
-from graphfield.data.missing import POLICIES
+from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_labels, fold_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import CENTERS, check_flag, check_number
+from graphfield.estimators.parameters import (
+    CENTER,
+    COUNT,
+    MISSING,
+    UNKNOWN,
+    Choice,
+    Flag,
+    Number,
+    WordOrNumber,
+)
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import check_choice, check_package
+from graphfield.exceptions import check_package
 from graphfield.fields.base import Common, State
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
@@ -93,6 +102,19 @@ class RegGMM(GraphEstimator):
     (2, 50, 50)
     """
 
+    _parameters: ClassVar = {
+        "penalty": Choice(PENALTIES),
+        "ridge": Number(0, open_low=True),
+        "sparsity": WordOrNumber(("cv",)),
+        "mix": Number(0, 1, open_low=True),
+        "n_penalties": COUNT,
+        "n_folds": COUNT,
+        "center": CENTER,
+        "standardize": Flag(),
+        "missing": MISSING,
+        "unknown": UNKNOWN,
+    }
+
     def __init__(
         self,
         *,
@@ -163,21 +185,6 @@ class RegGMM(GraphEstimator):
         if self.center != "covariates" or not self.standardize:
             return None
         return learn(values, W, len(encoder.numeric), cross_labels(len(values), labels), labels)
-
-    def _check_parameters(self) -> None:
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_number("ridge", self.ridge, 0, open_low=True)
-        if isinstance(self.sparsity, str):
-            check_choice("sparsity", self.sparsity, ("cv",))
-        else:
-            check_number("sparsity", self.sparsity, 0, open_low=True)
-        check_number("mix", self.mix, 0, 1, open_low=True)
-        check_number("n_penalties", self.n_penalties, 2, integer=True)
-        check_number("n_folds", self.n_folds, 2, integer=True)
-        check_choice("center", self.center, CENTERS)
-        check_flag("standardize", self.standardize)
-        check_choice("missing", self.missing, POLICIES)
-        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
 
     def _check_machine(self) -> None:
         if self.penalty == "sparse-group":

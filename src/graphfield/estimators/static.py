@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder, features
-from graphfield.data.missing import POLICIES
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import check_number
+from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, WordOrNumber
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import ParameterError, check_choice, listing, suggestion
 from graphfield.fields.base import Common, State
 from graphfield.fields.static import StaticField
 from graphfield.solvers.interaction import linear_mean
@@ -53,6 +51,14 @@ class StaticGraph(GraphEstimator):
     center: str
     penalty_: float
     path_: pd.DataFrame
+    _parameters: ClassVar = {
+        "penalty": WordOrNumber(CRITERIA),
+        "center": Choice(CENTERS_OF_STATIC),
+        "n_penalties": COUNT,
+        "n_folds": COUNT,
+        "ebic_gamma": Number(0),
+        "missing": MISSING,
+    }
     # Whether the solution is a precision matrix, whose edges never shrink.
     _definite: ClassVar[bool] = False
 
@@ -91,14 +97,6 @@ class StaticGraph(GraphEstimator):
     @property
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
-
-    def _check_parameters(self) -> None:
-        check_penalty(self.penalty)
-        check_choice("center", self.center, CENTERS_OF_STATIC)
-        check_number("n_penalties", self.n_penalties, 2, integer=True)
-        check_number("n_folds", self.n_folds, 2, integer=True)
-        check_number("ebic_gamma", self.ebic_gamma, 0)
-        check_choice("missing", self.missing, POLICIES)
 
     def _choose(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
         if self.penalty == "cv":
@@ -142,15 +140,3 @@ def path_frame(path: NDArray[np.float64]) -> pd.DataFrame:
     """``penalty, score, n_edges``, one row per penalty; missing where it is not known."""
     finite = np.where(np.isfinite(path), path, np.nan)
     return pd.DataFrame(finite, columns=["penalty", "score", "n_edges"]).astype({"n_edges": "Int64"})
-
-
-def check_penalty(value: Any) -> None:
-    """Raise unless ``value`` is one of the criteria or a number above zero."""
-    if isinstance(value, str) and value in CRITERIA:
-        return
-    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not (numeric and 0 < value < np.inf):
-        hint = suggestion(value, CRITERIA) if isinstance(value, str) else ""
-        raise ParameterError(
-            f"penalty must be one of {listing(CRITERIA)} or a number above 0, got {value!r}.{hint}"
-        )

@@ -13,7 +13,6 @@ from graphfield.data.splits import hold_out
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import (
     STREAMS,
-    check_parameters,
     plans,
     ranks_to_try,
     scale_features,
@@ -121,7 +120,7 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
         raise ParameterError("The same model is there twice; each must be an object of its own (clone it).")
     reference = models[0].get_params()
     for i, model in enumerate(models):
-        check_parameters(model)
+        model._check_parameters()
         for name, value in model.get_params().items():
             if name not in MAY_DIFFER and value != reference[name]:
                 raise ParameterError(

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import UNKNOWN_POLICIES, CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import MIN_SAMPLES, Frame
-from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import fit_parts, with_typical_scale
 from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.inputs import check_number
+from graphfield.estimators.parameters import MISSING, SHARE, UNKNOWN, Number, Seed
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import check_choice
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
 from graphfield.fields.tree import Tree
@@ -93,6 +91,15 @@ class TreeCGM(GraphEstimator):
 
     _streams = ("split", "tree", "gap")
 
+    _parameters: ClassVar = {
+        "max_leaves": Number(1, integer=True),
+        "min_leaf_rows": Number(MIN_SAMPLES, integer=True, optional=True),
+        "validation_fraction": SHARE,
+        "missing": MISSING,
+        "unknown": UNKNOWN,
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         *,
@@ -148,13 +155,6 @@ class TreeCGM(GraphEstimator):
     @property
     def rules_(self) -> list[str]:
         return _rules(self.tree_, self._tree_field.part_of_leaf, self.encoder_)
-
-    def _check_parameters(self) -> None:
-        check_number("max_leaves", self.max_leaves, 1, integer=True)
-        check_number("min_leaf_rows", self.min_leaf_rows, MIN_SAMPLES, integer=True, optional=True)
-        check_number("validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True)
-        check_choice("missing", self.missing, POLICIES)
-        check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
 
     def _choose(
         self, values: NDArray, z: NDArray, data: TrainingSet
