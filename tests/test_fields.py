@@ -1,0 +1,156 @@
+"""The field of a fitted model: a value that says what the model says, and that algebra makes others of."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import ESTIMATORS, small_data
+from graphfield import analysis as an
+from graphfield.data.nodes import NodeScaler
+from graphfield.estimators.auto_candidates import CANDIDATES
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.parameters import Number
+from graphfield.estimators.registry import ESTIMATORS as REGISTERED
+from graphfield.estimators.registry import Entry, find_estimator
+from graphfield.fields.average import average
+from graphfield.fields.base import Common
+from graphfield.fields.state import pack_field
+from graphfield.fields.static import StaticField
+from graphfield.report import write_report
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
+
+
+def test_a_field_says_what_its_model_says(fitted, data):
+    X, Z = data
+    field = fitted.field_
+    here = field.at(Z)
+    np.testing.assert_array_equal(here.partial_correlations, fitted.partial_correlations(Z))
+    np.testing.assert_allclose(here.scales * here.units, fitted.predict_scale(Z))
+    assert (field.schema.node_names, field.schema.encoder.names) == (list(X.columns), list(Z.columns))
+    assert field.threshold is fitted.threshold_
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        field.common = None
+
+
+def test_analysis_takes_a_field_for_a_model(fitted, data):
+    Z = data[1]
+    one, other = Z.iloc[0].to_dict(), Z.iloc[1].to_dict()
+    questions = (
+        lambda asked: an.graph_at(asked, one),
+        lambda asked: an.compare(asked, one, other),
+        lambda asked: an.connectivity(asked, Z, ["density", "mean_strength"]),
+        lambda asked: an.varying_edges(asked, Z),
+        lambda asked: an.average_graph(asked, Z),
+    )
+    for question in questions:
+        pd.testing.assert_frame_equal(question(fitted.field_), question(fitted))
+
+
+def test_rows_that_are_alike_have_the_same_graph(fitted, data):
+    field, Z = fitted.field_, data[1]
+    rows = field.rows(Z)
+    distinct, index = field.distinct(rows)
+    np.testing.assert_array_equal(field.at(distinct).weights[index], field.at(rows).weights)
+
+
+def test_an_average_of_averages_is_an_average(data):
+    X, Z = data
+    fields = [model.fit(X, Z).field_ for model in (gf.RegGMM(), gf.RegGMM(ridge=10.0), gf.GraphicalLasso())]
+    common = fields[0].common
+    at_once = average(common, fields, [0.25, 0.25, 0.5])
+    in_steps = average(common, [average(common, fields[:2], [1, 1]), fields[2]], [1, 1])
+    np.testing.assert_allclose(in_steps.at(Z).weights, at_once.at(Z).weights, atol=1e-6)
+    np.testing.assert_allclose(in_steps.at(Z).scales, at_once.at(Z).scales, rtol=1e-6)
+
+
+def test_members_of_a_model_of_scores_take_the_users_nodes(data):
+    X, Z = np.exp(data[0] / data[0].std()), data[1]
+    single = gf.DNNCGM(rank=2, max_steps=10, hidden_size=8, marginals="normal", device="cpu")
+    model = gf.Ensemble(estimator=single, n_members=2, random_state=0).fit(X, Z)
+    assert model.marginals_ == "normal"
+    for member in model.members_:
+        assert member.score(X, Z) == pytest.approx(model.score(X, Z), abs=0.2)
+        assert (member.predict(X, Z) >= X.min().to_numpy()).all()
+
+
+# -- a new estimator is one file and one line -------------------------------------------------------
+
+
+class Correlations(GraphEstimator):
+    """A toy: the regressions that follow from the correlation matrix, shrunk to nothing by ``shrink``."""
+
+    _parameters = {"shrink": Number(0, 1, open_high=True)}  # noqa: RUF012
+    missing = "error"
+
+    def __init__(self, *, shrink: float = 0.1) -> None:
+        self.shrink = shrink
+
+    def _fit(self, data) -> StaticField:
+        schema = self._learn_schema(data, standardize=True, unknown="average")
+        scaler = NodeScaler.learn(data.X, center=True, scale=True)
+        S = (1 - self.shrink) * np.corrcoef(data.X.T) + self.shrink * np.eye(schema.n_nodes)
+        precision = np.linalg.inv(S)
+        weights = -precision / np.diag(precision)[:, None]
+        np.fill_diagonal(weights, 0)
+        common = Common(schema, scaler, scaler.scale / np.sqrt(np.diag(precision)))
+        return StaticField(common, weights.astype(np.float32), from_precision=True)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setitem(REGISTERED, "Correlations", Entry(__name__, "correlations", {}))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[Correlations.__module__])
+    return Correlations
+
+
+def test_a_toy_estimator_goes_through_everything(toy, data, tmp_path):
+    X, Z = data
+    model = toy(shrink=0.2).fit(X, Z)
+    assert find_estimator("Correlations") is toy
+    again = gf.load(model.save(tmp_path / "model"))
+    assert isinstance(again, toy)
+    assert again.shrink == 0.2
+    np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
+    assert "n0" in write_report(again, tmp_path / "page.html", Z=Z).read_text()
+    assert len(an.graph_at(again, Z.iloc[0].to_dict())) == X.shape[1]
+    with pytest.raises(gf.ParameterError, match="shrink must be a number"):
+        toy(shrink=2.0).fit(X, Z)
+    averaged = gf.Ensemble(estimator=toy(), n_members=2, resample=True, random_state=0).fit(X, Z)
+    assert averaged.spread(Z[:2]).shape == (2, X.shape[1], X.shape[1])
+
+
+# -- what follows from one place ---------------------------------------------------------------------
+
+
+def test_every_estimator_is_in_the_battery():
+    in_battery = {type(make()).__name__ for make in ESTIMATORS.values()}
+    assert in_battery == set(REGISTERED)
+
+
+def test_candidates_are_those_of_the_registry():
+    assert [*CANDIDATES] == [entry.command for entry in REGISTERED.values() if entry.candidate is not None]
+
+
+@pytest.mark.parametrize("name", sorted(REGISTERED))
+def test_every_parameter_is_declared_and_refuses_what_it_cannot_be(name):
+    kind = find_estimator(name)
+    assert set(kind._parameters) == set(inspect.signature(kind.__init__).parameters) - {"self"}
+    X, Z = small_data(30)
+    for parameter in kind._parameters:
+        for value in (object(), -7.5, float("nan"), [], {}, "no such word", b"x", (1, 2)):
+            with pytest.raises(gf.ParameterError, match=parameter):
+                kind(**{parameter: value}).fit(X, Z)
+
+
+def test_the_state_of_a_field_is_plain(fitted):
+    header, arrays = pack_field(fitted.field_)
+    assert header["kind"] == fitted.field_.kind
+    assert all(isinstance(array, np.ndarray) for array in arrays.values())
