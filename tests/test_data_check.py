@@ -516,7 +516,7 @@ def test_totals_are_told_from_their_parts():
     assert not found(sums.drop(columns=["first", "second", "all"]), Z, "collinear-nodes")
     nearly = X.assign(f=X.a + 0.02 * X.b + 0.01 * RNG.normal(size=N))  # one of two follows given a third
     (one,) = found(nearly, Z, "collinear-nodes")
-    assert one.advice.startswith(("Leave it out (--drop a)", "Leave it out (--drop f)"))
+    assert one.advice.startswith(("Leave it out (drop=['a'])", "Leave it out (drop=['f'])"))
 
 
 def test_rows_of_few_answers_are_alike_by_chance():

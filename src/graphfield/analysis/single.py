@@ -11,6 +11,7 @@ from graphfield.analysis.errors import error_columns, interval_reach
 from graphfield.analysis.rows import TableLike, ask, at_one, covariate_rows, pair_names, pair_positions
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.exceptions import ParameterError
+from graphfield.messages import Message
 
 if TYPE_CHECKING:
     from graphfield.estimators.base import GraphEstimator
@@ -149,8 +150,8 @@ def _intervals(model: GraphEstimator, rows: pd.DataFrame) -> pd.DataFrame:
     asked = ask(model, rows)
     if not interval_reach(model):
         raise ParameterError(
-            "Intervals need fits to rows drawn with replacement: fit "
-            "gf.Ensemble(estimator=..., n_members=20, resample=True)."
+            "Intervals need fits to rows drawn with replacement: {fit}.",
+            fit=Message("fit gf.Ensemble(estimator=..., n_members=20, resample=True)", code="fit-resampled"),
         )
     pairs = pair_positions(model.n_features_in_)
     estimate = asked.average()[None][:, *pairs]

@@ -12,6 +12,7 @@ from graphfield.data.covariates import MANY_LEVELS, as_text
 from graphfield.data.findings import Finding
 from graphfield.data.roles import OTHER
 from graphfield.exceptions import agreed, count
+from graphfield.messages import Argument, Message
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20
@@ -42,7 +43,7 @@ def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator
             (name,),
             f"Covariate {name!r} has {count(len(levels), 'different text')} in "
             f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
-            "Leave it out, or make it the group (--group on the command line).",
+            Message("Leave it out, or make it the group ({group}).", group=Argument("group", name)),
         )
         return
     alike = _alike(counts)
@@ -81,7 +82,7 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
     more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
-    pool = f"Pool them into {OTHER!r} with --rare {RARE_LEVEL} (from_table(..., rare={RARE_LEVEL}))."
+    pool = Message("Pool them into {other!r} with {rare}.", other=OTHER, rare=Argument("rare", RARE_LEVEL))
     yield Finding(
         "rare-category",
         (name,),

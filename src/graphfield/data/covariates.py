@@ -24,6 +24,7 @@ from graphfield.exceptions import (
     listing,
     named,
 )
+from graphfield.messages import Argument, Message, Row
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
@@ -216,9 +217,13 @@ class CovariateEncoder:
         unseen = sorted(set(text[index < 0]))
         if unseen and self.unknown == "error":
             raise DataError(
-                f"Covariate {spec.name!r} has {listing(unseen)}, which training did not have. "
-                f"Known: {listing(spec.levels)}. Use unknown='average' to give new categories the "
-                "average graph."
+                "Covariate {name!r} has {unseen}, which training did not have. Known: {known}. Use "
+                "{average} to give new categories the average graph.",
+                code="unknown-level",
+                name=spec.name,
+                unseen=listing(unseen),
+                known=listing(spec.levels),
+                average=Message("unknown='average'", code="average-unknown"),
             )
         return np.where(index < 0, len(spec.levels), index).astype(np.int64)
 
@@ -376,20 +381,29 @@ def _check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: N
     numeric = np.array([reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():
         raise DataError(
-            f"Covariate {name!r} holds numbers stored as text ({len(levels)} different ones). Convert "
-            "the column with pandas.to_numeric."
+            "Covariate {name!r} holds numbers stored as text ({n} different ones). {convert}.",
+            name=name,
+            n=len(levels),
+            convert=Message("Convert the column with pandas.to_numeric", code="convert-covariate"),
         )
     if numeric.mean() > 0.5 and not numeric.all():
         odd = str(levels[~numeric][0])
         row = int(rows[text == odd][0])
         raise DataError(
-            f"Covariate {name!r} holds numbers, but row {row} holds {odd!r}. Correct it, or leave the "
-            "cell empty and use missing='drop'."
+            "Covariate {name!r} holds numbers, but {row} holds {odd!r}. Correct it, or leave the cell "
+            "empty and use {drop}.",
+            name=name,
+            row=Row(row),
+            odd=odd,
+            drop=Argument("missing", "drop"),
         )
     if len(levels) == len(text) > MANY_LEVELS:
         raise DataError(
-            f"Covariate {name!r} has a different text in every row (for example {text[0]!r}). If it "
-            "identifies subjects or rows, pass it as groups instead."
+            "Covariate {name!r} has a different text in every row (for example {text!r}). If it "
+            "identifies subjects or rows, {group} instead.",
+            name=name,
+            text=text[0],
+            group=Message("pass it as groups", code="pass-groups"),
         )
 
 
@@ -398,15 +412,24 @@ def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
     slashed = [str(level) for level in levels if is_slashed(str(level))]
     if len(slashed) > 0.5 * len(levels):
         raise DataError(
-            f"Covariate {name!r} holds dates such as {slashed[0]!r}, which can be read in two ways. Read the "
-            "table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert the column "
-            "with pandas.to_datetime."
+            "Covariate {name!r} holds dates such as {date!r}, which can be read in two ways. {say}.",
+            name=name,
+            date=slashed[0],
+            say=Message(
+                "Read the table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert "
+                "the column with pandas.to_datetime",
+                code="say-date-format",
+            ),
         )
     dates = np.array([parse_date(str(level)) is not None for level in levels])
     if dates.mean() > 0.5:
         odd = str(levels[~dates][0])
         row = int(rows[text == odd][0])
         raise DataError(
-            f"Covariate {name!r} holds dates, but row {row} holds {odd!r}. Write all of them as 2020-03-01, "
-            "or leave the cell empty and use missing='drop'."
+            "Covariate {name!r} holds dates, but {row} holds {odd!r}. Write all of them as 2020-03-01, or "
+            "leave the cell empty and use {drop}.",
+            name=name,
+            row=Row(row),
+            odd=odd,
+            drop=Argument("missing", "drop"),
         )

@@ -33,6 +33,7 @@ from graphfield.exceptions import ParameterError, check_choice
 from graphfield.fields.average import AverageField
 from graphfield.fields.average import average as average_of
 from graphfield.fields.base import State
+from graphfield.messages import Argument
 
 
 class AutoCGM(AveragedGraph):
@@ -172,7 +173,11 @@ class AutoCGM(AveragedGraph):
         check_choice("missing", self.missing, POLICIES)
         check_choice("unknown", self.unknown, UNKNOWN_POLICIES)
         if not isinstance(self.device, str):
-            raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {self.device!r}.")
+            raise ParameterError(
+                "{name} must be 'auto', 'cpu' or 'cuda', got {value!r}.",
+                name=Argument("device"),
+                value=self.device,
+            )
         self._check_device(fallback=True)
 
     def _check_machine(self) -> None:

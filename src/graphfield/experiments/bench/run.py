@@ -18,7 +18,7 @@ from graphfield.experiments.bench.cases import CASES, Effort
 from graphfield.experiments.bench.machine import card
 from graphfield.experiments.bench.records import NotMeasuredError, Record
 from graphfield.experiments.runner import choose
-from graphfield.folders import write_file
+from graphfield.folders import already_exists, write_file
 from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
@@ -96,7 +96,7 @@ def check_folder(out: Path, force: bool, with_scaling: bool) -> None:
         raise OutputError(f"{out} is a file. Name a folder.")
     for name in (*FILES, *(SCALING_FILES if with_scaling else ())):
         if (out / name).exists() and not force:
-            raise OutputError(f"{out / name} already exists. Choose another folder, or pass overwrite=True.")
+            raise already_exists(out / name)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

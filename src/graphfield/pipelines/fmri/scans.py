@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, listing
+from graphfield.messages import Argument, Message
 from graphfield.pipelines.fmri.scan_files import Scan, read_folder
 
 # Time points that a subject needs: with fewer, standardising within the subject distorts correlations.
@@ -167,13 +168,21 @@ def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
     parts = [
         f"{len(who)} of {n_subjects} subjects {reason}: {_plain(who)}" for reason, who in dropped.items()
     ]
-    advice = "Use missing='drop' to leave these out."
+    also = ""
     if flat:
         region, count = flat.most_common(1)[0]
-        advice += (
-            f" {region!r} never changes in {count}; drop_regions leaves out a region instead of subjects."
+        also = Message(
+            " {region!r} never changes in {count}; {drop} leaves out a region instead of subjects.",
+            region=region,
+            count=count,
+            drop=Argument("drop_regions"),
         )
-    return f"{'; '.join(parts)}. {advice}"
+    return Message(
+        "{what}. Use {drop} to leave these out.{also}",
+        what="; ".join(parts),
+        drop=Argument("missing", "drop"),
+        also=also,
+    )
 
 
 def _plain(details: Sequence[str], most: int = 3) -> str:

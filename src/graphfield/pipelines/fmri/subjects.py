@@ -16,6 +16,7 @@ from graphfield.data.tables import check_described, read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
+from graphfield.messages import Argument
 from graphfield.pipelines.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
 from graphfield.pipelines.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
 
@@ -206,7 +207,7 @@ def load_subjects(
     n_regions = check_shapes(scans, _plausible(scans, n_given) if by_name else n_given)
     names = region_names(scans, regions, n_regions)
     if isinstance(networks, (str, Path)) and isinstance(labels, Mapping):
-        check_described(labels, names, "networks (--networks)", networks, "region", "network")
+        check_described(labels, names, Argument("networks"), networks, "region", "network")
     groups = None if labels is None else group_labels(labels, names)
     found, alone, absent = match_subjects(list(scans), ids)
     if alone or absent:
@@ -282,7 +283,9 @@ def _in_order(series: Any, scans: list[str], n_rows: int, notes: list[str]) -> l
 
 def _refuse_or_note(text: str, missing: str, notes: list[str]) -> None:
     if missing == "error":
-        raise DataError(f"{text} Use missing='drop' to go on without them.")
+        raise DataError(
+            "{text} Use {drop} to go on without them.", text=text, drop=Argument("missing", "drop")
+        )
     notes.append(text if "eft out" in text else f"{text} They were left out.")
     warnings.warn(notes[-1], DataWarning, stacklevel=3)
 
