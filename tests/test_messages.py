@@ -149,6 +149,10 @@ def calls_with_parts():
                     yield f"{path.name}:{node.lineno}", node, names
 
 
+def fields_of(template):
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
 def test_templates_are_written_out_and_have_their_parts():
     """A name in an f-string would be read as a template."""
     known = {}
@@ -156,26 +160,20 @@ def test_templates_are_written_out_and_have_their_parts():
         template = node.args[0]
         assert not isinstance(template, ast.JoinedStr), place
         if isinstance(template, ast.Constant):
-            fields = {
-                re.split(r"[.\[]", name)[0] for _, name, _, _ in Formatter().parse(template.value) if name
-            }
-            assert fields == names - {"code"}, place
+            assert fields_of(template.value) == names - {"code"}, place
         code = next((one.value for one in node.keywords if one.arg == "code"), None)
         for one in ast.walk(code) if code is not None else ():
             if isinstance(one, ast.Constant):
                 known[one.value] = names
     for code, template in TEMPLATES.items():
-        assert {name for _, name, _, _ in Formatter().parse(template) if name} <= known[code], code
+        assert fields_of(template) <= known[code], code
 
 
 def test_no_option_is_named_below_the_command_line():
     for path in SOURCES.rglob("*.py"):
         if "cli" in path.relative_to(SOURCES).parts:
             continue
-        tree = ast.parse(path.read_text())
-        texts = [
-            one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        ]
-        for one in texts:
-            in_words = re.search(r"(^|[\s(])--[a-z]", one.value)
-            assert not in_words, f"{path.name}:{one.lineno} {one.value[:80]}"
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                option = re.search(r"(^|[\s(])--[a-z]", one.value)
+                assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"
