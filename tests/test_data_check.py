@@ -468,7 +468,7 @@ def test_pooling_is_advised_where_it_helps():
         assert "rare=" not in one.advice, rare
     for rare in ({"a": 9, "b": 8, "c": 7}, {f"s{i}": 4 for i in range(6)}):
         (one,) = found(X, levels(**rare), "rare-category")
-        assert one.advice.parts["rare"] == Argument("rare", 20), rare
+        assert one.advice.parts["rare"] == Argument("rare", 20, "from_table"), rare
     few = {f"s{i}": 16 for i in range(5)}  # all levels are rare: a pool of all is constant
     (one,) = found(X.iloc[:80], levels(**few).iloc[:80], "rare-category")
     assert "rare=" not in one.advice

@@ -20,21 +20,23 @@ class Part:
 
 @dataclass(frozen=True)
 class Argument(Part):
-    """An argument, with a value or without one.
+    """An argument, with a value or without one, ``of`` a function where it is not clear which.
 
-    >>> str(Argument("missing", "drop")), str(Argument("nodes"))
-    ("missing='drop'", 'nodes')
+    >>> str(Argument("missing", "drop")), str(Argument("nodes")), str(Argument("rare", 20, "from_table"))
+    ("missing='drop'", 'nodes', 'from_table(..., rare=20)')
     """
 
     name: str
     value: Any = _NOT_GIVEN
+    of: str = ""
 
     @property
     def has_value(self) -> bool:
         return self.value is not _NOT_GIVEN
 
     def __str__(self) -> str:
-        return f"{self.name}={self.value!r}" if self.has_value else self.name
+        text = f"{self.name}={self.value!r}" if self.has_value else self.name
+        return f"{self.of}(..., {text})" if self.of else text
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,10 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             (name,),
             f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
             "although the one may come right after the other.",
-            Message("Take it as categories with {categories}.", categories=Argument("categories", [name])),
+            Message(
+                "Take it as categories with {categories}.",
+                categories=Argument("categories", [name], "from_table"),
+            ),
         )
         return
     if (
@@ -120,7 +123,7 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             "codes of a category.",
             Message(
                 "If so, use {categories}; a count or a scale is fine.",
-                categories=Argument("categories", [name]),
+                categories=Argument("categories", [name], "from_table"),
             ),
         )
 

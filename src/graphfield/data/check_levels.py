@@ -82,7 +82,9 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
     more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
-    pool = Message("Pool them into {other!r} with {rare}.", other=OTHER, rare=Argument("rare", RARE_LEVEL))
+    pool = Message(
+        "Pool them into {other!r} with {rare}.", other=OTHER, rare=Argument("rare", RARE_LEVEL, "from_table")
+    )
     yield Finding(
         "rare-category",
         (name,),

@@ -190,7 +190,9 @@ def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[F
                 f"{column.dropna().iloc[0]:.0f}, may be dates.",
                 Message("Leave it out ({drop}).", drop=drop_argument([name]))
                 if role == "node"
-                else Message("If they are, use {dates}.", dates=Argument("date_format", "yyyymmdd")),
+                else Message(
+                    "If they are, use {dates}.", dates=Argument("date_format", "yyyymmdd", "from_table")
+                ),
             )
 
 
