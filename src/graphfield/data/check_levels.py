@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from graphfield.data.check_values import NUMBER_WITH_UNIT
-from graphfield.data.covariates import MANY_LEVELS, as_text
+from graphfield.data.covariate_text import MANY_LEVELS
+from graphfield.data.covariates import as_text
 from graphfield.data.findings import Finding
 from graphfield.data.roles import OTHER
 from graphfield.exceptions import agreed, count

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.data.covariates import MANY_LEVELS, CovariateEncoder, as_text, is_categorical
+from graphfield.data.covariate_text import MANY_LEVELS
+from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.missing import POLICIES
 from graphfield.data.nodes import NodeScaler
