@@ -120,7 +120,7 @@ can tell who is connected to what.
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
-    changes += _covariate_changes(columns, pooled or {})
+    changes += _covariate_changes(columns, z_frame, bad_z, pooled or {})
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings), rows_left_out)
 
 
@@ -300,7 +300,9 @@ def _missing_findings(
     return found
 
 
-def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> list[str]:
+def _covariate_changes(
+    columns: list[Column], Z: Frame, bad: pd.DataFrame, pooled: dict[str, list[str]]
+) -> list[str]:
     """What is done to covariates on the way into a model."""
     changes = []
     for column in columns:
@@ -309,9 +311,10 @@ def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> l
         if column.distinct == 1:
             changes.append(f"Covariate {column.name!r} is constant and is ignored.")
         elif column.kind == "date":
+            first = np.floor(to_days(Z.values[column.name][~bad[column.name].to_numpy()]).min())
             changes.append(
                 f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "
-                f"a graph at a date, such as {column.note.split(' ')[0]}."
+                f"a graph at a date, such as {date_text(first)}."
             )
     for name, levels in pooled.items():
         changes.append(f"Covariate {name!r}: {listing(levels)} pooled into {OTHER!r} (few rows).")
