@@ -82,6 +82,7 @@ def test_findings_name_arguments_in_python_and_options_in_the_shell(tmp_path, ca
         (Argument("missing", "drop"), {"set": []}, "--set missing=drop"),
         (Argument("marginals", "normal"), {"set": []}, "--set marginals=normal"),
         (Argument("threshold", None), {"threshold": "auto"}, "--threshold none"),
+        (Argument("threshold", "auto"), {"out": "report.html"}, "--threshold auto"),
         (Argument("sep", ";"), {"sep": None}, "--sep ';'"),
         (Argument("sep", "\t"), {"sep": None}, "--sep tab"),
         (Argument("encoding", "gbk"), {}, "encoding='gbk'"),

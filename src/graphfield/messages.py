@@ -69,7 +69,7 @@ class Message(str):
     def __new__(cls, template: str, /, *, code: str = "", **parts: Any) -> Message:
         message = super().__new__(cls, template.format(**parts))
         message.template, message.code = template, code
-        message.parts = {name: _kept(part) for name, part in parts.items()}
+        message.parts = {name: _detach(part) for name, part in parts.items()}
         return message
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,22 +77,22 @@ class Message(str):
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """An object as it was shown: a message keeps no table alive, and goes wherever text can go."""
+class _ObjectText:
+    """An object as text: a message keeps no table alive, and goes wherever text can go."""
 
-    text: str
-    code: str
+    plain: str
+    quoted: str
 
     def __str__(self) -> str:
-        return self.text
+        return self.plain
 
     def __repr__(self) -> str:
-        return self.code
+        return self.quoted
 
 
-def _kept(part: Any) -> Any:
-    plain = part is None or isinstance(part, (str, Number, Part, _Shown))
-    return part if plain else _Shown(str(part), repr(part))
+def _detach(part: Any) -> Any:
+    harmless = part is None or isinstance(part, (str, Number, Part, _ObjectText))
+    return part if harmless else _ObjectText(str(part), repr(part))
 
 
 def _remake(template: str, code: str, parts: dict[str, Any]) -> Message:

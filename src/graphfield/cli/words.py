@@ -22,6 +22,8 @@ _PYTHON_NAMES = {
 }
 # Hyper-parameters of models that have no option of their own, or not in every command.
 _SETTINGS = ("marginals", "missing")
+# An option of 'graph' that other commands speak of, too.
+_OF_GRAPH = "threshold"
 # What the shell says for messages of these codes.
 TEMPLATES = {
     "at-least": "of at least {low:g}",
@@ -77,12 +79,14 @@ def _words(part: Part, given: dict[str, Any]) -> str:
 
 def _option(argument: Argument, given: dict[str, Any]) -> str:
     """An argument as an option of this command, as a setting of its model, or else as Python has it."""
-    names = [name for name in given if argument.name in (name, _PYTHON_NAMES.get(name))]
-    if not names and argument.name in _SETTINGS and argument.has_value:
+    known = [name for name in given if argument.name in (name, _PYTHON_NAMES.get(name))]
+    if argument.has_value and argument.name == _OF_GRAPH:
+        known = [_OF_GRAPH]
+    if not known and argument.has_value and argument.name in _SETTINGS:
         return f"--set {argument.name}={_value(argument.value)}"
-    if not names:
+    if not known:
         return str(argument)
-    option = f"--{names[0].replace('_', '-')}"
+    option = f"--{known[0].replace('_', '-')}"
     return f"{option} {_value(argument.value)}" if argument.has_value else option
 
 
