@@ -204,9 +204,13 @@ def test_malformed_records_of_a_page(record, content, tmp_path):
 
 def test_records_with_numbers_of_numpy(tmp_path):
     fit = {"rows": np.int64(260), "unused": ("a",), "nodes": np.array(["n0"]), "seconds": np.float64(1.0)}
-    check = {"changes": ["Dropped , of , rows with missing values."]}
+    check = {
+        "changes": np.array(["Rows were dropped."]),
+        "n_rows": np.int64(260),
+        "rows_left_out": np.int64(3),
+    }
     page = write_report(fitted("linear"), tmp_path / "page.html", fit=fit, check=check)
-    assert "260" in page.read_text(encoding="utf-8")
+    assert "257 rows (3 left out: missing or infinite values)" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("edit", ["results", "active", "text"])

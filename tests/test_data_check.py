@@ -12,6 +12,7 @@ import pytest
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.data.findings import DataCheck
+from graphfield.messages import Argument
 
 N = 400
 
@@ -238,7 +239,8 @@ def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
 def test_columns_that_are_not_used_are_looked_at():
     X, Z = clean()
     subject = [f"p{i // 4}" for i in range(N)]
-    assert "--group pid" in found(X, Z, "repeated-subjects", rest=pd.DataFrame({"pid": subject}))[0].advice
+    (one,) = found(X, Z, "repeated-subjects", rest=pd.DataFrame({"pid": subject}))
+    assert one.advice.parts["group"] == Argument("group", "pid")
     for rest in ({"score": np.arange(N) % 7}, {"id": np.arange(N)}, {"note": ["fine", "late"] * (N // 2)}):
         assert gf.check_data(X, Z, rest=pd.DataFrame(rest)).codes() == []
     assert found(X, Z, "unused-dates", rest=Z[["day"]].rename(columns={"day": "when"}))
@@ -390,7 +392,7 @@ def test_numbers_that_never_come_up_twice_are_asked_about():
     code = 100_000 + RNG.permutation(899_999)[:N]
     (one,) = found(X.assign(code=code), Z, "identifier-node")
     assert one.columns == ("code",)
-    assert "--drop code" in one.advice
+    assert one.advice.parts["drop"] == Argument("drop", ["code"])
     gaps = pd.Series(code, dtype=float).where(np.arange(N) % 9 > 0)
     assert found(X.assign(code=gaps), Z, "identifier-node", missing="drop"), "a gap makes floats of them"
     with pytest.warns(gf.DataWarning, match="Column 'code' looks like an identifier but is used as a node"):
@@ -412,7 +414,7 @@ def test_a_cluster_label_among_measurements_is_asked_about():
     assert "'cluster' (11 whole numbers, 0 to 10)" in one.message
     assert "codes of a category" in one.message
     assert "?" in one.message
-    assert "--drop cluster" in one.advice
+    assert one.advice.parts["drop"] == Argument("drop", ["cluster"])
     two = X.assign(cluster=rng.integers(0, 11, N), her2=rng.integers(0, 2, N))
     (one,) = found(two, AGE, "discrete-node")
     assert one.message.startswith("Nodes 'cluster' (11 whole numbers, 0 to 10), 'her2' (0 and 1 only) have ")
@@ -463,13 +465,13 @@ def test_pooling_is_advised_where_it_helps():
     X = clean()[0]
     for rare in ({"a": 2}, {"a": 1, "b": 1}, {"a": 16, "b": 14}, {"a": 7, "b": 5}, {"a": 19, "b": 1, "c": 1}):
         (one,) = found(X, levels(**rare), "rare-category")
-        assert "--rare" not in one.advice, rare
+        assert "rare=" not in one.advice, rare
     for rare in ({"a": 9, "b": 8, "c": 7}, {f"s{i}": 4 for i in range(6)}):
         (one,) = found(X, levels(**rare), "rare-category")
-        assert "--rare 20" in one.advice, rare
+        assert one.advice.parts["rare"] == Argument("rare", 20, "from_table"), rare
     few = {f"s{i}": 16 for i in range(5)}  # all levels are rare: a pool of all is constant
     (one,) = found(X.iloc[:80], levels(**few).iloc[:80], "rare-category")
-    assert "--rare" not in one.advice
+    assert "rare=" not in one.advice
 
 
 def test_levels_that_differ_in_blanks_want_trimming():
@@ -512,11 +514,11 @@ def test_totals_are_told_from_their_parts():
     sums = X.assign(first=X.a + X.b, second=X.c + X.d + X.e)
     sums["all"] = sums["first"] + sums["second"]
     (one,) = found(sums, Z, "collinear-nodes")
-    assert "--drop first,second,all" in one.advice
+    assert one.advice.parts["drop"] == Argument("drop", ["first", "second", "all"])
     assert not found(sums.drop(columns=["first", "second", "all"]), Z, "collinear-nodes")
     nearly = X.assign(f=X.a + 0.02 * X.b + 0.01 * RNG.normal(size=N))  # one of two follows given a third
     (one,) = found(nearly, Z, "collinear-nodes")
-    assert one.advice.startswith(("Leave it out (--drop a)", "Leave it out (--drop f)"))
+    assert one.advice.startswith(("Leave it out (drop=['a'])", "Leave it out (drop=['f'])"))
 
 
 def test_rows_of_few_answers_are_alike_by_chance():

@@ -514,7 +514,7 @@ def test_a_table_of_something_else_is_named_with_its_columns(small, tmp_path):
     path = tmp_path / "sectors.csv"
     pd.DataFrame({"ticker": ["AAPL", "JPM"], "sector": ["tech", "banks"]}).to_csv(path, index=False)
     with pytest.raises(
-        gf.DataError, match=r"--networks.*sectors.csv' must have the columns region and network"
+        gf.DataError, match=r"networks: .*sectors.csv' must have the columns region and network"
     ):
         loaded(scans, people, regions=REGIONS, networks=path)
     with pytest.raises(

@@ -151,10 +151,12 @@ RECORDS = {
     },
     "data_check.json": {
         "format": "graphfield-data-check",
-        "format_version": 1,
+        "format_version": 2,
         "columns": [
             {"name": "age", "role": "covariate", "kind": "number", "missing": 0, "distinct": 9, "note": ""}
         ],
+        "n_rows": 260,
+        "rows_left_out": 3,
         "changes": ["Dropped 3 of 260 rows with missing values."],
         "warnings": [{"message": "It looks odd.", "advice": "Look."}],
     },

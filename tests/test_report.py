@@ -61,8 +61,9 @@ EVIDENCE = {
 }
 CHECK = {
     "format": "graphfield-data-check",
-    "format_version": 1,
+    "format_version": 2,
     "n_rows": 500,
+    "rows_left_out": 3,
     "columns": [
         {"name": "<age>", "role": "covariate", "kind": "number", "missing": 3, "distinct": 90, "note": "n"}
     ],

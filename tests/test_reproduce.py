@@ -28,6 +28,7 @@ from graphfield.experiments.tables import (
     printed_lines,
     with_lines,
 )
+from graphfield.messages import Argument
 from graphfield.solvers.lasso import nodewise_lasso_path
 
 SMALL = """
@@ -486,7 +487,7 @@ def test_a_killed_worker_is_a_failure_of_its_cells(spec, tmp_path, monkeypatch):
     cells = runner.plan([load_table(str(spec))], ["G1"], ["reggmm", "static"], [0], lines=False)
     failures = runner.run_cells(cells, tmp_path / "out", force=False, jobs=2, device="cpu")
     assert [failure.cell for failure in failures] == cells
-    assert "try fewer --jobs" in failures[0].reason
+    assert failures[0].reason.parts["jobs"] == Argument("jobs")
 
 
 def test_a_deviation_is_beyond_one_standard_deviation_and_rounding():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 
@@ -14,7 +13,6 @@ import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.cli import main
-from graphfield.cli.words import for_the_shell
 
 N = 120
 
@@ -192,35 +190,6 @@ def test_the_file_has_the_words_of_the_screen(shell, tmp_path):
     told = [f"{one['message']} {one['advice']}" for one in kept["warnings"] if one["code"] == "outliers"]
     assert "from its median, 1e+06 in line 19." in told[0]
     assert f"Look: {told[0]}" in said
-
-
-@pytest.mark.parametrize(
-    ("python", "given", "shell"),
-    [
-        (
-            "n_permutations must be a whole number in [19, inf), got 5.",
-            {"permutations": 5},
-            "--permutations ",
-        ),
-        (
-            "valid_until (a) must not be before train_until (b).",
-            {"valid_until": 1, "train_until": 2},
-            "--valid",
-        ),
-        ("z must give every covariate once ('age').", {"at": []}, "--at must give every covariate once"),
-        ("groups must give every node a group.", {"node_groups": "g.csv"}, "--node-groups must give every"),
-        ("rare must be a whole number of rows.", {"rare": 1}, "--rare must be"),
-        ("Node 'c' has one value. Drop it from X.", {}, "Leave it out with --drop."),
-        ("Convert the column with pandas.to_numeric.", {}, "Correct the values"),
-        ("Column 'valid_until' is not used.", {"valid_until": 1}, "Column 'valid_until' is not used."),
-        ("They are rare, and must be.", {"rare": 1}, "They are rare, and must be."),
-    ],
-)
-def test_messages_speak_of_options(python, given, shell):
-    said = for_the_shell(python, argparse.Namespace(**given))
-    assert shell in said
-    for word in ("n_permutations", "train_until (", "pandas", "from X", "inf)"):
-        assert word not in said
 
 
 def test_errors_speak_of_options(shell, tmp_path):

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from typing import Any
+
+from graphfield.messages import Argument, Message, message_of
 
 
 class GraphfieldError(Exception):
-    """Base of every error that graphfield raises on purpose."""
+    """Base of every error that graphfield raises on purpose.
+
+    ``parts`` go into the text as into the template of a :class:`~graphfield.messages.Message`.
+    """
+
+    def __init__(self, *text: object, code: str = "", **parts: Any) -> None:
+        super().__init__(*((Message(str(text[0]), code=code, **parts),) if code or parts else text))
+
+    @property
+    def message(self) -> str:
+        """What is said; a ``Message`` where it has parts."""
+        return message_of(self)
 
 
 class DataError(GraphfieldError, ValueError):
@@ -100,7 +114,13 @@ def check_choice(parameter: str, value: object, allowed: Iterable[str]) -> None:
     options = list(allowed)
     if value not in options:
         hint = suggestion(value, options) if isinstance(value, str) else ""
-        raise ParameterError(f"{parameter} must be one of {listing(options)}, got {value!r}.{hint}")
+        raise ParameterError(
+            "{parameter} must be one of {options}, got {value!r}.{hint}",
+            parameter=Argument(parameter),
+            options=listing(options),
+            value=value,
+            hint=hint,
+        )
 
 
 def check_package(package: str, extra: str, purpose: str) -> None:

@@ -16,6 +16,7 @@ from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.fields import GraphField
 from graphfield.graphs.connectivity import pair_means
+from graphfield.messages import Argument
 
 if TYPE_CHECKING:
     pass
@@ -232,8 +233,9 @@ def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -
         inner = np.array([share for share in quantiles if share not in (0, 1)], dtype=np.float64)
         if not len(inner) or np.any(np.diff(inner) <= 0) or inner[0] < 0 or inner[-1] > 1:
             raise ParameterError(
-                "quantiles must be a number of bands, or increasing shares between 0 and 1, "
-                f"got {quantiles!r}."
+                "{name} must be a number of bands, or increasing shares between 0 and 1, got {value!r}.",
+                name=Argument("quantiles"),
+                value=quantiles,
             )
     cuts = np.quantile(values, inner)
     return np.unique(np.searchsorted(cuts, values, side="left"), return_inverse=True)[1]

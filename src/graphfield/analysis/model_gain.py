@@ -17,6 +17,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import training_inputs
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.messages import Argument
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -158,7 +159,12 @@ def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
 def _time_labels(time: Any, X: Any) -> NDArray[np.intp]:
     moments = time_values(pd.Series(np.asarray(time), name="time"))
     if len(moments) != len(X):
-        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(moments)}.")
+        raise DataError(
+            "{time} must hold one value per row of X ({n}), got {found}.",
+            time=Argument("time"),
+            n=len(X),
+            found=len(moments),
+        )
     return time_blocks(moments, _TIME_BLOCKS)
 
 

@@ -25,6 +25,7 @@ from graphfield.data.dates import is_date, to_days
 from graphfield.data.splits import folds, group_labels
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError
+from graphfield.messages import Argument
 
 # Thinning never leaves fewer rows than this.
 _LEAST_MOST = 2_000
@@ -188,7 +189,12 @@ def times_of(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
         return None
     values = pd.Series(np.asarray(time))
     if len(values) != len(X):
-        raise DataError(f"time must hold one value per row of X ({len(X)}), got {len(values)}.")
+        raise DataError(
+            "{time} must hold one value per row of X ({n}), got {found}.",
+            time=Argument("time"),
+            n=len(X),
+            found=len(values),
+        )
     if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
         if not is_date(values.dropna()):
             raise DataError(

@@ -21,6 +21,7 @@ from graphfield.analysis.rows import (
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.exceptions import ParameterError
 from graphfield.fields import GraphField
+from graphfield.messages import Message
 
 if TYPE_CHECKING:
     pass
@@ -165,8 +166,8 @@ def _intervals(field: GraphField, rows: pd.DataFrame) -> pd.DataFrame:
     asked = ask(field, rows)
     if not interval_reach(field):
         raise ParameterError(
-            "Intervals need fits to rows drawn with replacement: fit "
-            "gf.Ensemble(estimator=..., n_members=20, resample=True)."
+            "Intervals need fits to rows drawn with replacement: {fit}.",
+            fit=Message("fit gf.Ensemble(estimator=..., n_members=20, resample=True)", code="fit-resampled"),
         )
     pairs = pair_positions(field.n_nodes)
     estimate = asked.average()[None][:, *pairs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import warnings
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphfield.cli.parser import BAD_INPUT, make_parser
-from graphfield.cli.words import for_the_shell
+from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import (
     DataWarning,
     ExtrapolationWarning,
@@ -20,6 +19,7 @@ from graphfield.exceptions import (
     TrainingError,
     TrainingWarning,
 )
+from graphfield.messages import message_of
 
 FAILURE, INTERRUPTED = 1, 130
 _FOR_PEOPLE = (DataWarning, ExtrapolationWarning, FewRowsWarning, ThresholdWarning, TrainingWarning)
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def keep(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, _FOR_PEOPLE):  # those of other packages are for those who program with them
-            notes.append(str(message))
+            notes.append(message_of(message) if isinstance(message, Warning) else message)
 
     with warnings.catch_warnings():
         warnings.showwarning = keep
@@ -42,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code: int = arguments.run(arguments) or 0
             sys.stdout.flush()
         except TrainingError as error:
-            return _complain(error, FAILURE, arguments)
+            return _complain(render_for_shell(error.message, arguments), FAILURE)
         except GraphfieldError as error:
-            return _complain(error, BAD_INPUT, arguments)
+            return _complain(render_for_shell(error.message, arguments), BAD_INPUT)
         except MemoryError as error:
             return _complain(f"not enough memory: {error}", FAILURE)
         except BrokenPipeError:
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _complain("interrupted", INTERRUPTED)
     for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
-        _complain(f"note: {for_the_shell(note, arguments)}", 0)
+        _complain(f"note: {render_for_shell(note, arguments)}", 0)
     return code
 
 
@@ -68,7 +68,6 @@ def _what_failed(error: OSError) -> str:
     return "cannot write to the standard output"
 
 
-def _complain(message: object, code: int, arguments: argparse.Namespace | None = None) -> int:
-    line = " ".join(str(message).split())
-    sys.stderr.write(f"graphfield: {line if arguments is None else for_the_shell(line, arguments)}\n")
+def _complain(message: str, code: int) -> int:
+    sys.stderr.write(f"graphfield: {' '.join(message.split())}\n")
     return code

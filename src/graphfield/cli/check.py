@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.options import READING, table_options
 from graphfield.cli.values import names
-from graphfield.cli.words import for_the_shell, say
+from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import DataError, DataWarning, listing
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataChec
     from dataclasses import replace
 
     def told(text: str) -> str:
-        return for_the_shell(text, arguments)
+        return render_for_shell(text, arguments)
 
     return replace(
         found,

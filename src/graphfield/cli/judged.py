@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import said_already
-from graphfield.cli.words import for_the_shell
+from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import GraphfieldError, count
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> t
                 model, data.X, data.Z, groups=data.groups, time=time, missing=arguments.missing
             )
     except GraphfieldError as error:  # the model itself is there, and stays
-        return None, for_the_shell(str(error), arguments)
+        return None, render_for_shell(error.message, arguments)
     return gain, ""
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphfield.cli.values import names
-from graphfield.cli.words import say
+from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import ParameterError, TrainingError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _tables(arguments: argparse.Namespace, settings: list[str] | None, methods: 
     written = ", ".join(f"{arguments.out}/{table.name}.md" for table in tables)
     say(f"Wrote {written} (and .csv, .html) and cells.csv in {time.perf_counter() - start:.0f} s.")
     if failures:
-        raise TrainingError(_failed(failures))
+        raise TrainingError(_failed(failures, arguments))
 
 
 @contextmanager
@@ -125,10 +125,11 @@ def _print(table: TableSpec, found: list[Entry]) -> None:
     say("")
 
 
-def _failed(failures: list[Failure]) -> str:
+def _failed(failures: list[Failure], arguments: argparse.Namespace) -> str:
     for failure in failures:
         sys.stderr.write(failure.trace)
-    lines = "; ".join(f"{failure.cell.name}: {failure.reason}" for failure in failures[:5])
+    reasons = {failure.cell.name: render_for_shell(failure.reason, arguments) for failure in failures[:5]}
+    lines = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
     more = f" and {len(failures) - 5} more" if len(failures) > 5 else ""
     noun = "cell" if len(failures) == 1 else "cells"
     return (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from typing import Any
 
 from graphfield.cli.options import READING
+from graphfield.messages import Argument, Part, Row, render
 
 # Options whose argument has another name in Python.
 _PYTHON_NAMES = {
@@ -20,39 +20,36 @@ _PYTHON_NAMES = {
     "sectors": "groups",
     "seed": "random_state",
 }
-# What Python says, as patterns, and the command line.
-_SHELL_WORDS = {
-    r"missing='(drop|impute)'": r"--missing \1",
-    r"marginals='normal'": "--set marginals=normal",
-    r" \(marginals='auto'\)": "",
-    r"unknown='average'": "--set unknown=average when fitting",
-    r"pass overwrite=True": "add --force",
-    r"Pass resume=True": "Add --resume",
-    r"threshold='(auto|gap)'": r"--threshold \1",
-    r"threshold=None has": "--threshold none has",
-    r"fit gf\.Ensemble\(estimator=\.\.\., n_members=20, resample=True\)": "fit again with --intervals",
-    r"Pass a number as threshold": "Give a number with --threshold",
-    r"(Nodes? .* (?:is|are) empty: .*) Leave (it|them) out\.": r"\1 Leave \2 out with --drop.",
-    r"Drop (it|them) from X\.": r"Leave \1 out with --drop.",
-    r"Convert the column with pandas\.to_numeric, or use it as a covariate": "Correct the value, use the "
-    "column as a covariate, or leave it out with --drop",
-    r"Convert the column with pandas\.to_numeric": "Correct the values that are no numbers",
-    r"pass it as groups": "name it with --group",
-    r"Name them with nodes": "Name them with --nodes",
-    r"what measures nothing \(drop\)": "what measures nothing (--drop)",
-    r"\bcannot be left out \(drop\)": "cannot be left out (--drop)",
-    r"^groups has": "The column of --group has",
-    r"or leave groups out": "or do without --group",
-    r" samples are needed, got n_samples = (\d+)": r" rows are needed, got \1",
-    r"but X has one column \(n_features = 1\)": "but one column only is left for them",
-    r" in \[([\d.]+), inf\)": r" of at least \1",
-    r" \(from_table\(\.\.\., .*?\)\)": "",
+# Hyper-parameters of models that have no option of their own, or not in every command.
+_SETTINGS = ("marginals", "missing")
+# An option of 'graph' that other commands speak of, too.
+_OF_GRAPH = "threshold"
+# What the shell says for messages of these codes.
+TEMPLATES = {
+    "at-least": "of at least {low:g}",
+    "average-unknown": "--set unknown=average when fitting",
+    "by-default": "",
+    "convert-covariate": "Correct the values that are no numbers",
+    "convert-node": "Correct the value, use the column as a covariate, or leave it out with --drop",
+    "drop-nodes": "Leave {them} out with --drop",
+    "fit-resampled": "fit again with --intervals",
+    "force": "Add --force",
+    "give-threshold": "Give a number with --threshold",
+    "groups": "The column of --group",
+    "leave-out-node": "Leave {them} out with --drop",
+    "name-file": "name a file with --out",
+    "no-groups": "do without --group",
+    "one-column": "one column only is left for them",
+    "overwrite": "add --force",
+    "pass-groups": "name it with --group",
+    "resume": "Add --resume",
+    "say-date-format": "Say which with --date-format dd/mm/yyyy or --date-format mm/dd/yyyy",
+    "subject-as-groups": "pass the subject as groups (--group COLUMN)",
+    "time-column": "--time COLUMN",
+    "too-few-rows": "At least {least} rows are needed, got {n}. With so few rows every graph fits.",
 }
-# Options about the reading of files, as Python writes them.
-_READING = re.compile(r"\b(sep|decimal|thousands|encoding|sheet|date_format)='((?:\\.|[^'\\])*)'")
 # Arguments that are tables whose rows a message may speak of.
 _TABLES = ("table", "prices", "phenotypes")
-_ROW = re.compile(r"(?<!['\w])row (\d+)\b(?!')")
 
 
 def say(text: str) -> None:
@@ -60,27 +57,43 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def for_the_shell(text: str, arguments: argparse.Namespace | None = None) -> str:
+def render_for_shell(message: str, arguments: argparse.Namespace | None = None) -> str:
     """A message of the library in the words of a command that was given these ``arguments``.
 
-    Names of arguments become options, and rows, which Python counts from 0, lines of the file.
+    Arguments become options, and rows, which Python counts from 0, lines of the file.
 
-    >>> for_the_shell("n_permutations must be 19 or more.", argparse.Namespace(permutations=5))
+    >>> from graphfield.messages import Message
+    >>> said = Message("{name} must be 19 or more.", name=Argument("n_permutations"))
+    >>> render_for_shell(said, argparse.Namespace(permutations=5))
     '--permutations must be 19 or more.'
     """
-    for python, shell in _SHELL_WORDS.items():
-        text = re.sub(python, shell, text)
     given = {} if arguments is None else vars(arguments)
-    if "sep" in given:
-        text = _READING.sub(lambda found: f"--{found[1].replace('_', '-')} {shlex.quote(found[2])}", text)
-    for name in given:
-        python = _PYTHON_NAMES.get(name, name)
-        # Names with an underscore are no English words; others are meant where a message begins with them.
-        where = rf"(?<!['\w-]){python}(?![\w'])" if "_" in python else rf"^{python}(?= must )"
-        text = re.sub(where, f"--{name.replace('_', '-')}", text)
-    if not any(given.get(name) for name in _TABLES):
-        return text
-    return _ROW.sub(lambda found: _place(given, int(found[1])), text)
+    return render(message, lambda part: _words(part, given), TEMPLATES)
+
+
+def _words(part: Part, given: dict[str, Any]) -> str:
+    if isinstance(part, Row) and any(given.get(name) for name in _TABLES):
+        return _place(given, part.index)
+    return _option(part, given) if isinstance(part, Argument) else str(part)
+
+
+def _option(argument: Argument, given: dict[str, Any]) -> str:
+    """An argument as an option of this command, as a setting of its model, or else as Python has it."""
+    known = [name for name in given if argument.name in (name, _PYTHON_NAMES.get(name))]
+    if argument.has_value and argument.name == _OF_GRAPH:
+        known = [_OF_GRAPH]
+    if not known and argument.has_value and argument.name in _SETTINGS:
+        return f"--set {argument.name}={_value(argument.value)}"
+    if not known:
+        return str(argument)
+    option = f"--{known[0].replace('_', '-')}"
+    return f"{option} {_value(argument.value)}" if argument.has_value else option
+
+
+def _value(value: Any) -> str:
+    words = {None: "none", "\t": "tab"}
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(words.get(value, value))
+    return shlex.quote(text)
 
 
 def _place(given: dict[str, Any], row: int) -> str:

@@ -16,10 +16,11 @@ from graphfield.data.check_size import size_findings
 from graphfield.data.check_values import date_number_findings, unused_findings
 from graphfield.data.covariates import OTHER, as_text, level_order
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.findings import Column, DataCheck, Finding, drop_option
+from graphfield.data.findings import Column, DataCheck, Finding, drop_argument
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, listing
+from graphfield.messages import Argument, Message
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
 MAX_ROWS = 20_000
@@ -82,8 +83,8 @@ def check_table(
       nodes: 4 numbers, 'a', 'b', 'c', 'd'
       covariate 'age': number, 20.12 to 79.31
       covariate 'site': category, 3 levels: 'A', 'B', 'C'
-    Look: Nodes 'a', 'd' are the same up to scale. Keep one of them (--drop d): between copies no graph can \
-tell who is connected to what.
+    Look: Nodes 'a', 'd' are the same up to scale. Keep one of them (drop=['d']): between copies no graph \
+can tell who is connected to what.
     """
     check_choice("missing", missing, POLICIES)
     x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
@@ -105,8 +106,9 @@ tell who is connected to what.
     rows = np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).round().astype(np.intp)
     nodes = _filled_nodes(x_frame, bad_x)
     empty = [column.name for column in columns if column.kind == "empty"]
+    rows_left_out = int(_rows_with_gaps(bad_x, bad_z).sum()) if missing == "drop" else 0
     findings = [
-        *size_findings(columns, _rows_of_a_fit(bad_x, bad_z, missing), missing == "drop"),
+        *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
         *node_findings(x_frame, nodes, empty, rows),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
@@ -120,8 +122,8 @@ tell who is connected to what.
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
-    changes += [*_trimmed_texts(trimmed or {}), *_covariate_changes(columns, pooled or {})]
-    return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings))
+    changes += [*_trimmed_texts(trimmed or {}), *_covariate_changes(columns, z_frame, bad_z, pooled or {})]
+    return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings), rows_left_out)
 
 
 check_data = check_table
@@ -231,17 +233,15 @@ def _rows_with_gaps(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool
     return np.asarray(bad[:, ~bad.all(axis=0)].any(axis=1))
 
 
-def _rows_of_a_fit(bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str) -> int:
-    return len(bad_x) - (int(_rows_with_gaps(bad_x, bad_z).sum()) if policy == "drop" else 0)
-
-
 def _empty(column: Column, n_rows: int) -> Finding:
     return Finding(
         "empty-column",
         (column.name,),
         f"{column.role.capitalize()} {column.name!r} is empty: it has no value in any of "
         f"{count(n_rows, 'row')}, and fit refuses it.",
-        f"Leave it out ({drop_option([column.name])})." if column.role == "node" else "Leave it out.",
+        Message("Leave it out ({drop}).", drop=drop_argument([column.name]))
+        if column.role == "node"
+        else "Leave it out.",
     )
 
 
@@ -262,7 +262,11 @@ def _missing_findings(
                 tuple(column.name for column in used),
                 f"{count(lost, 'row')} of {n_rows:,} {'has' if lost == 1 else 'have'} missing or infinite "
                 f"values, in {listing(column.name for column in used)}; fit refuses them.",
-                "Use missing='drop' to leave out these rows or missing='impute' to fill them in.",
+                Message(
+                    "Use {drop} to leave out these rows or {impute} to fill them in.",
+                    drop=Argument("missing", "drop"),
+                    impute=Argument("missing", "impute"),
+                ),
             )
         )
     much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
@@ -273,8 +277,11 @@ def _missing_findings(
                 "mostly-missing",
                 tuple(column.name for column in much),
                 f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
-                "Leave such columns out (nodes with --drop), or be sure that what is missing is missing by "
-                "chance (the texts NA, None and null in a file count as missing).",
+                Message(
+                    "Leave such columns out (nodes with {drop}), or be sure that what is missing is missing "
+                    "by chance (the texts NA, None and null in a file count as missing).",
+                    drop=Argument("drop"),
+                ),
             )
         )
     if policy != "impute" and lost > MUCH_MISSING * n_rows:
@@ -285,7 +292,11 @@ def _missing_findings(
                 tuple(column.name for column in used),
                 f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
                 f"most are missing in {listing(column.name for column in most)}.",
-                "Leave out the columns that cost most rows (nodes with --drop), or use missing='impute'.",
+                Message(
+                    "Leave out the columns that cost most rows (nodes with {drop}), or use {impute}.",
+                    drop=Argument("drop"),
+                    impute=Argument("missing", "impute"),
+                ),
             )
         )
     return found
@@ -297,7 +308,9 @@ def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
         yield f"Column {name!r}: blanks at the ends of {listing(texts)} are removed ({rows})."
 
 
-def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> list[str]:
+def _covariate_changes(
+    columns: list[Column], Z: Frame, bad: pd.DataFrame, pooled: dict[str, list[str]]
+) -> list[str]:
     """What is done to covariates on the way into a model."""
     changes = []
     for column in columns:
@@ -306,9 +319,10 @@ def _covariate_changes(columns: list[Column], pooled: dict[str, list[str]]) -> l
         if column.distinct == 1:
             changes.append(f"Covariate {column.name!r} is constant and is ignored.")
         elif column.kind == "date":
+            first = np.floor(to_days(Z.values[column.name][~bad[column.name].to_numpy()]).min())
             changes.append(
                 f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "
-                f"a graph at a date, such as {column.note.split(' ')[0]}."
+                f"a graph at a date, such as {date_text(first)}."
             )
     for name, levels in pooled.items():
         changes.append(f"Covariate {name!r}: {listing(levels)} pooled into {OTHER!r} (few rows).")

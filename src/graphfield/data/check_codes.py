@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.findings import Finding, drop_option
+from graphfield.data.findings import Finding, drop_argument
 from graphfield.data.identifiers import is_whole
 from graphfield.exceptions import agreed, count, listing
+from graphfield.messages import Argument, Message
 
 # A node with at most so many different values is no measurement, and one with at most so many different
 # whole numbers may be none (a cluster from 0 to 10, an item from 1 to 7) if they come up a few times each.
@@ -85,8 +86,11 @@ def _items(scales: dict[Ends, list[str]]) -> Finding:
         tuple(nodes),
         f"{count(len(nodes), 'node')} {agreed(len(nodes), 'has', 'have')} few different values, like answers "
         f"on a scale (Likert items), yes or no, or counts. {'; '.join(parts)}{more}.",
-        "Such nodes may stay, though edges between them come out too weak; one that holds codes of a "
-        "category belongs among the covariates (--categories).",
+        Message(
+            "Such nodes may stay, though edges between them come out too weak; one that holds codes of a "
+            "category belongs among the covariates ({categories}).",
+            categories=Argument("categories"),
+        ),
     )
 
 
@@ -107,8 +111,14 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
         f"{agreed(number, 'Node', 'Nodes')} {', '.join(parts)}{more} {agreed(number, 'has', 'have')} few "
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
         "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
-        f"If {what} (--covariates, --categories) or leave {agreed(number, 'it', 'them')} "
-        f"out ({drop_option(names)}).",
+        Message(
+            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}).",
+            what=what,
+            covariates=Argument("covariates"),
+            categories=Argument("categories"),
+            them=agreed(number, "it", "them"),
+            drop=drop_argument(names),
+        ),
     )
 
 

@@ -15,10 +15,11 @@ from graphfield.data.check_levels import level_findings
 from graphfield.data.check_values import bad_dates, value_findings
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
-from graphfield.data.findings import Finding, drop_option
+from graphfield.data.findings import Finding, drop_argument
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
+from graphfield.messages import Argument, Message
 
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a
 # node is determined by a covariate.
@@ -104,7 +105,10 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             (name,),
             f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
             "although the one may come right after the other.",
-            f"Take it as categories with --categories {name} (from_table(..., categories=[{name!r}])).",
+            Message(
+                "Take it as categories with {categories}.",
+                categories=Argument("categories", [name], "from_table"),
+            ),
         )
         return
     if (
@@ -117,8 +121,10 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             (name,),
             f"Covariate {name!r} is taken as a number, but its values {first:g} to {values[-1]:g} may be "
             "codes of a category.",
-            f"If so, use --categories {name} (from_table(..., categories=[{name!r}])); a count or a scale "
-            "is fine.",
+            Message(
+                "If so, use {categories}; a count or a scale is fine.",
+                categories=Argument("categories", [name], "from_table"),
+            ),
         )
 
 
@@ -234,8 +240,11 @@ def _leak(covariate: str, node: str, message: str) -> Finding:
         "leak",
         (covariate, node),
         f"{message}.",
-        f"Leave one of the two out ({drop_option([node])} for the node): a graph given a covariate cannot "
-        "show edges of what the covariate says already.",
+        Message(
+            "Leave one of the two out ({drop} for the node): a graph given a covariate cannot show edges of "
+            "what the covariate says already.",
+            drop=drop_argument([node]),
+        ),
     )
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pandas as pd
 
 from graphfield.data.check_values import NUMBER_WITH_UNIT
+from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.covariates import OTHER, as_text
 from graphfield.data.findings import Finding
-from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.data.spelling import alike_levels
 from graphfield.exceptions import agreed, count
+from graphfield.messages import Argument, Message
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20
@@ -43,7 +44,7 @@ def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator
             (name,),
             f"Covariate {name!r} has {count(len(levels), 'different text')} in "
             f"{count(len(present), 'row')}: it identifies rows or subjects and is no category.",
-            "Leave it out, or make it the group (--group on the command line).",
+            Message("Leave it out, or make it the group ({group}).", group=Argument("group", name)),
         )
         return
     alike = alike_levels(counts)
@@ -76,7 +77,9 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
     more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
-    pool = f"Pool them into {OTHER!r} with --rare {RARE_LEVEL} (from_table(..., rare={RARE_LEVEL}))."
+    pool = Message(
+        "Pool them into {other!r} with {rare}.", other=OTHER, rare=Argument("rare", RARE_LEVEL, "from_table")
+    )
     yield Finding(
         "rare-category",
         (name,),

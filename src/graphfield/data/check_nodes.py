@@ -12,11 +12,12 @@ from scipy.sparse.csgraph import connected_components
 
 from graphfield.data.check_codes import code_findings, few_different
 from graphfield.data.check_values import far_out_findings, missing_code_findings, missing_codes
-from graphfield.data.findings import Finding, drop_option
+from graphfield.data.findings import Finding, drop_argument
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
 from graphfield.exceptions import agreed, count, listing, named
+from graphfield.messages import Argument, Message
 
 # A node whose variance the others explain by more than this share follows from them (total = a + b).
 COLLINEAR_R2 = 0.999
@@ -48,7 +49,9 @@ def node_findings(
             tuple(text),
             f"{named('Node', text)} {agreed(len(text), 'holds', 'hold')} text or dates, and nodes must hold "
             "numbers.",
-            f"Convert to numbers, use as covariates, or leave out ({drop_option(text)}).",
+            Message(
+                "Convert to numbers, use as covariates, or leave out ({drop}).", drop=drop_argument(text)
+            ),
         )
     ids = list(_identifiers(X, nodes))
     yield from ids
@@ -62,7 +65,11 @@ def node_findings(
             tuple(constant),
             f"{named('Node', constant)} {agreed(number, 'has', 'have')} the same value in every row, so "
             f"{agreed(number, 'it', 'they')} can have no edge; fit refuses {agreed(number, 'it', 'them')}.",
-            f"Leave {agreed(number, 'it', 'them')} out ({drop_option(constant)}).",
+            Message(
+                "Leave {them} out ({drop}).",
+                them=agreed(number, "it", "them"),
+                drop=drop_argument(constant),
+            ),
         )
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
     if len(names) > 1 and len(values) > 2:
@@ -84,8 +91,13 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
             tuple(ids),
             f"{named('Node', ids)} {agreed(len(ids), 'looks', 'look')} like a row number, an identifier or a "
             "time.",
-            f"Leave {agreed(len(ids), 'it', 'them')} out ({drop_option(ids)}), or make it the group "
-            "(--group) or the time (--time).",
+            Message(
+                "Leave {them} out ({drop}), or make it the group ({group}) or the time ({time}).",
+                them=agreed(len(ids), "it", "them"),
+                drop=drop_argument(ids),
+                group=Argument("group"),
+                time=Argument("time"),
+            ),
         )
     codes = [name for name in distinct if name not in ids]
     if codes:
@@ -94,8 +106,12 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
             tuple(codes),
             f"{named('Node', codes)} {agreed(len(codes), 'has', 'have')} a different whole number in every "
             "row, as identifiers do.",
-            f"Leave {agreed(len(codes), 'it', 'them')} out ({drop_option(codes)}), unless "
-            f"{agreed(len(codes), 'it measures', 'they measure')} something.",
+            Message(
+                "Leave {them} out ({drop}), unless {they_measure} something.",
+                them=agreed(len(codes), "it", "them"),
+                drop=drop_argument(codes),
+                they_measure=agreed(len(codes), "it measures", "they measure"),
+            ),
         )
 
 
@@ -114,8 +130,10 @@ def _copies(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
             "duplicate-nodes",
             own,
             f"Nodes {listing(own)} are the same{'' if equal else ' up to scale'}.",
-            f"Keep one of them ({drop_option(own[1:])}): between copies no graph can tell who is connected "
-            "to what.",
+            Message(
+                "Keep one of them ({drop}): between copies no graph can tell who is connected to what.",
+                drop=drop_argument(own[1:]),
+            ),
         )
     n, p = len(values), len(keep)
     kept = [names[i] for i in keep]
@@ -149,8 +167,11 @@ def _collinear(names: list[str], correlation: NDArray[np.float64], n: int) -> It
                 f"Nodes {listing(members)} follow from each other (R^2 above {COLLINEAR_R2}), as a total "
                 f"does from its parts: {listing(sums)} {agreed(len(sums), 'follows', 'follow')} from the "
                 "others.",
-                f"Leave {agreed(len(sums), 'it', 'them')} out ({drop_option(sums)}); else their edges show "
-                "the arithmetic, not the data.",
+                Message(
+                    "Leave {them} out ({drop}); else their edges show the arithmetic, not the data.",
+                    them=agreed(len(sums), "it", "them"),
+                    drop=drop_argument(sums),
+                ),
             )
 
 
@@ -191,8 +212,10 @@ def _monotone(names: list[str], values: NDArray[np.float64], told: list[set[str]
             members,
             f"Nodes {listing(members)} are nearly functions of each other (rank correlation beyond "
             f"{MONOTONE}), as an area is of its radius.",
-            f"Keep one of them ({drop_option(members[1:])}); else their edges show the arithmetic, not the "
-            "data.",
+            Message(
+                "Keep one of them ({drop}); else their edges show the arithmetic, not the data.",
+                drop=drop_argument(members[1:]),
+            ),
         )
 
 
@@ -222,8 +245,13 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
             tuple(names[stuck]),
             f"{named('Node', names[stuck])} {agreed(number, 'has', 'have')} one and the same value in most "
             f"rows ({modes[stuck].max():.0%} of them in {worst!r}).",
-            f"{agreed(number, 'Its', 'Their')} edges rest on the few other rows; leave "
-            f"{agreed(number, 'it', 'them')} out ({drop_option(names[stuck])}), or look at those rows alone.",
+            Message(
+                "{their} edges rest on the few other rows; leave {them} out ({drop}), or look at those rows "
+                "alone.",
+                their=agreed(number, "Its", "Their"),
+                them=agreed(number, "it", "them"),
+                drop=drop_argument(names[stuck]),
+            ),
         )
     yield from _tails(names[~few & ~stuck], values[:, ~few & ~stuck])
     plain = ~stuck & np.array([not own for own in codes])
@@ -239,13 +267,20 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     squares = np.square(centred)
     skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
-    scores = "neural models and comparisons of models try normal scores (marginals='auto')"
+    scores = Message(
+        "neural models and comparisons of models try normal scores{option}",
+        option=Message(" (marginals='auto')", code="by-default"),
+    )
     if skewed.any():
         yield Finding(
             "skewed-nodes",
             tuple(names[skewed]),
-            f"{_how_many(skewed)} skewed ({_largest(names, skewness, skewed, 'skewness')}): {scores}; for "
-            "others a logarithm may help.",
+            Message(
+                "{how_many} skewed ({largest}): {scores}; for others a logarithm may help.",
+                how_many=_how_many(skewed),
+                largest=_largest(names, skewness, skewed, "skewness"),
+                scores=scores,
+            ),
             "",
         )
     heavy = (kurtosis > HEAVY_TAILS) & ~skewed
@@ -253,8 +288,12 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
         yield Finding(
             "heavy-tails",
             tuple(names[heavy]),
-            f"{_how_many(heavy)} heavy-tailed ({_largest(names, kurtosis, heavy, 'excess kurtosis')}): "
-            f"{scores}.",
+            Message(
+                "{how_many} heavy-tailed ({largest}): {scores}.",
+                how_many=_how_many(heavy),
+                largest=_largest(names, kurtosis, heavy, "excess kurtosis"),
+                scores=scores,
+            ),
             "",
         )
 

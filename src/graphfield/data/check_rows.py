@@ -16,6 +16,7 @@ from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import find_levels
 from graphfield.exceptions import count
+from graphfield.messages import Argument, Message
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
 FEW_GROUPS = 20
@@ -86,8 +87,11 @@ def row_findings(
                 (),
                 f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of "
                 "an earlier row.",
-                "Leave copies out; where they are repeated measurements, name the subject as the group "
-                "(--group).",
+                Message(
+                    "Leave copies out; where they are repeated measurements, name the subject as the group "
+                    "({group}).",
+                    group=Argument("group"),
+                ),
             )
     if labels is not None:
         yield from _level_findings(nodes, Z, bad_z, labels)
@@ -100,7 +104,10 @@ def row_findings(
             tuple(subjects),
             f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
             "rows: it may be a subject with several rows each.",
-            f"If so, name it as the group (--group {name}), so that no subject is on both sides of a split.",
+            Message(
+                "If so, name it as the group ({group}), so that no subject is on both sides of a split.",
+                group=Argument("group", name),
+            ),
         )
         return
     if _covariates_repeat(Z, n_rows):
@@ -109,7 +116,10 @@ def row_findings(
             tuple(Z.names),
             "The covariates are the same in many rows one after the other: rows look like several "
             "measurements of one subject or one place.",
-            "If so, pass the subject as groups (--group COLUMN), so that none is on both sides of a split.",
+            Message(
+                "If so, {pass_groups}, so that none is on both sides of a split.",
+                pass_groups=Message("pass the subject as groups", code="subject-as-groups"),
+            ),
         )
         return
     if time is None:
@@ -119,8 +129,10 @@ def row_findings(
                 "unused-dates",
                 tuple(dates),
                 f"Column {dates[0]!r} holds dates and is not used.",
-                f"If rows follow each other in time, say so (--time {dates[0]}): the last rows are held "
-                "out then.",
+                Message(
+                    "If rows follow each other in time, say so ({time}): the last rows are held out then.",
+                    time=Argument("time", dates[0]),
+                ),
             )
             return
         following = _following(nodes, Z, bad_z)
@@ -130,8 +142,11 @@ def row_findings(
                 (),
                 f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
                 "out), as in a series over time.",
-                "Name the column with the time (--time COLUMN) or blocks of rows as groups; else held-out "
-                "rows are too easy and standard errors too small.",
+                Message(
+                    "Name the column with the time ({time}) or blocks of rows as groups; else held-out rows "
+                    "are too easy and standard errors too small.",
+                    time=Message("time", code="time-column"),
+                ),
             )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.findings import Column, Finding
 from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
-from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.exceptions import count
+from graphfield.messages import Argument, Message
 
 # Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
 ROWS_PER_NODE = 10
@@ -25,7 +26,9 @@ def size_findings(columns: Sequence[Column], n_rows: int, complete: bool) -> Ite
             "too-few-nodes",
             tuple(column.name for column in nodes),
             f"{count(len(nodes), 'node')}: a graph needs at least {MIN_NODES} nodes, and fit refuses fewer.",
-            "Name more columns for the nodes (--nodes); they must hold numbers.",
+            Message(
+                "Name more columns for the nodes ({nodes}); they must hold numbers.", nodes=Argument("nodes")
+            ),
         )
     if n_rows < MIN_SAMPLES:
         of = " without missing values" if complete else ""

@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import are_number_dates, is_date, no_dates
-from graphfield.data.findings import Finding, drop_option
+from graphfield.data.findings import Finding, drop_argument
 from graphfield.exceptions import agreed, count, listing
+from graphfield.messages import Argument, Message, Row, join_messages
 
 # Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
@@ -117,26 +118,41 @@ def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> 
         return
     total = int(counts.sum())
     worst = {j: int(np.argmax(distance[:, j])) for j in order[:_NAMED]}
-    such = [f"{values[row, j]:.4g} in row {row}" for j, row in worst.items()]
-    if len(order) == 1:
-        several = agreed(total, "a value", f"{total:,} values")
-        what = f"{role.capitalize()} {names[order[0]]!r} has {several} {_FAR} its median, "
-        what += agreed(total, such[0], f"such as {such[0]}")
-    else:
-        many = [agreed(int(counts[j]), "", f"{counts[j]:,}, such as ") for j in worst]
-        parts = [f"{names[j]!r} ({size}{own})" for j, size, own in zip(worst, many, such, strict=True)]
-        more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
-        what = f"{total:,} values are {_FAR} the median of their {role}s: {', '.join(parts)}{more}"
-    real = {
-        "node": "where a model has normal scores (marginals='normal'), they tame what is real",
-        "covariate": "graphs at such values rest on very few rows",
+    such = {
+        j: Message("{value:.4g} in {row}", value=values[row, j], row=Row(row)) for j, row in worst.items()
     }
-    yield Finding(
-        "outliers",
-        tuple(names[order]),
-        f"{what}.",
-        f"Correct typing errors; {real[role]}.",
-    )
+    if len(order) == 1:
+        what = Message(
+            "{role} {name!r} has {several} {far} its median, {such_as}{such}.",
+            role=role.capitalize(),
+            name=names[order[0]],
+            several=agreed(total, "a value", f"{total:,} values"),
+            far=_FAR,
+            such_as=agreed(total, "", "such as "),
+            such=such[order[0]],
+        )
+    else:
+        what = Message(
+            "{total:,} values are {far} the median of their {role}s: {columns}{more}.",
+            total=total,
+            far=_FAR,
+            role=role,
+            columns=join_messages(", ", [_of_column(names[j], int(counts[j]), such[j]) for j in worst]),
+            more=f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "",
+        )
+    real = {
+        "node": Message(
+            "Correct typing errors; where a model has normal scores ({normal}), they tame what is real.",
+            normal=Argument("marginals", "normal"),
+        ),
+        "covariate": "Correct typing errors; graphs at such values rest on very few rows.",
+    }
+    yield Finding("outliers", tuple(names[order]), what, real[role])
+
+
+def _of_column(name: str, n_values: int, such: Message) -> Message:
+    several = agreed(n_values, "", f"{n_values:,}, such as ")
+    return Message("{name!r} ({several}{such})", name=name, several=several, such=such)
 
 
 def bad_dates(column: pd.Series) -> Iterator[Finding]:
@@ -146,15 +162,25 @@ def bad_dates(column: pd.Series) -> Iterator[Finding]:
         return
     rows, texts = np.flatnonzero(odd), column[odd].astype(str)
     parts = [
-        f"{text!r} in {count(int(own.sum()), 'row')}, first at row {rows[int(np.argmax(own.to_numpy()))]}"
+        Message(
+            "{text!r} in {rows}, first at {row}",
+            text=text,
+            rows=count(int(own.sum()), "row"),
+            row=Row(int(rows[int(np.argmax(own.to_numpy()))])),
+        )
         for text, own in ((text, texts == text) for text in texts.unique()[:_NAMED])
     ]
     more = f" and {texts.nunique() - _NAMED} more" if texts.nunique() > _NAMED else ""
     yield Finding(
         "unreadable-dates",
         (str(column.name),),
-        f"Column {str(column.name)!r} looks like dates, but some of its values are none, so that it is not "
-        f"taken as one: {'; '.join(parts)}{more}.",
+        Message(
+            "Column {name!r} looks like dates, but some of its values are none, so that it is not taken as "
+            "one: {parts}{more}.",
+            name=str(column.name),
+            parts=join_messages("; ", parts),
+            more=more,
+        ),
         "Correct these entries (dates are written as 2020-03-01) or leave the cells empty.",
     )
 
@@ -169,9 +195,11 @@ def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[F
                 (name,),
                 f"{role.capitalize()} {name!r} is taken as numbers, but all of them, such as "
                 f"{column.dropna().iloc[0]:.0f}, may be dates.",
-                f"Leave it out ({drop_option([name])})."
+                Message("Leave it out ({drop}).", drop=drop_argument([name]))
                 if role == "node"
-                else "If they are, use --date-format yyyymmdd (from_table(..., date_format='yyyymmdd')).",
+                else Message(
+                    "If they are, use {dates}.", dates=Argument("date_format", "yyyymmdd", "from_table")
+                ),
             )
 
 

@@ -14,6 +14,7 @@ from graphfield.data.reading import Reading
 from graphfield.data.room import check_room, free_memory, size_text
 from graphfield.data.sources import UNPACK_ERRORS, Source
 from graphfield.exceptions import DataError, MissingDependencyError, listing
+from graphfield.messages import Argument
 
 # What a kind of file needs: the package, and the extra of graphfield that brings it.
 _NEEDS = {
@@ -129,7 +130,10 @@ def _chosen_sheet(book: pd.ExcelFile, sheet: str | None, source: Source) -> str:
     filled = [name for name in names if len(names) == 1 or not book.parse(name, header=None, nrows=5).empty]
     if len(filled) > 1:
         raise DataError(
-            f"{source.name!r} has several sheets: {listing(filled)}. Say which: sheet={filled[0]!r}."
+            "{file!r} has several sheets: {sheets}. Say which: {option}.",
+            file=source.name,
+            sheets=listing(filled),
+            option=Argument("sheet", filled[0]),
         )
     if not filled:
         raise DataError(f"{source.name!r} holds no data: its sheets are empty.")

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.covariate_text import check_levels
 from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_days
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, match_columns
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
-from graphfield.data.refused_levels import check_levels
 from graphfield.data.saved_values import Saved, optional
 from graphfield.exceptions import (
     DataError,
@@ -26,6 +26,7 @@ from graphfield.exceptions import (
     listing,
     named,
 )
+from graphfield.messages import Message
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
@@ -211,9 +212,13 @@ class CovariateEncoder:
         unseen = sorted(set(text[index < 0]))
         if unseen and self.unknown == "error":
             raise DataError(
-                f"Covariate {spec.name!r} has {listing(unseen)}, which training did not have. "
-                f"Known: {listing(spec.levels)}. Use unknown='average' to give new categories the "
-                "average graph."
+                "Covariate {name!r} has {unseen}, which training did not have. Known: {known}. Use "
+                "{average} to give new categories the average graph.",
+                code="unknown-level",
+                name=spec.name,
+                unseen=listing(unseen),
+                known=listing(spec.levels),
+                average=Message("unknown='average'", code="average-unknown"),
             )
         return np.where(index < 0, len(spec.levels), index).astype(np.int64)
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, check_choice, listing
+from graphfield.messages import Argument, Row
 
 # 2020-03-01, 2020-03-01 14:30, 2020-03-01T14:30:05.5, with or without a time zone, and with the same meaning
 # 2020/03/01 and 01.03.2020. Nothing that is no day (2020-03).
@@ -166,8 +167,9 @@ def read_dates(
             found[name] = notation
     if date_format is not None and date_format not in found.values():
         raise DataError(
-            f"date_format={date_format!r}, but none of {listing(names)} is written so. Leave it out, or name "
-            "the column as a covariate."
+            "{given}, but none of {names} is written so. Leave it out, or name the column as a covariate.",
+            given=Argument("date_format", date_format),
+            names=listing(names),
         )
     return frame, found
 
@@ -232,16 +234,25 @@ def _order(column: pd.Series, parts: list[tuple[int, int]], date_format: str | N
     name, example = str(column.name), _texts(column).iloc[0]
     if not day_first and not month_first:
         raise DataError(
-            f"Column {name!r} holds dates such as {example!r}, and no day above 12 tells whether the day or "
-            "the month comes first. Say which: date_format='dd/mm/yyyy' or date_format='mm/dd/yyyy'."
+            "Column {name!r} holds dates such as {example!r}, and no day above 12 tells whether the day or "
+            "the month comes first. Say which: {day} or {month}.",
+            name=name,
+            example=example,
+            day=Argument("date_format", "dd/mm/yyyy"),
+            month=Argument("date_format", "mm/dd/yyyy"),
         )
     wanted = date_format or "one notation"
     month = 3 if wanted == "dd/mm/yyyy" else 1
     odd = next(text for text in _texts(column) if (one := _SLASHED.fullmatch(text)) and int(one[month]) > 12)
     row = int(np.argmax((column.astype(str).str.strip() == odd).to_numpy()))
     raise DataError(
-        f"Column {name!r} must hold dates in {wanted}, but row {row} holds {odd!r}. Write all dates as "
-        "2020-03-01, or leave date_format out."
+        "Column {name!r} must hold dates in {wanted}, but {row} holds {odd!r}. Write all dates as "
+        "2020-03-01, or leave {option} out.",
+        name=name,
+        wanted=wanted,
+        row=Row(row),
+        odd=odd,
+        option=Argument("date_format"),
     )
 
 
@@ -251,7 +262,11 @@ def _as_dates(column: pd.Series, notation: str) -> pd.Series:
     if dates.isna().any():
         row = int(np.argmax(column.index == iso.index[dates.isna()][0]))
         raise DataError(
-            f"Column {str(column.name)!r} holds dates as {notation}, but row {row} holds "
-            f"{str(column.iloc[row])!r}, which is no day. Correct it, or leave the cell empty."
+            "Column {name!r} holds dates as {notation}, but {row} holds {odd!r}, which is no day. Correct "
+            "it, or leave the cell empty.",
+            name=str(column.name),
+            notation=notation,
+            row=Row(row),
+            odd=str(column.iloc[row]),
         )
     return dates.reindex(column.index)

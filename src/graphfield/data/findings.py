@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import pandas as pd
 
 from graphfield.exceptions import DataError, count, listing
+from graphfield.messages import Argument
 
-FORMAT, FORMAT_VERSION = "graphfield-data-check", 1
+FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 # Codes of findings about shapes that data may well have.
 NOTES = frozenset({"skewed-nodes", "heavy-tails"})
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
-# Columns that an option to copy names one by one.
+# Columns that an argument to copy names one by one.
 _NAMED_TO_DROP = 8
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
 _WIDEST = 40  # values in a line of text
@@ -57,14 +57,14 @@ class Finding:
         return f"{self.message} {self.advice}".strip()
 
 
-def drop_option(names: Iterable[object]) -> str:
-    """The option of the command line that leaves out these nodes.
+def drop_argument(names: Iterable[object]) -> Argument:
+    """What leaves out these nodes (:func:`from_table`); many are not named one by one.
 
-    >>> drop_option(["c", "d"]), drop_option(["left foot"])
-    ('--drop c,d', "--drop 'left foot'")
+    >>> str(drop_argument(["c", "left foot"]))
+    "drop=['c', 'left foot']"
     """
     columns = [str(name) for name in names]
-    return f"--drop {shlex.quote(','.join(columns))}" if len(columns) <= _NAMED_TO_DROP else "--drop"
+    return Argument("drop", columns) if len(columns) <= _NAMED_TO_DROP else Argument("drop")
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class DataCheck:
     warnings : tuple of Finding
         ``code``, ``columns``, ``message`` and ``advice`` of everything that looks wrong, and of shapes that
         are good to know.
+    rows_left_out : int
+        Rows with missing or infinite values that `fit` leaves out.
     table : DataFrame
         A line per column, with what was noticed about it.
     """
@@ -89,6 +91,7 @@ class DataCheck:
     columns: tuple[Column, ...]
     changes: tuple[str, ...]
     warnings: tuple[Finding, ...]
+    rows_left_out: int = 0
 
     def codes(self) -> list[str]:
         """The codes of the warnings, each once."""
@@ -104,6 +107,7 @@ class DataCheck:
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "n_rows": self.n_rows,
+            "rows_left_out": self.rows_left_out,
             "columns": [asdict(column) for column in self.columns],
             "changes": list(self.changes),
             "warnings": [{**asdict(one), "columns": list(one.columns)} for one in self.warnings],
@@ -116,7 +120,8 @@ class DataCheck:
             raise DataError("This is no data check that this version of graphfield can read.")
         findings = [Finding(**{**one, "columns": tuple(one["columns"])}) for one in values["warnings"]]
         columns = [Column(**column) for column in values["columns"]]
-        return cls(values["n_rows"], tuple(columns), tuple(values["changes"]), tuple(findings))
+        texts = tuple(values["changes"]), tuple(findings)
+        return cls(values["n_rows"], tuple(columns), *texts, values["rows_left_out"])
 
     @property
     def table(self) -> pd.DataFrame:

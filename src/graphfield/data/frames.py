@@ -17,6 +17,7 @@ from scipy import sparse
 
 from graphfield.data.containers import named_table, native, plain_array
 from graphfield.exceptions import DataError, listing
+from graphfield.messages import Message, Row
 
 MIN_SAMPLES = 10
 MIN_NODES = 2
@@ -143,8 +144,12 @@ def _check_cells(column: pd.Series, argument: str) -> None:
     for row, value in enumerate(column):
         if hasattr(value, "__len__") and not isinstance(value, (str, bytes)):
             raise DataError(
-                f"Each cell of {argument} must hold one value, but row {row} of column {str(column.name)!r} "
-                f"holds {_shortened(value)}. Spread it over columns of its own, or leave the column out."
+                "Each cell of {argument} must hold one value, but {row} of column {name!r} holds {value}. "
+                "Spread it over columns of its own, or leave the column out.",
+                argument=argument,
+                row=Row(row),
+                name=str(column.name),
+                value=_shortened(value),
             )
 
 
@@ -222,8 +227,13 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
         # One text makes text of a whole column of a file, so one that is not a number is the one to show.
         row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
         raise DataError(
-            f"Node column {name!r} must hold numbers, but row {row} holds {_shortened(column.iloc[row])}. "
-            "Convert the column with pandas.to_numeric, or use it as a covariate."
+            "Node column {name!r} must hold numbers, but {row} holds {value}. {convert}.",
+            name=name,
+            row=Row(row),
+            value=_shortened(column.iloc[row]),
+            convert=Message(
+                "Convert the column with pandas.to_numeric, or use it as a covariate", code="convert-node"
+            ),
         )
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:
@@ -293,11 +303,14 @@ def check_size(X: NDArray) -> None:
         )
     if n_nodes < MIN_NODES:
         raise DataError(
-            f"A graph needs at least {MIN_NODES} nodes, but X has one column (n_features = "
-            f"{n_nodes}). Add node columns."
+            "A graph needs at least {least} nodes, but {found}. Add node columns.",
+            least=MIN_NODES,
+            found=Message("X has one column (n_features = 1)", code="one-column"),
         )
     if n_samples < MIN_SAMPLES:
         raise DataError(
-            f"At least {MIN_SAMPLES} samples are needed, got n_samples = {n_samples}. "
-            "With so few rows every graph fits."
+            "At least {least} samples are needed, got n_samples = {n}. With so few rows every graph fits.",
+            code="too-few-rows",
+            least=MIN_SAMPLES,
+            n=n_samples,
         )

@@ -14,6 +14,7 @@ from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, has_plain_floats, node_values
 from graphfield.data.nodes import row_blocks
 from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, named
+from graphfield.messages import Argument, Message, Row, join_messages
 
 POLICIES = ("error", "drop", "impute")
 _MOST_NAMED = 5  # columns in one message
@@ -34,8 +35,12 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     _check_not_empty(bad_x, bad_z)
     if policy == "error":
         raise DataError(
-            f"NaN, missing or infinite values: {_counts(bad_x, bad_z)}. Use missing='drop' to leave out "
-            "these rows or missing='impute' to fill them in."
+            "NaN, missing or infinite values: {counts}. Use {drop} to leave out these rows or {impute} to "
+            "fill them in.",
+            code="missing-values",
+            counts=_counts(bad_x, bad_z),
+            drop=Argument("missing", "drop"),
+            impute=Argument("missing", "impute"),
         )
     warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
@@ -51,8 +56,14 @@ def _check_not_empty(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> None:
         if empty:
             are, them = agreed(len(empty), "is", "are"), agreed(len(empty), "it", "them")
             raise DataError(
-                f"{named(role, empty)} {are} empty: NaN, missing or infinite in each of {len(bad):,} rows. "
-                f"Leave {them} out."
+                "{names} {are} empty: NaN, missing or infinite in each of {n:,} rows. {advice}.",
+                code="empty-column",
+                names=named(role, empty),
+                are=are,
+                n=len(bad),
+                advice=Message(
+                    "Leave {them} out", code="leave-out-node" if role == "Node" else "", them=them
+                ),
             )
 
 
@@ -67,7 +78,7 @@ def what_is_done(
     if policy == "drop":
         keep = _complete_rows(bad_x, bad_z)
         what = f"{int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
-        return f"{_told('dropped', what, planned)}: {_counts(bad_x, bad_z)}."
+        return _done("dropped", what, _counts(bad_x, bad_z), planned)
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
@@ -75,18 +86,19 @@ def what_is_done(
                 value, how = _replacement(frame.values[name], bad[name].to_numpy())
                 parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
-    return f"{_told('imputed', f'{n_cells:,} missing or infinite values', planned)}: {_first(parts)}."
+    return _done("imputed", f"{n_cells:,} missing or infinite values", _first(parts), planned)
 
 
-def _told(verb: str, what: str, planned: bool) -> str:
-    return f"{what} would be {verb}" if planned else f"{verb.capitalize()} {what}"
+def _done(verb: str, what: str, where: str, planned: bool) -> str:
+    head = f"{what} would be {verb}" if planned else f"{verb.capitalize()} {what}"
+    return Message("{head}: {where}.", head=head, where=where)
 
 
 def _first(parts: list[str]) -> str:
     """The first few, and how many columns more there are."""
     left = len(parts) - _MOST_NAMED
     more = [count(left, "more column")] if left > 0 else []
-    return "; ".join([*parts[:_MOST_NAMED], *more])
+    return join_messages("; ", [*parts[:_MOST_NAMED], *more])
 
 
 def _short(value: object) -> str:
@@ -100,8 +112,10 @@ def check_complete(X: Frame | None, Z: Frame | None) -> None:
     if not (is_complete(x_frame) and is_complete(z_frame)):
         counts = _counts(bad_entries(x_frame), bad_entries(z_frame))
         raise DataError(
-            f"NaN, missing or infinite values: {counts}. A prediction is made for "
-            "every row, so drop or fill these rows first."
+            "NaN, missing or infinite values: {counts}. A prediction is made for every row, so drop or "
+            "fill these rows first.",
+            code="missing-values",
+            counts=counts,
         )
 
 
@@ -145,8 +159,12 @@ def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
         if bad[name].any()
     ]
     found.sort(key=lambda one: -one[0])  # those that cost most first
-    parts = [f"{column} has {gaps} (first at row {first})" for gaps, column, first in found]
-    return _first(parts)
+    return _first(
+        [
+            Message("{column} has {gaps} (first at {row})", column=column, gaps=gaps, row=Row(first))
+            for gaps, column, first in found
+        ]
+    )
 
 
 def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:

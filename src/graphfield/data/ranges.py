@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, agreed, named
+from graphfield.messages import Message, Row
 
 # Node values, and the inverse of how far they lie apart, whose squares are still numbers.
 MAX_MAGNITUDE = 1e100
@@ -33,15 +34,22 @@ def check_ranges(
         row = int(np.argmax(np.abs(X[:, column])))
         advice = "" if most == MAX_MAGNITUDE else ", or standardize=True"
         raise DataError(
-            f"Node {names[column]!r} cannot be computed with: row {rows[row]} holds {X[row, column]:g}. "
-            f"Correct the value, or use other units for this column{advice}."
+            "Node {name!r} cannot be computed with: {row} holds {value:g}. Correct the value, or use other "
+            "units for this column{advice}.",
+            name=names[column],
+            row=Row(int(rows[row])),
+            value=X[row, column],
+            advice=advice,
         )
     constant = [name for name, same in zip(names, low == high, strict=True) if same]
     if constant:
         raise DataError(
-            f"{named('Node', constant)} {agreed(len(constant), 'has', 'have')} the same value in every "
-            f"training row, so {agreed(len(constant), 'it', 'they')} can have no edge. Drop "
-            f"{agreed(len(constant), 'it', 'them')} from X."
+            "{nodes} {have} the same value in every training row, so {they} can have no edge. {drop}.",
+            code="constant-node",
+            nodes=named("Node", constant),
+            have=agreed(len(constant), "has", "have"),
+            they=agreed(len(constant), "it", "they"),
+            drop=Message("Drop {them} from X", code="drop-nodes", them=agreed(len(constant), "it", "them")),
         )
 
 
@@ -56,9 +64,15 @@ def check_reach(X: NDArray, names: Sequence[str], center: NDArray, scale: NDArra
         column = int(far[0])
         row = int(np.argmax(np.abs(X[:, column] - center[column])))
         raise DataError(
-            f"Node {names[column]!r} of {argument} cannot be computed with: row {row} holds "
-            f"{X[row, column]:g}, while training rows lie about {center[column]:g}, {scale[column]:g} apart. "
-            "Correct the value, or use the units of the training rows."
+            "Node {name!r} of {argument} cannot be computed with: {row} holds {value:g}, while training "
+            "rows lie about {center:g}, {scale:g} apart. Correct the value, or use the units of the "
+            "training rows.",
+            name=names[column],
+            argument=argument,
+            row=Row(row),
+            value=X[row, column],
+            center=center[column],
+            scale=scale[column],
         )
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from graphfield.exceptions import ParameterError, check_choice, count
+from graphfield.messages import Argument
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 DECIMALS = (".", ",")
@@ -73,7 +74,9 @@ def _check_encoding(encoding: str) -> None:
         codecs.getincrementaldecoder(encoding)
     except (LookupError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"encoding must be one that Python knows, such as 'cp1252' or 'utf-16', got {encoding!r}."
+            "{name} must be one that Python knows, such as 'cp1252' or 'utf-16', got {value!r}.",
+            name=Argument("encoding"),
+            value=encoding,
         ) from error
 
 

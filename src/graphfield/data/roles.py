@@ -32,6 +32,7 @@ from graphfield.exceptions import (
     named,
     suggestion,
 )
+from graphfield.messages import Argument, Message, Row
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,7 +234,11 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
     (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
     """
     if isinstance(rare, bool) or not isinstance(rare, int) or rare < 2:
-        raise ParameterError(f"rare must be a whole number of rows, 2 or more, got {rare!r}.")
+        raise ParameterError(
+            "{name} must be a whole number of rows, 2 or more, got {value!r}.",
+            name=Argument("rare"),
+            value=rare,
+        )
     pooled: dict[str, list[str]] = {}
     columns = {}
     for name in Z.columns:
@@ -273,8 +278,11 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     if not np.isfinite(numbers).all() or pd.api.types.is_bool_dtype(column):
         row = int(np.argmin(np.isfinite(numbers)))
         raise DataError(
-            f"Time column {column.name!r} must hold dates (such as 2020-03-01) or numbers, but row {row} "
-            f"holds {column.iloc[row]!r}."
+            "Time column {name!r} must hold dates (such as 2020-03-01) or numbers, but {row} holds "
+            "{value!r}.",
+            name=column.name,
+            row=Row(row),
+            value=column.iloc[row],
         )
     return numbers
 
@@ -302,7 +310,12 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequen
                 f"{listing(names)}."
             )
         if pattern in dropped:
-            raise DataError(f"{pattern!r}: a column cannot be left out (drop) and be named {role}.")
+            raise DataError(
+                "{pattern!r}: a column cannot be left out ({drop}) and be named {role}.",
+                pattern=pattern,
+                drop=Argument("drop"),
+                role=role,
+            )
         found += [name for name in matches if name not in found and name not in dropped]
     if not found:
         raise DataError(f"No column is left {role} without {listing(dropped)}.")
@@ -324,13 +337,20 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
         look = agreed(len(suspicious), "looks like an identifier", "look like identifiers")
         used = agreed(len(suspicious), "is used as a node", "are used as nodes")
         warnings.warn(
-            f"{named('Column', suspicious)} {look} but {used}. Name the nodes, or leave out what measures "
-            "nothing (drop).",
+            Message(
+                "{columns} {look} but {used}. Name the nodes, or leave out what measures nothing ({drop}).",
+                columns=named("Column", suspicious),
+                look=look,
+                used=used,
+                drop=Argument("drop"),
+            ),
             DataWarning,
             stacklevel=3,
         )
     if not names:
-        raise DataError("No numeric column is left for the nodes. Name them with nodes.")
+        raise DataError(
+            "No numeric column is left for the nodes. Name them with {nodes}.", nodes=Argument("nodes")
+        )
     return names
 
 

@@ -12,6 +12,9 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, Shuffl
 from graphfield.data.containers import plain_array
 from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.messages import Argument, Message, Row
+
+_GROUPS = Message("groups", code="groups")
 
 
 def group_labels(groups: Any, X: Any) -> NDArray | None:
@@ -25,15 +28,20 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
     missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
     if missing.any():
         raise DataError(
-            f"groups has {int(missing.sum())} missing labels (first at row {int(np.argmax(missing))})."
+            "{groups} has {n} missing labels (first at {row}).",
+            groups=_GROUPS,
+            n=int(missing.sum()),
+            row=Row(int(np.argmax(missing))),
         )
     if labels.shape != (n_samples,):
         raise DataError(f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}.")
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(
-            "groups has one label only, so no group can be held out. Give each subject its own label, "
-            "or leave groups out."
+            "{groups} has one label only, so no group can be held out. Give each subject its own label, "
+            "or {without}.",
+            groups=_GROUPS,
+            without=Message("leave groups out", code="no-groups"),
         )
     return codes
 
@@ -88,7 +96,12 @@ def folds(
     """
     units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
     if n_folds > units:
-        raise ParameterError(f"n_folds={n_folds} is more than there are {what} ({units}). Use fewer folds.")
+        raise ParameterError(
+            "{folds} is more than there are {what} ({units}). Use fewer folds.",
+            folds=Argument("n_folds", n_folds),
+            what=what,
+            units=units,
+        )
     mixed = KFold(n_folds, shuffle=shuffle, random_state=0 if shuffle else None)
     splitter = mixed if groups is None else GroupKFold(n_folds)
     return list(splitter.split(np.empty((n_samples, 0)), groups=groups))

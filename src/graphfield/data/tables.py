@@ -14,6 +14,7 @@ from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import TEXT_KINDS, Source, as_source, find_kind
 from graphfield.data.text_tables import line_of_row, read_text
 from graphfield.exceptions import DataError, GraphfieldError, listing
+from graphfield.messages import Argument
 
 _FOR_TEXT = ("sep", "decimal", "thousands", "encoding")
 
@@ -129,7 +130,12 @@ def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
 
 
 def check_described(
-    described: Mapping[str, str], names: Sequence[str], option: str, path: str | Path, first: str, second: str
+    described: Mapping[str, str],
+    names: Sequence[str],
+    option: Argument,
+    path: str | Path,
+    first: str,
+    second: str,
 ) -> None:
     """Raise unless the table of ``option``, from :func:`read_pairs`, has a ``second`` for all these names.
 
@@ -140,7 +146,13 @@ def check_described(
         return
     columns = listing(read_table(path).columns)
     raise DataError(
-        f"{option}: {str(path)!r} must have the columns {first} and {second} with a row for every {first}, "
-        f"but it lacks {listing(lacking, most=5)}. Its columns are {columns}, and it names "
-        f"{listing(described, most=5)}."
+        "{option}: {path!r} must have the columns {first} and {second} with a row for every {first}, but it "
+        "lacks {lacking}. Its columns are {columns}, and it names {named}.",
+        option=option,
+        path=str(path),
+        first=first,
+        second=second,
+        lacking=listing(lacking, most=5),
+        columns=columns,
+        named=listing(described, most=5),
     )

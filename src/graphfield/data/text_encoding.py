@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from graphfield.data.sources import Source, open_unpacked
 from graphfield.exceptions import DataError
+from graphfield.messages import Argument
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -59,7 +60,10 @@ def _with_mark(given: str, marked: str | None, source: Source) -> str:
     if plain.startswith(marked[:6] if marked.startswith("utf-16") else marked.removesuffix("-sig")):
         return marked
     raise DataError(
-        f"{source.name!r} is {marked.upper()} by its first bytes, not encoding={given!r}. Leave that out."
+        "{file!r} is {marked} by its first bytes, not {given}. Leave that out.",
+        file=source.name,
+        marked=marked.upper(),
+        given=Argument("encoding", given),
     )
 
 
@@ -80,9 +84,11 @@ def _is_utf8(source: Source, packed: str) -> bool:
             except UnicodeDecodeError as error:
                 if beyond_ascii or not error.object[: error.start].isascii():
                     raise DataError(
-                        f"{source.name!r} is UTF-8 only in part: after other letters comes byte "
-                        f"0x{error.object[error.start]:02x}, which is none. Say what it is "
-                        "(encoding='cp1252'), or save it as UTF-8."
+                        "{file!r} is UTF-8 only in part: after other letters comes byte 0x{byte:02x}, "
+                        "which is none. Say what it is ({option}), or save it as UTF-8.",
+                        file=source.name,
+                        byte=error.object[error.start],
+                        option=Argument("encoding", "cp1252"),
                     ) from error
                 return False
             beyond_ascii = beyond_ascii or not text.isascii()
@@ -91,8 +97,10 @@ def _is_utf8(source: Source, packed: str) -> bool:
     except UnicodeDecodeError as error:
         if beyond_ascii:
             raise DataError(
-                f"{source.name!r} ends within a letter: it was cut off, or it is not UTF-8. Get it again, or "
-                "say what it is (encoding='cp1252')."
+                "{file!r} ends within a letter: it was cut off, or it is not UTF-8. Get it again, or say "
+                "what it is ({option}).",
+                file=source.name,
+                option=Argument("encoding", "cp1252"),
             ) from error
         return False
     return True
@@ -102,8 +110,11 @@ def _check_is_text(chunk: bytes, source: Source) -> None:
     if len(chunk.translate(None, _CONTROL)) < len(chunk):  # ten times as fast as looking for them
         odd = next(byte for byte in chunk if byte in _CONTROL)
         raise DataError(
-            f"{source.name!r} cannot be read as csv: it is no text (it has a byte 0x{odd:02x}). Give "
-            "it the name of what it is, or say its encoding (encoding='utf-16')."
+            "{file!r} cannot be read as csv: it is no text (it has a byte 0x{odd:02x}). Give it the name "
+            "of what it is, or say its encoding ({option}).",
+            file=source.name,
+            odd=odd,
+            option=Argument("encoding", "utf-16"),
         )
 
 
@@ -118,8 +129,13 @@ def _checked(source: Source, packed: str, encoding: str) -> str:
             decoder.decode(b"", final=True)
         except UnicodeError as error:
             raise DataError(
-                f"{source.name!r} cannot be read as text in {encoding}: {_reason(error)}, after line "
-                f"{lines}. Say what it is (such as encoding='gbk'), or save it as UTF-8."
+                "{file!r} cannot be read as text in {encoding}: {reason}, after line {line}. Say what it "
+                "is (such as {option}), or save it as UTF-8.",
+                file=source.name,
+                encoding=encoding,
+                reason=_reason(error),
+                line=lines,
+                option=Argument("encoding", "gbk"),
             ) from error
     return encoding
 

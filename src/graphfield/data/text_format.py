@@ -14,6 +14,7 @@ from pathlib import Path
 from graphfield.data.sources import Source, open_unpacked
 from graphfield.data.text_numbers import find_evidence
 from graphfield.exceptions import DataError, count, listing
+from graphfield.messages import Argument, join_messages
 
 CANDIDATES = (",", ";", "\t", "|")
 SPACE = " "
@@ -223,8 +224,10 @@ def _chosen(layouts: list[Layout], source: Source) -> Layout:
     if tabs:
         return tabs[0]
     raise DataError(
-        f"{source.name!r} can be cut into cells in several ways, by {listing(one.sep for one in equal)}. "
-        f"Say which: {' or '.join(f'sep={one.sep!r}' for one in equal)}."
+        "{file!r} can be cut into cells in several ways, by {marks}. Say which: {options}.",
+        file=source.name,
+        marks=listing(one.sep for one in equal),
+        options=join_messages(" or ", [Argument("sep", one.sep) for one in equal]),
     )
 
 
@@ -245,8 +248,11 @@ def _one_column(text: str, source: Source, given: str | None) -> Layout:
     others = [mark for mark in CANDIDATES if mark != sep and mark in name]
     if given is not None and others:
         raise DataError(
-            f"{source.name!r} has one column called {_shortened(name)!r}: its separator is another one "
-            f"(sep={others[0]!r}), or its lines do not have the same number of cells."
+            "{file!r} has one column called {name!r}: its separator is another one ({option}), or its "
+            "lines do not have the same number of cells.",
+            file=source.name,
+            name=_shortened(name),
+            option=Argument("sep", others[0]),
         )
     return Layout(given or ",", records[0], records[1:], records[0].line - 1)
 
@@ -257,9 +263,16 @@ def _no_table(records: list[Record], sep: str, source: Source) -> DataError:
     odd = next((row for row in records[1:] if len(row.cells) != len(header.cells)), records[-1])
     why = _COMMAS_TWICE if sep == "," and len(odd.cells) > len(header.cells) else ""
     return DataError(
-        f"{source.name!r} is no table: line {header.line} has {count(len(header.cells), 'cell')}, line "
-        f"{odd.line} has {len(odd.cells)}, if {sep!r} separates them. Correct the lines, or say what does "
-        f"(sep=';').{why}"
+        "{file!r} is no table: line {header} has {cells}, line {line} has {found}, if {sep!r} separates "
+        "them. Correct the lines, or say what does ({option}).{why}",
+        file=source.name,
+        header=header.line,
+        cells=count(len(header.cells), "cell"),
+        line=odd.line,
+        found=len(odd.cells),
+        sep=sep,
+        option=Argument("sep", ";"),
+        why=why,
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from graphfield.messages import Argument, join_messages
+
 # Above this share of numbers among its cells, a column of text was meant to hold numbers.
 _MEANT = 0.5
 _SPACES = " \u00a0\u202f"  # also those that do not break lines
@@ -139,10 +141,10 @@ def _as_numbers(texts: pd.Series, plain: dict[str, str]) -> pd.Series:
 def _misread(column: pd.Series, row: int, decimal: str) -> Misread:
     text = str(column.iloc[row]).strip()
     other = _OTHER[decimal]
-    options = [f"decimal={other!r}"] if _DECIMAL[other].fullmatch(text) else []
+    only = join_messages(", ", [Argument("decimal", other)])
+    options = [only] if _DECIMAL[other].fullmatch(text) else []
     for (mark, point), pattern in _GROUPED.items():
         if pattern.fullmatch(text):
-            options.append(
-                f"thousands={mark!r}" if point == decimal else f"decimal={point!r}, thousands={mark!r}"
-            )
-    return Misread(str(column.name), row, text, tuple(options), options == [f"decimal={other!r}"])
+            both = [Argument("decimal", point), Argument("thousands", mark)]
+            options.append(join_messages(", ", both[1:] if point == decimal else both))
+    return Misread(str(column.name), row, text, tuple(options), options == [only])

@@ -18,6 +18,7 @@ from graphfield.data.text_encoding import find_encoding
 from graphfield.data.text_format import SPACE, Layout, find_layout, open_text, read_records
 from graphfield.data.text_numbers import Misread, find_evidence, is_number, settle_column
 from graphfield.exceptions import DataError, listing
+from graphfield.messages import Argument, join_messages
 
 # From this version on pandas reads every number to the last bit and warns of being told to.
 _EXACT_BY_DEFAULT = (3, 1)
@@ -83,9 +84,16 @@ def _sampled_decimal(layout: Layout, source: Source, options: ReadOptions) -> st
         )
         cell = row.cells[layout.names.index(name)].strip()
         raise DataError(
-            f"{source.name!r}: column {name!r} holds {cell!r} in line {row.line}, and no number of the table "
-            f"tells whether {mark!r} is a decimal mark or stands between thousands. Say which: "
-            f"decimal={mark!r} or thousands={mark!r}."
+            "{file!r}: column {name!r} holds {cell!r} in line {line}, and no number of the table tells "
+            "whether {mark!r} is a decimal mark or stands between thousands. Say which: {decimal} or "
+            "{thousands}.",
+            file=source.name,
+            name=name,
+            cell=cell,
+            line=row.line,
+            mark=mark,
+            decimal=Argument("decimal", mark),
+            thousands=Argument("thousands", mark),
         )
     return "."
 
@@ -140,9 +148,15 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
     line = line_of_row(source, packed, reading, misread.row)
     written = "decimal commas" if reading.decimal == "," else "decimal points"
     return DataError(
-        f"{source.name!r}: column {misread.column!r} holds {misread.text!r} in line {line}, which is no "
-        f"number in a table with {written}. Say how numbers are written ({' or '.join(misread.options)}), or "
-        "write all of them in the same way. If they are no numbers, take the column as categories or drop it."
+        "{file!r}: column {name!r} holds {text!r} in line {line}, which is no number in a table with "
+        "{written}. Say how numbers are written ({options}), or write all of them in the same way. If they "
+        "are no numbers, take the column as categories or drop it.",
+        file=source.name,
+        name=misread.column,
+        text=misread.text,
+        line=line,
+        written=written,
+        options=join_messages(" or ", misread.options),
     )
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import MIN_SAMPLES, Frame
 from graphfield.data.nodes import NodeScaler
-from graphfield.data.refused_levels import MANY_LEVELS
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator

@@ -19,6 +19,7 @@ from graphfield.estimators.persistence import pack_shell, unpack_shell
 from graphfield.exceptions import GraphfieldError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
+from graphfield.messages import Message
 
 F = TypeVar("F", bound=GraphField)
 
@@ -38,7 +39,9 @@ def fit_parts(
         try:
             model.fit(node_table(inputs, rows), covariate_table(Z.values, rows), groups=own)
         except GraphfieldError as error:
-            raise type(error)(f"In {name} ({len(rows)} rows): {error}") from error
+            raise type(error)(
+                Message("In {name} ({n} rows): {error}", name=name, n=len(rows), error=error.message)
+            ) from error
     return [model.field_ for model in models]
 
 

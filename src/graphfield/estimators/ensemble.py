@@ -27,6 +27,7 @@ from graphfield.exceptions import (
 )
 from graphfield.fields.average import AverageField
 from graphfield.fields.members import member_spread
+from graphfield.messages import Message
 
 # How often rows of a member are drawn before a node that never varies among them is an error.
 _MOST_DRAWS = 10
@@ -209,7 +210,8 @@ def _fit_in_turn(
         try:
             member.fit(X, Z, groups=groups)
         except GraphfieldError as error:
-            raise type(error)(f"In member {which + 1} of {len(members)}: {error}") from error
+            where = f"In member {which + 1} of {len(members)}"
+            raise type(error)(Message("{where}: {error}", where=where, error=error.message)) from error
 
 
 def _settings(model: GraphEstimator, name: str) -> dict[str, Any]:

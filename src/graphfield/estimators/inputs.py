@@ -24,6 +24,7 @@ from graphfield.data.frames import (
 from graphfield.data.missing import handle_missing
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_ranges
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.messages import Argument, Message
 
 # What may be subtracted from the nodes: a mean that moves with z, one mean each, nothing.
 CENTERS = ("covariates", "constant", "none")
@@ -68,7 +69,11 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
             parts += [f"has unknown {listing(unknown)}"] if unknown else []
             hint = suggestion(unknown[0], names) if unknown else ""
             raise DataError(
-                f"z must give every covariate once ({listing(names)}), but it {' and '.join(parts)}.{hint}"
+                "{z} must give every covariate once ({names}), but it {what}.{hint}",
+                z=Argument("z"),
+                names=listing(names),
+                what=" and ".join(parts),
+                hint=hint,
             )
         return pd.DataFrame({str(name): [value] for name, value in z.items()})
     if not hasattr(z, "columns"):
@@ -109,8 +114,12 @@ def check_number(
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
         others = {(True, True): ", 'auto' or None", (True, False): " or 'auto'", (False, True): " or None"}
         raise ParameterError(
-            f"{name} must be {what} in {left}{low:g}, {high:g}{right}{others.get((auto, optional), '')}, "
-            f"got {value!r}."
+            "{name} must be {what} {where}{others}, got {value!r}.",
+            name=Argument(name),
+            what=what,
+            where=_interval(low, high, left, right),
+            others=others.get((auto, optional), ""),
+            value=value,
         )
 
 
@@ -126,23 +135,35 @@ def check_options(fit: Callable[..., Any], options: Mapping[str, Any]) -> None:
         )
 
 
+def _interval(low: float, high: float, left: str, right: str) -> str:
+    if left == "[" and high == np.inf:
+        return Message("in [{low:g}, inf)", code="at-least", low=low)
+    return f"in {left}{low:g}, {high:g}{right}"
+
+
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False, got {value!r}.")
+        raise ParameterError("{name} must be True or False, got {value!r}.", name=Argument(name), value=value)
 
 
 def root_seed(random_state: Any) -> int:
     """One whole number from an int, a NumPy generator or None; no global state is touched."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise ParameterError(f"random_state must not be negative, got {random_state}.")
+            raise ParameterError(
+                "{name} must not be negative, got {value}.",
+                name=Argument("random_state"),
+                value=random_state,
+            )
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return int(np.random.default_rng(random_state).integers(2**63))
     raise ParameterError(
-        f"random_state must be a whole number, a numpy Generator or None, got {random_state!r}."
+        "{name} must be a whole number, a numpy Generator or None, got {value!r}.",
+        name=Argument("random_state"),
+        value=random_state,
     )
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.exceptions import OutputError
 from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
-from graphfield.folders import make_folder, open_file
+from graphfield.folders import already_exists, make_folder, open_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.report.plots import plot_graph, pyplot
 from graphfield.simulate import Simulation, make_setting
@@ -38,7 +37,7 @@ def draw_figures(
     paths = {setting: folder / f"{setting}.png" for setting in chosen}
     present = [str(path) for path in paths.values() if path.exists()]
     if present and not force:
-        raise OutputError(f"{present[0]} already exists. Choose another folder, or pass overwrite=True.")
+        raise already_exists(present[0])
     with progress_bar("drawing", len(paths), unit="figures") as advance:
         for done, (setting, path) in enumerate(paths.items(), start=1):
             sim = make_setting(setting, n_train + N_LOOK, seed)

@@ -27,9 +27,11 @@ from graphfield.exceptions import OutputError
 from graphfield.experiments.methods import METHODS, Cell
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file, write_folder
 from graphfield.graphs.export import parquet_bytes
+from graphfield.messages import Message
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
+_FORCE = Message("Pass force=True", code="force")
 
 
 def open_results(out: Path) -> None:
@@ -80,12 +82,12 @@ def is_done(out: Path, cell: Cell) -> bool:
     try:
         stored = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise OutputError(
-            f"{folder / 'spec.json'} is damaged: {error}. Add --force to run it again."
-        ) from error
+        raise _damaged(folder / "spec.json", error) from error
     if stored != cell_spec(cell):
         raise OutputError(
-            f"{folder} was run with other parameters. Add --force to replace it, or name another folder."
+            "{folder} was run with other parameters. {force} to replace it, or name another folder.",
+            folder=folder,
+            force=_FORCE,
         )
     return True
 
@@ -95,7 +97,13 @@ def read_report(out: Path, cell: Cell) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise OutputError(f"{path} is damaged: {error}. Add --force to run it again.") from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> OutputError:
+    return OutputError(
+        "{path} is damaged: {error}. {force} to run it again.", path=path, error=error, force=_FORCE
+    )
 
 
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:

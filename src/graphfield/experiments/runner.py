@@ -25,6 +25,7 @@ from graphfield.experiments.evaluation import score_samples, summarise
 from graphfield.experiments.folders import environment, is_done, open_results, write_cell
 from graphfield.experiments.methods import LINES, METHODS, Cell, simulate
 from graphfield.experiments.specs import TableSpec
+from graphfield.messages import Argument, Message
 from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
@@ -118,7 +119,10 @@ def _results(todo: list[Cell], out: Path, jobs: int, device: str) -> Iterator[tu
                 left.discard(cell)
                 yield cell, failure
         except TerminatedWorkerError:
-            reason = "a worker process was killed, perhaps for want of memory; try fewer --jobs"
+            reason = Message(
+                "a worker process was killed, perhaps for want of memory; try fewer {jobs}",
+                jobs=Argument("jobs"),
+            )
             yield from ((cell, Failure(cell, reason, "")) for cell in todo if cell in left)
 
 
@@ -127,7 +131,7 @@ def run_cell(cell: Cell, out: Path, device: str) -> tuple[Cell, Failure | None]:
     try:
         _run(cell, out, device)
     except GraphfieldError as error:
-        return cell, Failure(cell, str(error), "")
+        return cell, Failure(cell, error.message, "")
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in one cell, the others must go on
         return cell, Failure(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
     return cell, None

@@ -19,6 +19,7 @@ from graphfield.experiments.folders import is_done, read_report
 from graphfield.experiments.methods import LINES, METHODS, Cell
 from graphfield.experiments.specs import Row, TableSpec, split_column
 from graphfield.folders import write_file
+from graphfield.messages import Message, message_of
 
 METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
 EVALUATION_TITLES = {
@@ -97,7 +98,7 @@ def entries(table: TableSpec, out: Path, seeds: list[int]) -> list[Entry]:
                     if is_done(out, cell):
                         reports[cell] = read_report(out, cell)
                 except OutputError as error:  # of a cell that was not asked for now
-                    warnings.warn(f"{table.name} leaves out {cell.name}: {error}", DataWarning, stacklevel=2)
+                    _warn_left_out(table.name, cell.name, error)
     found = []
     for metric in table.metrics:
         for row in with_lines(table):
@@ -247,6 +248,11 @@ def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> 
     return found
 
 
+def _warn_left_out(table: str, cell: str, error: Exception) -> None:
+    said = Message("{table} leaves out {cell}: {error}", table=table, cell=cell, error=message_of(error))
+    warnings.warn(said, DataWarning, stacklevel=3)
+
+
 def write_cells(out: Path) -> None:
     """``OUT/cells.csv``: every cell that is done, with its metrics, times and hardware."""
     lines = []
@@ -254,7 +260,7 @@ def write_cells(out: Path) -> None:
         try:
             report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            warnings.warn(f"cells.csv leaves out {done.parent}: {error}", DataWarning, stacklevel=2)
+            _warn_left_out("cells.csv", str(done.parent), error)
             continue
         cell = {key: report[key] for key in ("setting", "method", "n_train", "seed")}
         times = {f"{name}_seconds": value for name, value in report["seconds"].items()}

@@ -20,8 +20,10 @@ from typing import IO
 from graphfield.exceptions import OutputError
 from graphfield.folders.leftovers import beside, clear_leftovers, is_leftover, restore
 from graphfield.folders.moves import flush_file, flush_folder, keep_mode, move_file, move_folder
+from graphfield.messages import Message
 
 __all__ = [
+    "already_exists",
     "check_file",
     "check_folder",
     "clear_leftovers",
@@ -32,6 +34,8 @@ __all__ = [
     "write_file",
     "write_folder",
 ]
+
+OVERWRITE = Message("pass overwrite=True", code="overwrite")
 
 
 @contextmanager
@@ -142,11 +146,22 @@ def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
     if os.path.isdir(path):
         raise OutputError(f"{path} is a folder. Name a file.")
     if os.path.exists(path) and not overwrite:
-        raise OutputError(f"{path} already exists. Choose another name or pass overwrite=True.")
+        raise OutputError(
+            "{path} already exists. Choose another name or {overwrite}.", path=path, overwrite=OVERWRITE
+        )
     if not _is_stream(path):
         _refuse_place(path, target)
     _refuse_protected(target)
     return target
+
+
+def already_exists(folder: str | Path) -> OutputError:
+    """What is said of a folder that must not be replaced."""
+    return OutputError(
+        "{folder} already exists. Choose another folder, or {overwrite}.",
+        folder=folder,
+        overwrite=OVERWRITE,
+    )
 
 
 def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
@@ -157,7 +172,7 @@ def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
         if not stat.S_ISDIR(target.stat().st_mode):
             raise OutputError(f"{path} is a file. Name a folder.")
     if not overwrite and target.is_dir() and any(target.iterdir()):
-        raise OutputError(f"{path} already exists. Choose another folder, or pass overwrite=True.")
+        raise already_exists(path)
     if target.is_dir() and _is_around_us(target):
         raise OutputError(f"{path} is the folder that this program runs in, or one above it. Name another.")
     return target

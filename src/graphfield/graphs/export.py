@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, ParameterError, check_choice, check_package
 from graphfield.folders import write_file
+from graphfield.messages import Message
 
 FORMATS = ("csv", "parquet", "graphml", "json")
 # Control characters but for tab and line ends, halves of characters, and two that are none.
@@ -62,7 +63,10 @@ def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> st
         buffer = io.BytesIO()
         nx.write_graphml(graph, buffer)
         return buffer.getvalue().decode("utf-8")
-    raise ParameterError("parquet is a binary format: name a file with --out, or choose csv.")
+    raise ParameterError(
+        "parquet is a binary format: {file}, or choose csv.",
+        file=Message("write it with write_graph", code="name-file"),
+    )
 
 
 def _check_xml(graph: nx.Graph) -> None:

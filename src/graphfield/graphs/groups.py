@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.messages import Argument
 
 # Node name to group, or one group per node in the order of the nodes.
 Groups = Mapping[Any, Any] | Sequence[Any] | NDArray | pd.Series
@@ -28,13 +29,21 @@ def group_labels(groups: Groups, names: Sequence[str]) -> list[str]:
         unknown = [name for name in known if name not in names]
         if lacking:
             hint = f" Did you mean {lacking[0]!r} by {unknown[0]!r}?" if len(unknown) == 1 else ""
-            raise DataError(f"groups must give every node a group, but it lacks {listing(lacking)}.{hint}")
+            raise DataError(
+                "{groups} must give every node a group, but it lacks {lacking}.{hint}",
+                groups=Argument("groups"),
+                lacking=listing(lacking),
+                hint=hint,
+            )
         return [known[name] for name in names]
     labels = [str(group) for group in groups]
     if isinstance(groups, str) or len(labels) != len(names):
         raise DataError(
-            f"groups must have one entry for each of the {len(names)} nodes, got {len(labels)}. Pass a "
-            "mapping from node name to group to be safe from the order."
+            "{groups} must have one entry for each of the {n} nodes, got {found}. Pass a mapping from "
+            "node name to group to be safe from the order.",
+            groups=Argument("groups"),
+            n=len(names),
+            found=len(labels),
         )
     return labels
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
+from graphfield.messages import Argument
 
 # The smallest eigenvalue, in partial correlation units, of a precision matrix that had to be made definite,
 # and the one below which a matrix is not definite to the accuracy of its single-precision coefficients.
@@ -77,7 +78,9 @@ def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and")
     check_choice("rule", rule, ("and", "or"))
     if not np.all(np.asarray(threshold) >= 0):
         raise ParameterError(
-            f"threshold must be a number >= 0 in units of partial correlation, got {threshold!r}."
+            "{threshold} must be a number >= 0 in units of partial correlation, got {value!r}.",
+            threshold=Argument("threshold"),
+            value=threshold,
         )
     strong = np.abs(directed) > threshold
     swapped = np.swapaxes(strong, -1, -2)

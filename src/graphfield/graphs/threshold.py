@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from graphfield.exceptions import NoGapWarning, ParameterError, ThresholdWarning, count
 from graphfield.graphs.pair_tests import FALSE_SHARE
+from graphfield.messages import Argument, Message
 
 # Histogram of log10 of the normalised magnitudes: three decades, 20 bins each.
 _DECADES = 3
@@ -32,6 +33,7 @@ _BLOCK = 1_000_000
 # Covariate values whose edge magnitudes are pooled, and how many magnitudes there may be in all.
 GAP_ROWS = 500
 GAP_ENTRIES = 20_000_000
+_GIVE_A_NUMBER = Message("Pass a number as threshold", code="give-threshold")
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,16 @@ class Threshold:
         if self.n_edges is None or n_pairs < _MIN_PAIRS:
             return ""
         if self.n_edges <= _NEARLY_NONE * n_nodes:
-            return (
+            return Message(
                 "which is nearly none: either few nodes are connected, or there are too few rows to tell. "
-                "threshold=None has all estimates, with their noise"
+                "{everything} has all estimates, with their noise",
+                everything=Argument("threshold", None),
             )
         if self.n_edges >= _NEARLY_ALL * n_pairs:
-            return (
-                "which is nearly all: with so many rows weak edges are clear of their noise, too. Pass a "
-                "number as threshold to see the strong ones"
+            return Message(
+                "which is nearly all: with so many rows weak edges are clear of their noise, too. {number} "
+                "to see the strong ones",
+                number=_GIVE_A_NUMBER,
             )
         return ""
 
@@ -148,8 +152,13 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArr
     if isinstance(threshold, str) and threshold == "auto":
         if found.caution:
             warnings.warn(
-                f"threshold='auto' keeps {count(found.n_edges or 0, 'edge')}, {found.caution} "
-                f"({found.reason}).",
+                Message(
+                    "{auto} keeps {edges}, {caution} ({reason}).",
+                    auto=Argument("threshold", "auto"),
+                    edges=count(found.n_edges or 0, "edge"),
+                    caution=found.caution,
+                    reason=found.reason,
+                ),
                 ThresholdWarning,
                 stacklevel=4,
             )
@@ -157,9 +166,14 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArr
     if isinstance(threshold, str) and threshold == "gap":
         if not found.gap.is_gap:
             warnings.warn(
-                f"threshold='gap' found no gap ({found.gap.reason}); edges with |partial "
-                f"correlation| above {found.gap.value:.3g} are shown, an estimate of the noise. "
-                "Pass a number as threshold to choose yourself.",
+                Message(
+                    "{gap} found no gap ({reason}); edges with |partial correlation| above {cut:.3g} are "
+                    "shown, an estimate of the noise. {number} to choose yourself.",
+                    gap=Argument("threshold", "gap"),
+                    reason=found.gap.reason,
+                    cut=found.gap.value,
+                    number=_GIVE_A_NUMBER,
+                ),
                 NoGapWarning,
                 stacklevel=4,
             )
@@ -167,8 +181,10 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArr
     is_number = np.isscalar(threshold) and not isinstance(threshold, (str, bool))
     if not (is_number and 0 <= float(threshold) <= 1):
         raise ParameterError(
-            "threshold must be 'auto', 'gap', None, or a partial correlation, a number from 0 to 1, got "
-            f"{threshold!r}."
+            "{threshold} must be 'auto', 'gap', None, or a partial correlation, a number from 0 to 1, "
+            "got {value!r}.",
+            threshold=Argument("threshold"),
+            value=threshold,
         )
     return float(threshold)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
 
 CHECK, EVIDENCE, FIT, GAIN = "data_check.json", "evidence.json", "fit.json", "gain.json"
-# The sentence of a data check about rows that were left out.
-_DROPPED = re.compile(r"Dropped (\d[\d,]{0,18}) of (\d[\d,]{0,18}) rows ")
 # Of a gain, which is a share.
 _LARGE = 1e9
 FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT, GAIN: model_gain.FORMAT}
@@ -77,13 +74,9 @@ class RowsUsed:
         """From ``fit.json`` and what ``data_check.json`` says was dropped; None where neither tells."""
         if not fit or fit.get("rows") is None:
             return None
-        rows = int(fit["rows"])
-        for change in (check or {}).get("changes") or []:
-            found = _DROPPED.match(str(change))
-            if found:
-                dropped, table = (int(number.replace(",", "")) for number in found.groups())
-                return cls(rows - dropped, dropped) if table == rows else cls(rows)
-        return cls(rows)
+        rows, checked = int(fit["rows"]), check or {}
+        left_out = int(checked.get("rows_left_out") or 0) if checked.get("n_rows") == rows else 0
+        return cls(rows - left_out, left_out)
 
     def left_out_words(self) -> str:
         return f" ({self.left_out:,} left out: missing or infinite values)" if self.left_out else ""
@@ -208,7 +201,13 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
         "covariates": _texts,
         "categories": _texts,
     },
-    CHECK: {"warnings": _objects, "changes": _texts, "columns": _objects},
+    CHECK: {
+        "n_rows": _whole,
+        "rows_left_out": _whole,
+        "warnings": _objects,
+        "changes": _texts,
+        "columns": _objects,
+    },
     GAIN: {"gain": _model_gain},
     EVIDENCE: {
         **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), _whole),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphfield.exceptions import ParameterError, listing, suggestion
+from graphfield.messages import Argument
 from graphfield.simulate.banded import Banded, make_n1
 from graphfield.simulate.blocks import Blocks, make_n2
 from graphfield.simulate.dags import HermiteDag, LinearDag
@@ -67,7 +68,9 @@ def make_setting(
     if n_samples > MAX_SAMPLES:
         raise ParameterError(f"n_samples is at most {MAX_SAMPLES:,}, got {n_samples:,}.")
     if isinstance(random_state, (int, np.integer)) and random_state < 0:
-        raise ParameterError(f"random_state must not be negative, got {random_state}.")
+        raise ParameterError(
+            "{name} must not be negative, got {value}.", name=Argument("random_state"), value=random_state
+        )
     structure_rng, covariate_rng, noise_rng = np.random.default_rng(random_state).spawn(3)
     field = SETTINGS[name](structure_rng, clip=clip)
     Z = field.covariates(int(n_samples), covariate_rng)

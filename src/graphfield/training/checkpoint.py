@@ -24,6 +24,7 @@ from graphfield.data.saved_files import MAX_DIGITS, open_regular, read_json
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file
+from graphfield.messages import Message
 
 FORMAT = "graphfield-checkpoint"
 FORMAT_VERSION = 2
@@ -113,8 +114,9 @@ class CheckpointFolder:
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
         if not resume:
             raise OutputError(
-                f"{self.path} already holds a checkpoint. Pass resume=True to continue that fit, or "
-                "choose another folder."
+                "{path} already holds a checkpoint. {resume} to continue that fit, or choose another folder.",
+                path=self.path,
+                resume=Message("Pass resume=True", code="resume"),
             )
         header = read_json(header_file)
         if not isinstance(header, dict) or (

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from graphfield.exceptions import ParameterError
+from graphfield.messages import Argument
 
 Schedule = str | tuple[Any, ...]
 CLIP_NORM = 1.0  # gradients are clipped at this norm, as published
@@ -107,10 +108,14 @@ def resolve_device(device: str, *, fallback: bool = False) -> torch.device:
         chosen = torch.device(str(device))  # a number alone would be one of CUDA's
     except (RuntimeError, TypeError) as error:
         raise ParameterError(
-            f"device must be 'auto', 'cpu' or 'cuda' (or 'cuda:1'), got {device!r}."
+            "{name} must be 'auto', 'cpu' or 'cuda' (or 'cuda:1'), got {value!r}.",
+            name=Argument("device"),
+            value=device,
         ) from error
     if chosen.type not in ("cpu", "cuda"):
-        raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}.")
+        raise ParameterError(
+            "{name} must be 'auto', 'cpu' or 'cuda', got {value!r}.", name=Argument("device"), value=device
+        )
     if chosen.type == "cuda" and not torch.cuda.is_available():
         if fallback:
             return torch.device("cpu")

@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from graphfield import __version__
-from graphfield.exceptions import OutputError
 from graphfield.experiments.bench import scaling
 from graphfield.experiments.bench.cases import CASES, Effort
 from graphfield.experiments.bench.machine import card
 from graphfield.experiments.bench.records import NotMeasuredError, Record
 from graphfield.experiments.runner import choose
-from graphfield.folders import make_folder, write_file
+from graphfield.folders import already_exists, make_folder, write_file
 from graphfield.training.config import resolve_device
 from graphfield.training.progress import progress_bar
 
@@ -94,7 +93,7 @@ def check_folder(out: Path, force: bool, with_scaling: bool) -> None:
     """Earlier results are only replaced when told to; complain before hours of measuring."""
     for name in (*FILES, *(SCALING_FILES if with_scaling else ())):
         if (out / name).exists() and not force:
-            raise OutputError(f"{out / name} already exists. Choose another folder, or pass overwrite=True.")
+            raise already_exists(out / name)
     make_folder(out)
 
 

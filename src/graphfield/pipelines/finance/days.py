@@ -15,6 +15,7 @@ from graphfield.data.tables import check_described
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 from graphfield.graphs.groups import Groups, group_labels
+from graphfield.messages import Argument
 from graphfield.pipelines.finance.tables import as_day, dated_table, read_sectors
 
 PERIODS = ("train", "validation", "test")
@@ -37,8 +38,8 @@ def complete_days(
     shared = sorted(set(X.columns) & set(Z.columns))
     if shared:
         raise DataError(f"{listing(shared)} is a stock and a covariate at the same time. Rename one of them.")
-    first = X.index[0] if start is None else as_day(start, "start")
-    last = X.index[-1] if end is None else as_day(end, "end")
+    first = X.index[0] if start is None else as_day(start, Argument("start"))
+    last = X.index[-1] if end is None else as_day(end, Argument("end"))
     X = X.loc[first:last]
     X = X.loc[X.notna().any(axis=1)]
     notes = []
@@ -80,11 +81,15 @@ def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = 
     >>> split_by_date(dates, "2019-12-31", "2020-12-31").value_counts().to_dict()
     {'validation': 262, 'train': 261, 'test': 261}
     """
-    first = as_day(train_until, "train_until")
-    second = first if valid_until is None else as_day(valid_until, "valid_until")
+    first = as_day(train_until, Argument("train_until"))
+    second = first if valid_until is None else as_day(valid_until, Argument("valid_until"))
     if second < first:
         raise ParameterError(
-            f"valid_until ({second.date()}) must not be before train_until ({first.date()})."
+            "{second} ({second_day}) must not be before {first} ({first_day}).",
+            second=Argument("valid_until"),
+            second_day=second.date(),
+            first=Argument("train_until"),
+            first_day=first.date(),
         )
     labels = np.select([dates <= first, dates <= second], ["train", "validation"], "test")
     for period in PERIODS if valid_until is not None else ("train", "test"):
@@ -120,14 +125,20 @@ def volatility_name(Z: pd.DataFrame, name: str | None) -> str:
         found = [column for column in known if "vix" in column.lower()]
         if len(found) != 1:
             raise ParameterError(
-                f"volatility must name the covariate that tells calm from turbulent days; of "
-                f"{listing(known)}, {'none has' if not found else 'several have'} 'vix' in the name."
+                "{volatility} must name the covariate that tells calm from turbulent days; of {known}, "
+                "{how_many} 'vix' in the name.",
+                volatility=Argument("volatility"),
+                known=listing(known),
+                how_many="several have" if found else "none has",
             )
         return found[0]
     if name not in known:
         raise ParameterError(
-            f"volatility must be a covariate, got {name!r}.{suggestion(name, known)} "
-            f"They are {listing(known)}."
+            "{volatility} must be a covariate, got {name!r}.{hint} They are {known}.",
+            volatility=Argument("volatility"),
+            name=name,
+            hint=suggestion(name, known),
+            known=listing(known),
         )
     return name
 
@@ -136,7 +147,7 @@ def sectors_of(sectors: Groups | str | Path, returns: Any, X: pd.DataFrame) -> d
     """The sector of every stock of the study."""
     if isinstance(sectors, (str, Path)):
         table = read_sectors(sectors)
-        check_described(table, list(X.columns), "sectors (--sectors)", sectors, "ticker", "sector")
+        check_described(table, list(X.columns), Argument("sectors"), sectors, "ticker", "sector")
         sectors = table
     if isinstance(sectors, (dict, pd.Series)):
         return dict(zip(X.columns, group_labels(dict(sectors), list(X.columns)), strict=True))

@@ -15,7 +15,7 @@ from graphfield import folders
 from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
-from graphfield.folders import make_folder, open_file, write_file
+from graphfield.folders import already_exists, make_folder, open_file, write_file
 from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.plots import pyplot
@@ -118,7 +118,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Say before the work that its results could not be written, or would replace earlier ones."""
     there = [name for name in (*TABLES, *FIGURES, SUMMARY, MODEL) if (folder / name).exists()]
     if there and not overwrite:
-        raise OutputError(f"{folder} already exists. Choose another folder, or pass overwrite=True.")
+        raise already_exists(folder)
     if folder.is_dir():
         check_writable(folder / MODEL, overwrite=True)
     else:

@@ -11,6 +11,7 @@ import pandas as pd
 from graphfield.data.dates import as_iso, is_slashed
 from graphfield.data.tables import read_pairs, read_table
 from graphfield.exceptions import DataError, listing
+from graphfield.messages import Argument, Row
 
 _DATE_NAMES = ("date", "dates", "day", "time", "datetime", "timestamp")
 _BARS = {"open", "high", "low", "close"}
@@ -58,13 +59,13 @@ def read_sectors(path: str | Path) -> dict[str, str]:
     return read_pairs(path, "ticker", "sector")
 
 
-def as_day(value: Any, what: str) -> pd.Timestamp:
+def as_day(value: Any, what: str | Argument) -> pd.Timestamp:
     """A date that was given as text, a date or a time stamp."""
     plain = as_iso(value.strip()) if isinstance(value, str) else value
     unclear = isinstance(plain, (int, float)) or (isinstance(plain, str) and is_slashed(plain))
     day = pd.NaT if unclear else pd.to_datetime(plain, errors="coerce")
     if not isinstance(day, pd.Timestamp):
-        raise DataError(f"{what} must be a date such as 2017-12-31, got {value!r}.")
+        raise DataError("{what} must be a date such as 2017-12-31, got {value!r}.", what=what, value=value)
     return day.tz_localize(None).normalize()
 
 
@@ -114,7 +115,10 @@ def _days(column: pd.Series, what: str) -> pd.DatetimeIndex:
     if found.isna().any():
         row = int(np.argmax(found.isna().to_numpy()))
         raise DataError(
-            f"{what} must have dates written as 2020-03-16, but row {row} has {column.iloc[row]!r}."
+            "{what} must have dates written as 2020-03-16, but {row} has {value!r}.",
+            what=what,
+            row=Row(row),
+            value=column.iloc[row],
         )
     dates = pd.DatetimeIndex(found)
     return dates.tz_localize(None).normalize().rename("date")

@@ -14,6 +14,7 @@ from graphfield.data.frames import Frame
 from graphfield.data.missing import bad_entries
 from graphfield.data.tables import read_table
 from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.messages import Row
 
 # Numbers that phenotype files write for "not known".
 _CODES = (-9999, -999)
@@ -40,7 +41,11 @@ def read_phenotypes(
         return frame[list(columns)], None
     if frame[id_column].isna().any():
         row = int(np.argmax(frame[id_column].isna().to_numpy()))
-        raise DataError(f"Column {id_column!r} has no subject in row {row} of the phenotype table.")
+        raise DataError(
+            "Column {name!r} has no subject in {row} of the phenotype table.",
+            name=id_column,
+            row=Row(row),
+        )
     ids = [_text(value) for value in frame[id_column]]
     repeated = [name for name in dict.fromkeys(ids) if ids.count(name) > 1]
     if repeated:

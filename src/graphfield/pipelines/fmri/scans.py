@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, listing
+from graphfield.messages import Argument, Message
 from graphfield.pipelines.fmri.scan_files import Scan, read_folder
 
 # Time points that a subject needs: with fewer, standardising within the subject distorts correlations.
@@ -21,6 +22,7 @@ _CONSTANT = 1e-10
 
 # Why subjects or time points were left out: reason to what.
 Dropped = dict[str, list[str]]
+_GAPS = "have missing or infinite values"
 
 
 def collect(data: Any, subjects: Sequence[Any] | None, pattern: str | None) -> dict[str, Scan]:
@@ -140,11 +142,10 @@ def usable(
         whole = np.isfinite(thin).all(axis=1)
         if not whole.all():
             where = names[~np.isfinite(thin).all(axis=0)]
-            reason = "have missing or infinite values"
             detail = (
                 f"{subject!r} ({int((~whole).sum())} of {len(thin)} time points, in {listing(where, most=2)})"
             )
-            dropped.setdefault(reason, []).append(detail)
+            dropped.setdefault(_GAPS, []).append(detail)
             thin = thin[whole]
         if len(thin) < FEWEST_TIMES:
             reason = f"have fewer than {FEWEST_TIMES} complete time points"
@@ -167,13 +168,21 @@ def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
     parts = [
         f"{len(who)} of {n_subjects} subjects {reason}: {_plain(who)}" for reason, who in dropped.items()
     ]
-    advice = "Use missing='drop' to leave these out."
+    also = ""
     if flat:
         region, count = flat.most_common(1)[0]
-        advice += (
-            f" {region!r} never changes in {count}; drop_regions leaves out a region instead of subjects."
+        also = Message(
+            " {region!r} never changes in {count}; {drop} leaves out a region instead of subjects.",
+            region=region,
+            count=count,
+            drop=Argument("drop_regions"),
         )
-    return f"{'; '.join(parts)}. {advice}"
+    return Message(
+        "{what}. Use {drop} to leave these out.{also}",
+        what="; ".join(parts),
+        drop=Argument("missing", "drop"),
+        also=also,
+    )
 
 
 def _plain(details: Sequence[str], most: int = 3) -> str:
@@ -185,6 +194,6 @@ def said(dropped: Dropped, n_subjects: int) -> list[str]:
     """What :func:`usable` left out, one sentence per reason."""
     lines = []
     for reason, who in dropped.items():
-        what = "Left out these time points" if "missing" in reason else "Left out these subjects"
+        what = "Left out these time points" if reason == _GAPS else "Left out these subjects"
         lines.append(f"{len(who)} of {n_subjects} subjects {reason}: {_plain(who)}. {what}.")
     return lines

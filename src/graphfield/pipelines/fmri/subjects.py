@@ -16,6 +16,7 @@ from graphfield.data.tables import check_described, read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
+from graphfield.messages import Argument
 from graphfield.pipelines.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
 from graphfield.pipelines.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
 
@@ -206,25 +207,28 @@ def load_subjects(
     n_regions = check_shapes(scans, _plausible(scans, n_given) if by_name else n_given)
     names = region_names(scans, regions, n_regions)
     if isinstance(networks, (str, Path)) and isinstance(labels, Mapping):
-        check_described(labels, names, "networks (--networks)", networks, "region", "network")
+        check_described(labels, names, Argument("networks"), networks, "region", "network")
     groups = None if labels is None else group_labels(labels, names)
     found, alone, absent = match_subjects(list(scans), ids)
     if alone or absent:
-        _refuse_or_note(unmatched(alone, absent, len(found), ids), missing if found else "error", notes)
+        text = unmatched(alone, absent, len(found), ids)
+        _refuse_missing(text, missing if found else "error")
+        _note(f"{text} They were left out.", notes)
     people = table.iloc[list(found.values())]
     people.index = pd.Index(list(found), name="subject")
     unknown, counts = incomplete(people)
     if unknown.any():
         who = listing(people.index[unknown.to_numpy()], most=5)
         text = f"{int(unknown.sum())} of {len(people)} subjects lack a covariate: {counts} ({who})."
-        _refuse_or_note(text, missing, notes)
+        _refuse_missing(text, missing)
+        _note(f"{text} They were left out.", notes)
     keep = np.ones(n_regions, dtype=bool)
     keep[node_positions(list(drop_regions), names)] = False
     names = [name for name, kept in zip(names, keep, strict=True) if kept]
     wanted = [subject for subject, bad in zip(people.index, unknown, strict=True) if not bad]
     values, dropped = usable({who: scans[who].values[:, keep] for who in wanted}, names, every, missing)
     for line in said(dropped, len(wanted)):
-        _refuse_or_note(line, "drop", notes)
+        _note(line, notes)
     _check_enough(values, score)
     people = people.loc[list(values)]
     if people[score].nunique() < 2:
@@ -280,11 +284,16 @@ def _in_order(series: Any, scans: list[str], n_rows: int, notes: list[str]) -> l
     return scans
 
 
-def _refuse_or_note(text: str, missing: str, notes: list[str]) -> None:
+def _refuse_missing(text: str, missing: str) -> None:
     if missing == "error":
-        raise DataError(f"{text} Use missing='drop' to go on without them.")
-    notes.append(text if "eft out" in text else f"{text} They were left out.")
-    warnings.warn(notes[-1], DataWarning, stacklevel=3)
+        raise DataError(
+            "{text} Use {drop} to go on without them.", text=text, drop=Argument("missing", "drop")
+        )
+
+
+def _note(text: str, notes: list[str]) -> None:
+    notes.append(text)
+    warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def _check_enough(values: Mapping[str, Any], score: str) -> None:

@@ -1,0 +1,74 @@
+"""Text among the covariates that makes no categories: numbers, dates and identifiers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.dates import is_slashed, parse_date
+from graphfield.data.frames import reads_as_number
+from graphfield.exceptions import DataError
+from graphfield.messages import Argument, Message, Row
+
+# Text with more levels than this that reads as numbers is taken for a mistake.
+MANY_LEVELS = 20
+
+
+def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
+    """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
+    _check_dates(name, text, levels, rows)
+    numeric = np.array([reads_as_number(level) for level in levels])
+    if len(levels) > MANY_LEVELS and numeric.all():
+        raise DataError(
+            "Covariate {name!r} holds numbers stored as text ({n} different ones). {convert}.",
+            name=name,
+            n=len(levels),
+            convert=Message("Convert the column with pandas.to_numeric", code="convert-covariate"),
+        )
+    if numeric.mean() > 0.5 and not numeric.all():
+        odd = str(levels[~numeric][0])
+        row = int(rows[text == odd][0])
+        raise DataError(
+            "Covariate {name!r} holds numbers, but {row} holds {odd!r}. Correct it, or leave the cell "
+            "empty and use {drop}.",
+            name=name,
+            row=Row(row),
+            odd=odd,
+            drop=Argument("missing", "drop"),
+        )
+    if len(levels) == len(text) > MANY_LEVELS:
+        raise DataError(
+            "Covariate {name!r} has a different text in every row (for example {text!r}). If it "
+            "identifies subjects or rows, {group} instead.",
+            name=name,
+            text=text[0],
+            group=Message("pass it as groups", code="pass-groups"),
+        )
+
+
+def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
+    """Dates with something among them that is none, and dates that can be read in two ways."""
+    slashed = [str(level) for level in levels if is_slashed(str(level))]
+    if len(slashed) > 0.5 * len(levels):
+        raise DataError(
+            "Covariate {name!r} holds dates such as {date!r}, which can be read in two ways. {say}.",
+            name=name,
+            date=slashed[0],
+            say=Message(
+                "Read the table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert "
+                "the column with pandas.to_datetime",
+                code="say-date-format",
+            ),
+        )
+    dates = np.array([parse_date(str(level)) is not None for level in levels])
+    if dates.mean() > 0.5:
+        odd = str(levels[~dates][0])
+        row = int(rows[text == odd][0])
+        raise DataError(
+            "Covariate {name!r} holds dates, but {row} holds {odd!r}. Write all of them as 2020-03-01, or "
+            "leave the cell empty and use {drop}.",
+            name=name,
+            row=Row(row),
+            odd=odd,
+            drop=Argument("missing", "drop"),
+        )

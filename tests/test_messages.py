@@ -1,0 +1,180 @@
+"""Messages have parts: Python and the shell say them in their own words, and names stay as they are."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import pickle
+import re
+from pathlib import Path
+from string import Formatter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from conftest import small_data
+from graphfield.cli import main
+from graphfield.cli.words import TEMPLATES, render_for_shell
+from graphfield.exceptions import OutputError, check_choice
+from graphfield.messages import Argument, Message, Row, join_messages
+
+SOURCES = Path(gf.__file__).parent
+# Names that read like a part of a message, of a template, or of what used to be rewritten.
+NAMES = ["missing='drop'", "row 3", "{who}", "{row!r} }{", "threshold=None has"]
+DROP = Argument("missing", "drop")
+
+
+def shell(message: str, **given: object) -> str:
+    return render_for_shell(message, argparse.Namespace(**given))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_never_rewritten(name):
+    said = Message("{who!r} has a gap in {row}. Use {drop}.", who=name, row=Row(3), drop=DROP)
+    assert said == f"{name!r} has a gap in row 3. Use missing='drop'."
+    assert shell(said, missing="error") == f"{name!r} has a gap in row 3. Use --missing drop."
+    assert shell(Message("In {member}: {said}", member=name, said=said), missing="error").startswith(
+        f"In {name}: {name!r} has a gap"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_column_of_an_odd_name_in_the_shell(name, tmp_path, capsys):
+    """The row after the header is line 2, so row 3 is line 5; and a finding to copy is for a shell."""
+    X, Z = small_data(120, p=3)
+    table = X.rename(columns={"n1": name}).assign(age=Z["age"])
+    table.loc[3, name] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--covariates", "age", "--out", str(tmp_path / "m")]
+    assert main(["fit", str(tmp_path / "t.csv"), *options]) == 2
+    told = f"node {name!r} has 1 (first at line 5). Use --missing drop to leave out"
+    assert told in capsys.readouterr().err
+    with pytest.raises(gf.DataError) as caught:
+        gf.RegGMM().fit(table.drop(columns="age"), table[["age"]])
+    assert f"node {name!r} has 1 (first at row 3). Use missing='drop' to leave out" in str(caught.value)
+    assert caught.value.message.code == "missing-values"
+    assert caught.value.message.parts["drop"] == DROP
+
+
+def test_findings_name_arguments_in_python_and_options_in_the_shell(tmp_path, capsys):
+    X, Z = small_data(120, p=3)
+    table = X.assign(**{"left foot": 2 * X["n1"]})
+    found = gf.check_data(table, Z[["age"]])
+    advice = next(one.advice for one in found.warnings if one.code == "duplicate-nodes")
+    assert advice.startswith("Keep one of them (drop=['left foot'])")
+    table.assign(age=Z["age"]).to_csv(tmp_path / "t.csv", index=False)
+    assert main(["check", str(tmp_path / "t.csv"), "--covariates", "age"]) == 0
+    assert "Keep one of them (--drop 'left foot')" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "said"),
+    [
+        (Argument("n_permutations"), {"permutations": 5}, "--permutations"),
+        (Argument("n_permutations"), {}, "n_permutations"),
+        (Argument("valid_until"), {"valid_until": None}, "--valid-until"),
+        (Argument("groups"), {"node_groups": None}, "--node-groups"),
+        (Argument("random_state"), {"seed": 0}, "--seed"),
+        (Argument("missing", "drop"), {"missing": "error"}, "--missing drop"),
+        (Argument("missing", "drop"), {"set": []}, "--set missing=drop"),
+        (Argument("marginals", "normal"), {"set": []}, "--set marginals=normal"),
+        (Argument("threshold", None), {"threshold": "auto"}, "--threshold none"),
+        (Argument("threshold", "auto"), {"out": "report.html"}, "--threshold auto"),
+        (Argument("sep", ";"), {"sep": None}, "--sep ';'"),
+        (Argument("sep", "\t"), {"sep": None}, "--sep tab"),
+        (Argument("encoding", "gbk"), {}, "encoding='gbk'"),
+        (Argument("drop", ["a", "left foot"]), {"drop": None}, "--drop 'a,left foot'"),
+        (Row(5), {}, "row 5"),
+    ],
+)
+def test_words_of_the_shell(part, given, said):
+    assert shell(Message("{part}", part=part), **given) == said
+
+
+def test_parts_of_parts():
+    lines = join_messages("; ", [Message("{drop}", drop=DROP), "{drop}", Argument("nodes")])
+    assert lines == "missing='drop'; {drop}; nodes"
+    assert shell(Message("Use {lines}.", lines=lines), missing=0, nodes=0) == (
+        "Use --missing drop; {drop}; --nodes."
+    )
+
+
+def test_plain_text_is_no_template():
+    assert str(gf.DataError("Node '{who}' is odd.")) == "Node '{who}' is odd."
+    assert shell("Use missing='drop' in row 3.", missing="error") == "Use missing='drop' in row 3."
+
+
+class Closed:
+    """Something that cannot be sent to another process."""
+
+    def __repr__(self) -> str:
+        return "{a} closed thing"
+
+    def __reduce__(self):
+        raise TypeError("no")
+
+
+@pytest.mark.parametrize("remake", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_errors_go_to_other_processes(remake):
+    with pytest.raises(gf.ParameterError) as caught:
+        check_choice("missing", Closed(), ["drop"])
+    written = OutputError("{path} is there, in {row}.", path=Path("a{b}"), row=Row(2), code="there")
+    for error in (caught.value, written, gf.TrainingError("{plain}"), OutputError(28, "No space", "x")):
+        again = remake(error)
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert shell(again.message, missing="error") == shell(error.message, missing="error")
+    assert str(caught.value) == "missing must be one of 'drop', got {a} closed thing."
+    assert shell(remake(caught.value).message, missing="error").startswith("--missing must be one of")
+    assert remake(written).message.code == "there"
+    assert remake(written).message.parts["row"] == Row(2)
+
+
+def test_warnings_have_parts():
+    table = pd.DataFrame({"id": np.arange(40), "a": np.random.default_rng(0).normal(size=40), "age": 1.5})
+    with pytest.warns(gf.DataWarning, match=r"leave out what measures nothing \(drop\)") as caught:
+        gf.from_table(table, covariates=["age"])
+    assert "(--drop)" in shell(caught[0].message.args[0], drop=None)
+
+
+def calls_with_parts():
+    """Calls of Message and of errors with their templates and the names of their parts."""
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
+                names = {one.arg for one in node.keywords if one.arg is not None}
+                if node.func.id == "Message" or (node.func.id.endswith("Error") and names):
+                    yield f"{path.name}:{node.lineno}", node, names
+
+
+def fields_of(template):
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
+def test_templates_are_written_out_and_have_their_parts():
+    """A name in an f-string would be read as a template."""
+    known = {}
+    for place, node, names in calls_with_parts():
+        template = node.args[0]
+        assert not isinstance(template, ast.JoinedStr), place
+        if isinstance(template, ast.Constant):
+            assert fields_of(template.value) == names - {"code"}, place
+        code = next((one.value for one in node.keywords if one.arg == "code"), None)
+        for one in ast.walk(code) if code is not None else ():
+            if isinstance(one, ast.Constant):
+                known[one.value] = names
+    for code, template in TEMPLATES.items():
+        assert fields_of(template) <= known[code], code
+
+
+def test_no_option_is_named_below_the_command_line():
+    for path in SOURCES.rglob("*.py"):
+        if "cli" in path.relative_to(SOURCES).parts:
+            continue
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                option = re.search(r"(^|[\s(])--[a-z]", one.value)
+                assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"
