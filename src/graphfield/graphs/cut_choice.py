@@ -37,7 +37,8 @@ class CutErrors:
         scores = pair_scores(residuals[:, j], residuals[:, k], ahead, back) / self._tests.scales[j, k]
         estimate = (ahead + back) / 2
         # The first of the cuts that drops an edge; one beyond the last for an edge that none drops.
-        first = np.searchsorted(CUTS, np.minimum(np.abs(ahead), np.abs(back)))
+        weaker = np.where(ahead * back > 0, np.minimum(np.abs(ahead), np.abs(back)), 0.0)
+        first = np.searchsorted(CUTS, weaker)
         place = (np.arange(b)[:, None] * (len(CUTS) + 1) + first).ravel()
         losses = np.bincount(place, (2 * estimate * scores - estimate**2).ravel(), b * (len(CUTS) + 1))
         self._losses.append(np.cumsum(losses.reshape(b, -1), axis=1, dtype=np.float64)[:, :-1])
@@ -61,8 +62,10 @@ class NewRowErrors:
     def add(self, x: NDArray, coef: NDArray, scale: NDArray, units: NDArray[np.intp]) -> None:
         """More rows: nodes and residual scales (b, p), coefficients (b, p, p); rows of a unit together."""
         b, p = x.shape
-        directed = np.abs(directed_strengths(coef, scale))
-        sizes = np.where(self._clear, np.minimum(directed, np.swapaxes(directed, 1, 2)), 0.0)
+        directed = directed_strengths(coef, scale)
+        back = np.swapaxes(directed, 1, 2)
+        is_edge = self._clear & (directed * back > 0)  # opposite signs contradict each other
+        sizes = np.where(is_edge, np.minimum(np.abs(directed), np.abs(back)), 0.0)
         place = np.arange(b * p).reshape(b, p, 1) * (len(CUTS) + 1) + np.searchsorted(CUTS, sizes)
         shares = coef * x[:, None, :]
         dropped = np.bincount(place.ravel(), shares.ravel(), b * p * (len(CUTS) + 1)).reshape(b, p, -1)

@@ -69,11 +69,15 @@ def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
 def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and") -> NDArray[np.bool_]:
     """Edges whose directed strengths exceed ``threshold`` in both (AND) or either (OR) direction.
 
-    ``threshold`` is one number or one for every pair, (p, p); infinite for a pair that is no edge.
+    Two directions of opposite sign contradict each other and are no edge under AND; where they cancel, so that
+    the weight is zero, under OR neither. ``threshold`` is one number or one for every pair, (p, p); infinite
+    for a pair that is no edge.
 
     >>> directed = np.array([[[0.0, 0.3], [0.1, 0.0]]])
     >>> bool(apply_rule(directed, 0.2, "and")[0, 0, 1]), bool(apply_rule(directed, 0.2, "or")[0, 0, 1])
     (False, True)
+    >>> bool(apply_rule(np.array([[[0.0, 0.3], [-0.3, 0.0]]]), 0.2)[0, 0, 1])
+    False
     """
     check_choice("rule", rule, ("and", "or"))
     if not np.all(np.asarray(threshold) >= 0):
@@ -82,9 +86,10 @@ def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and")
             threshold=Argument("threshold"),
             value=threshold,
         )
-    strong = np.abs(directed) > threshold
-    swapped = np.swapaxes(strong, -1, -2)
-    return strong & swapped if rule == "and" else strong | swapped
+    strong, back = np.abs(directed) > threshold, np.swapaxes(directed, -1, -2)
+    if rule == "and":
+        return strong & np.swapaxes(strong, -1, -2) & (np.signbit(directed) == np.signbit(back))
+    return (strong | np.swapaxes(strong, -1, -2)) & (directed != -back)
 
 
 def edge_shrinkage(partial: NDArray, residual_scale: NDArray, node_scale: NDArray | None = None) -> NDArray:
