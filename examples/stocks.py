@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import graphfield as gf
-from graphfield.pipelines import finance
+from graphfield.studies import finance
 
 parser = argparse.ArgumentParser(description="A network of stocks over time, beside volatility.")
 parser.add_argument("--out", type=Path, default=Path("build/examples/stocks"))

@@ -13,7 +13,7 @@ import pytest
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.cli import main
-from graphfield.pipelines.finance import (
+from graphfield.studies.finance import (
     compare_with_static,
     daily_returns,
     dated_table,

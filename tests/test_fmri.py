@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.cli import main
-from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
-from graphfield.pipelines.fmri.figures import study_figures
-from graphfield.pipelines.fmri.phenotypes import match_subjects
-from graphfield.pipelines.fmri.scan_files import read_folder
-from graphfield.pipelines.fmri.subjects import read_networks
+from graphfield.studies.fmri import fmri_study, held_out_subjects, load_subjects
+from graphfield.studies.fmri.figures import study_figures
+from graphfield.studies.fmri.phenotypes import match_subjects
+from graphfield.studies.fmri.scan_files import read_folder
+from graphfield.studies.fmri.subjects import read_networks
 
 P = 9
 NETWORKS = ["growing"] * 4 + ["steady"] * 3 + ["alone"] * 2
@@ -454,7 +454,7 @@ def test_the_permutation_test_is_asked_by_subject(monkeypatch):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)
         return SimpleNamespace(p_value=0.02, n_rows=144, per_covariate=lines)
 
-    monkeypatch.setattr("graphfield.pipelines.fmri.study.dependence_test", dependence_test)
+    monkeypatch.setattr("graphfield.studies.fmri.study.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
     options = {"estimator": gf.RegGMM(), "threshold": 0.1, "n_folds": 0}
     found = fmri_study(loaded(scans, people, covariates=["motion"]), **options)

@@ -65,8 +65,8 @@ def finance_parser(group: Any) -> None:
 
 
 def finance(arguments: argparse.Namespace) -> None:
-    from graphfield.pipelines.finance import finance_study, read_dated, residual_returns
-    from graphfield.pipelines.finance.output import check_folder
+    from graphfield.studies.finance import finance_study, read_dated, residual_returns
+    from graphfield.studies.finance.output import check_folder
     from graphfield.report.plots import draw_to_files
 
     draw_to_files()
@@ -119,7 +119,7 @@ def _tables(arguments: argparse.Namespace, prices: pd.DataFrame) -> tuple[pd.Dat
     import pandas as pd
 
     from graphfield.data.sources import looks_like_table
-    from graphfield.pipelines.finance import read_dated
+    from graphfield.studies.finance import read_dated
 
     parts, own = [], []
     for name in names(arguments.covariates or ""):
@@ -162,7 +162,7 @@ def _with_returns(arguments: argparse.Namespace, covariates: pd.DataFrame, marke
     """Covariates in which prices are replaced by their daily returns, called ``return_NAME``."""
     import pandas as pd
 
-    from graphfield.pipelines.finance import daily_returns
+    from graphfield.studies.finance import daily_returns
 
     wanted = [str(market.name)] if arguments.returns_of is None else names(arguments.returns_of)
     moves = []

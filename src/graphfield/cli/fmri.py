@@ -19,7 +19,7 @@ def fmri(arguments: argparse.Namespace) -> None:
         raise ParameterError("--threshold must be 'auto', 'gap' or a number: a density needs a cut.")
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.estimators.persistence import check_writable
-    from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
+    from graphfield.studies.fmri import default_estimator, fmri_study, load_subjects
     from graphfield.report.plots import draw_to_files
 
     draw_to_files()

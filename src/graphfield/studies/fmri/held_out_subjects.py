@@ -17,7 +17,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import check_number
 from graphfield.numbers import Gain
-from graphfield.pipelines.fmri.subjects import Subjects
+from graphfield.studies.fmri.subjects import Subjects
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphfield.pipelines.fmri.study import FmriStudy
+    from graphfield.studies.fmri.study import FmriStudy
 
 # A sub-network of fewer regions has no picture of its own.
 _FEWEST_REGIONS = 3

@@ -15,12 +15,12 @@ from graphfield.data.covariate_rows import FILE_NAME, MAX_ROWS, covariate_rows
 from graphfield.estimators.persistence import check_writable, save_model
 from graphfield.exceptions import OutputError
 from graphfield.folders import open_file, write_file
-from graphfield.pipelines.finance.days import HIGH, NORMAL, PERIODS
+from graphfield.studies.finance.days import HIGH, NORMAL, PERIODS
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
-    from graphfield.pipelines.finance.study import FinanceStudy
+    from graphfield.studies.finance.study import FinanceStudy
 
 FORMAT, FORMAT_VERSION = "graphfield-finance", 1
 TABLES = ("residuals.csv", "connectivity.csv", "edges.csv", "pairs.csv", "held_out_by_month.csv")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.graphs.connectivity import MEASURES
-from graphfield.pipelines.finance.days import HIGH, NORMAL
+from graphfield.studies.finance.days import HIGH, NORMAL
 from graphfield.report.plots import plot_connectivity, plot_difference, plot_heatmaps, pyplot
 from graphfield.report.plots.connectivity import mark_events
 from graphfield.report.plots.heatmaps import above_pictures
@@ -20,7 +20,7 @@ from graphfield.report.plots.style import GREY, colours, from_zero, full_colour
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from graphfield.pipelines.finance.study import FinanceStudy
+    from graphfield.studies.finance.study import FinanceStudy
 
 # Measures over time that are drawn by default, those of them that the study has.
 _SHOWN = ("density", "mean_strength", "clustering", "modularity")

@@ -21,13 +21,13 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import ParameterError
 from graphfield.graphs.groups import Groups
-from graphfield.pipelines.finance.comparison import (
+from graphfield.studies.finance.comparison import (
     MIN_MONTHS,
     HeldOutComparison,
     compare_with_static,
     no_news,
 )
-from graphfield.pipelines.finance.days import (
+from graphfield.studies.finance.days import (
     HIGH,
     NORMAL,
     PERIODS,
@@ -149,43 +149,43 @@ class FinanceStudy:
     @property
     def summary(self) -> str:
         """What was found, in words."""
-        from graphfield.pipelines.finance.output import described
+        from graphfield.studies.finance.output import described
 
         return described(self)
 
     def plot_connectivity(self, measures: Sequence[str] | None = None) -> NDArray:
         """Measures over time, the volatility below them, with events and periods marked: as many Axes."""
-        from graphfield.pipelines.finance.figures import connectivity_over_time
+        from graphfield.studies.finance.figures import connectivity_over_time
 
         return connectivity_over_time(self, measures)
 
     def plot_beside(self, measure: str = "density", ax: Axes | None = None) -> Axes:
         """One measure over time with the volatility on a second axis."""
-        from graphfield.pipelines.finance.figures import beside_volatility
+        from graphfield.studies.finance.figures import beside_volatility
 
         return beside_volatility(self, measure, ax)
 
     def plot_against(self, measure: str = "density", ax: Axes | None = None) -> Axes:
         """One measure against the volatility, a dot per day."""
-        from graphfield.pipelines.finance.figures import against_volatility
+        from graphfield.studies.finance.figures import against_volatility
 
         return against_volatility(self, measure, ax)
 
     def plot_days(self) -> NDArray:
         """Heatmaps of the chosen days, by sector, edges only, on one colour scale: one Axes per day."""
-        from graphfield.pipelines.finance.figures import graphs_of_days
+        from graphfield.studies.finance.figures import graphs_of_days
 
         return graphs_of_days(self)
 
     def plot_averages(self) -> NDArray:
         """Average graphs of the normal and of the high days, and the difference of the two: three Axes."""
-        from graphfield.pipelines.finance.figures import average_graphs_of_bands
+        from graphfield.studies.finance.figures import average_graphs_of_bands
 
         return average_graphs_of_bands(self)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write figures, tables, model and summary into a folder; see docs/finance.md for its files."""
-        from graphfield.pipelines.finance.output import write_study
+        from graphfield.studies.finance.output import write_study
 
         return write_study(self, Path(folder), overwrite=overwrite)
 
@@ -254,7 +254,7 @@ def finance_study(
     Examples
     --------
     >>> import numpy as np, pandas as pd, graphfield as gf
-    >>> from graphfield.pipelines.finance import finance_study
+    >>> from graphfield.studies.finance import finance_study
     >>> days = pd.bdate_range("2020-01-01", periods=400)
     >>> rng = np.random.default_rng(0)
     >>> returns = pd.DataFrame(rng.normal(size=(400, 3)), index=days, columns=["A", "B", "C"])

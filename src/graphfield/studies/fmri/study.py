@@ -27,8 +27,8 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed
 from graphfield.exceptions import DataError, listing, suggestion
 from graphfield.graphs.groups import block_means
-from graphfield.pipelines.fmri.held_out_subjects import SubjectGain, subject_gain
-from graphfield.pipelines.fmri.subjects import Subjects
+from graphfield.studies.fmri.held_out_subjects import SubjectGain, subject_gain
+from graphfield.studies.fmri.subjects import Subjects
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -225,13 +225,13 @@ class FmriStudy:
 
     def figures(self) -> dict[str, Figure]:
         """Name to figure: bands, sub-networks, connectivity, edges that move with the score."""
-        from graphfield.pipelines.fmri.figures import study_figures
+        from graphfield.studies.fmri.figures import study_figures
 
         return study_figures(self)
 
     def write(self, out: Any, *, overwrite: bool = False) -> Any:
         """Model, figures (PNG), tables (CSV), graphs of all subjects (NPZ) and a summary, in one folder."""
-        from graphfield.pipelines.fmri.output import write_study
+        from graphfield.studies.fmri.output import write_study
 
         return write_study(self, out, overwrite=overwrite)
 
@@ -280,7 +280,7 @@ def fmri_study(
     Examples
     --------
     >>> import graphfield as gf, numpy as np, pandas as pd
-    >>> from graphfield.pipelines.fmri import fmri_study, load_subjects
+    >>> from graphfield.studies.fmri import fmri_study, load_subjects
     >>> scans = np.random.default_rng(0).normal(size=(20, 30, 5))
     >>> people = pd.DataFrame({"age": np.linspace(20, 80, 20)})
     >>> subjects = load_subjects(scans, people, score="age", networks=["a", "a", "b", "b", "b"])

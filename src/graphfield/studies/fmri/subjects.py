@@ -16,8 +16,8 @@ from graphfield.data.tables import check_described, read_table
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
-from graphfield.pipelines.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
-from graphfield.pipelines.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
+from graphfield.studies.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
+from graphfield.studies.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
 
 # Fewer subjects cannot be parted into some to learn from and some to judge by.
 FEWEST_SUBJECTS = 10
@@ -180,7 +180,7 @@ def load_subjects(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from graphfield.pipelines.fmri import load_subjects
+    >>> from graphfield.studies.fmri import load_subjects
     >>> scans = np.random.default_rng(0).normal(size=(12, 30, 4))
     >>> people = pd.DataFrame({"who": range(12), "age": np.linspace(20, 80, 12)})
     >>> found = load_subjects(scans, people, id_column="who", score="age")

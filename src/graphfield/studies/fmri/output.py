@@ -16,7 +16,7 @@ from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_recor
 from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
-    from graphfield.pipelines.fmri.study import FmriStudy
+    from graphfield.studies.fmri.study import FmriStudy
 
 # Pairs of regions in the table of edges by score.
 _MOST_EDGES = 20_000
