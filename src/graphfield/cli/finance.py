@@ -65,12 +65,11 @@ def finance_parser(group: Any) -> None:
 
 
 def finance(arguments: argparse.Namespace) -> None:
-    from graphfield.studies.finance import finance_study, read_dated, residual_returns
-    from graphfield.studies.finance.output import check_folder
     from graphfield.report.plots import draw_to_files
+    from graphfield.studies.finance import FinanceStudy, finance_study, read_dated, residual_returns
 
     draw_to_files()
-    check_folder(arguments.out, overwrite=arguments.force)
+    FinanceStudy.check_place(arguments.out, overwrite=arguments.force)
     estimator = _estimator(arguments)
     prices, covariates = _tables(arguments, read_dated(arguments.prices))
     if arguments.returns:
@@ -103,8 +102,8 @@ def finance(arguments: argparse.Namespace) -> None:
         max_missing=arguments.max_missing,
         n_permutations=arguments.permutations,
     )
-    written = study.save(arguments.out, overwrite=arguments.force)
-    say(study.summary)
+    written = study.write(arguments.out, overwrite=arguments.force)
+    say("\n".join(study.sentences()))
     say(f"Wrote {', '.join(path.name for path in written)} to {arguments.out}.")
 
 

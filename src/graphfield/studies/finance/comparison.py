@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +11,6 @@ import pandas as pd
 from graphfield.analysis.model_gain import ModelGain, gain_of
 from graphfield.analysis.unseen_rows import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import ExtrapolationWarning
 
 # Fewer months than this have no standard error worth the name.
 MIN_MONTHS = 6
@@ -57,14 +53,6 @@ class HeldOutComparison:
     @property
     def verdict(self) -> str:
         return "not known" if self.model_gain is None else self.model_gain.answer
-
-
-@contextmanager
-def no_news() -> Iterator[None]:
-    """Without another warning of days that lie far outside the training covariates."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
-        yield
 
 
 def compare_with_static(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.graphs.connectivity import MEASURES
-from graphfield.studies.finance.days import HIGH, NORMAL
 from graphfield.report.plots import plot_connectivity, plot_difference, plot_heatmaps, pyplot
 from graphfield.report.plots.connectivity import mark_events
 from graphfield.report.plots.heatmaps import above_pictures
 from graphfield.report.plots.style import GREY, colours, from_zero, full_colour
+from graphfield.studies.finance.days import HIGH, NORMAL
+from graphfield.studies.finance.graphs import MarketGraphs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from graphfield.studies.finance.study import FinanceStudy
 
 # Measures over time that are drawn by default, those of them that the study has.
 _SHOWN = ("density", "mean_strength", "clustering", "modularity")
@@ -29,7 +28,7 @@ _MONTH = 21  # trading days
 _FULL_COLOUR = 0.995
 
 
-def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None = None) -> NDArray:
+def connectivity_over_time(study: MarketGraphs, measures: Sequence[str] | None = None) -> NDArray:
     """One panel per measure, daily and as a mean over 21 days, and the volatility below."""
     plt = pyplot()
     table = study.connectivity
@@ -62,11 +61,11 @@ def connectivity_over_time(study: FinanceStudy, measures: Sequence[str] | None =
     lines = mark_events(axes[0, 0], study.events)
     for axis in axes[1:, 0]:
         mark_events(axis, dict.fromkeys(study.events, ""))
-    axes[0, 0].set_title(f"Connectivity over time{_caution(study)}", fontsize=10, pad=6 + 9 * lines)
+    axes[0, 0].set_title(f"Connectivity over time{study.caution}", fontsize=10, pad=6 + 9 * lines)
     return axes.ravel()
 
 
-def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | None = None) -> Axes:
+def beside_volatility(study: MarketGraphs, measure: str = "density", ax: Axes | None = None) -> Axes:
     check_choice("measure", measure, list(study.connectivity.columns))
     label = _label(measure)
     smooth = (
@@ -81,28 +80,28 @@ def beside_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | 
         name="date",
         beside=study.Z[study.volatility],
         events=study.events,
-        title=f"{label.capitalize()} beside {study.volatility}{_caution(study)}",
+        title=f"{label.capitalize()} beside {study.volatility}{study.caution}",
         ax=ax,
     )
     _mark_periods(ax, study, named=True)
     return ax
 
 
-def against_volatility(study: FinanceStudy, measure: str = "density", ax: Axes | None = None) -> Axes:
+def against_volatility(study: MarketGraphs, measure: str = "density", ax: Axes | None = None) -> Axes:
     check_choice("measure", measure, list(study.connectivity.columns))
     ax = plot_connectivity(
         study.connectivity,
         study.Z[study.volatility].to_numpy(),
         measure=measure,
         name=study.volatility,
-        title=f"{_label(measure).capitalize()} of every day{_caution(study)}",
+        title=f"{_label(measure).capitalize()} of every day{study.caution}",
         ax=ax,
     )
     ax.set_ylabel(_label(measure))
     return ax
 
 
-def graphs_of_days(study: FinanceStudy) -> NDArray:
+def graphs_of_days(study: MarketGraphs) -> NDArray:
     if study.days is None:
         raise ParameterError("No days were chosen: name some in days=[...] of finance_study.")
     level = study.Z.loc[pd.DatetimeIndex(study.days.labels), study.volatility].to_numpy()
@@ -119,7 +118,7 @@ def graphs_of_days(study: FinanceStudy) -> NDArray:
     return axes
 
 
-def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
+def average_graphs_of_bands(study: MarketGraphs) -> NDArray:
     normal, high = (study.averages.frame(label) for label in (NORMAL, HIGH))
     counts = dict(zip(study.averages.labels, study.averages.n_rows, strict=True))
     name = study.volatility
@@ -137,9 +136,9 @@ def average_graphs_of_bands(study: FinanceStudy) -> NDArray:
     return axes
 
 
-def _caution(study: FinanceStudy) -> str:
-    """Below a title: what must not look like a finding."""
-    return f"\n({study.doubt})" if study.doubt else ""
+def figure_of(draw: Callable[[], Any]) -> Any:
+    """The figure of what draws one or several Axes."""
+    return np.ravel(draw())[0].figure
 
 
 def _label(measure: str) -> str:
@@ -161,7 +160,7 @@ def _limit(matrices: Sequence[Any]) -> float:
     return full_colour(np.quantile(sizes, _FULL_COLOUR) or sizes)
 
 
-def _mark_periods(ax: Any, study: FinanceStudy, *, named: bool) -> None:
+def _mark_periods(ax: Any, study: MarketGraphs, *, named: bool) -> None:
     """A line where each period begins, with its name."""
     for period in ("validation", "test"):
         own = study.period.index[study.period == period]
