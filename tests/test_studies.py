@@ -47,7 +47,7 @@ def test_a_study_is_a_folder_with_all_of_it(study, written):
     assert {f"{name}.csv" for name in study.tables()} <= names
     assert {f"{name}.png" for name in drawn} <= names
     inside = folder / study.wording.model_folder
-    rows = study.asked.iloc[:3]
+    rows = study.Z.iloc[:3]
     np.testing.assert_array_equal(gf.load(inside).predict_coef(rows), study.model.predict_coef(rows))
     assert json.loads((inside / "gain.json").read_text())["gain"] == study.gain.to_json()
     assert json.loads((inside / "evidence.json").read_text()) == study.summary()["evidence"]

@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.analysis.averages import Bands
 from graphfield.analysis.model_gain import ModelGain
@@ -56,6 +58,12 @@ class Study(ABC):
     Attributes
     ----------
     model : fitted estimator
+    Z : DataFrame
+        The covariates at which the study looks at graphs.
+    fitted : ndarray
+        Which of these the model was fitted to.
+    n_rows : int
+        Rows that it was fitted to.
     gain : ModelGain or None
         Of the varying graph over one graph for all, on rows that took no part in the fit; None where that
         was not asked for, or not possible.
@@ -74,6 +82,9 @@ class Study(ABC):
     wording: ClassVar[Wording]
 
     model: GraphEstimator
+    Z: pd.DataFrame
+    fitted: NDArray[np.bool_]
+    n_rows: int
     gain: ModelGain | None
     evidence: Any
     averages: Bands
@@ -83,16 +94,6 @@ class Study(ABC):
     seconds: Mapping[str, float]
 
     # -- what a kind of study says of itself ------------------------------------------------
-
-    @property
-    @abstractmethod
-    def asked(self) -> pd.DataFrame:
-        """The covariates at which the study looks at graphs."""
-
-    @property
-    @abstractmethod
-    def fitted_to(self) -> tuple[int, pd.DataFrame]:
-        """The number of rows that the model was fitted to, and their covariates."""
 
     @property
     @abstractmethod
@@ -130,7 +131,7 @@ class Study(ABC):
     def verdict(self) -> Verdict:
         """What rows that took no part in the fit and the permutation test say together."""
         with no_news():
-            fitted = Fitted.of(self.model, self.asked)
+            fitted = Fitted.of(self.model, self.Z)
         return reach_verdict(fitted, self.gain, self.evidence, why_not=self._why_not)
 
     @property
@@ -170,7 +171,7 @@ class Study(ABC):
         """All numbers, and the answer in words: what ``summary.json`` holds."""
         shared = {
             "verdict": self.verdict.to_json(),
-            "covariates": list(self.asked.columns),
+            "covariates": list(self.Z.columns),
             "evidence": None if self.evidence is None else json.loads(self.evidence.to_json()),
             "threshold": self.threshold,
             "cut": self.averages.threshold,
@@ -215,7 +216,7 @@ class Study(ABC):
         return write_report(
             self.model,
             path,
-            Z=self.fitted_to[1],
+            Z=self.Z[self.fitted],
             evidence=None if self.evidence is None else json.loads(self.evidence.to_json()),
             fit=self._fit_record(),
             gain=gain_record(self.gain, self._why_not),
@@ -225,9 +226,9 @@ class Study(ABC):
 
     def _fit_record(self) -> dict[str, Any]:
         return fit_record(
-            rows=self.fitted_to[0],
+            rows=self.n_rows,
             nodes=self.model.node_names_,
-            covariates=list(self.asked.columns),
+            covariates=list(self.Z.columns),
             seconds=self.seconds["fit"],
             table=self.wording.table,
             group=self.wording.group,
@@ -239,7 +240,7 @@ class Study(ABC):
         return {
             FIT: json_bytes(self._fit_record()),
             GAIN: json_bytes(gain_record(self.gain, self._why_not)),
-            FILE_NAME: covariate_rows(self.fitted_to[1]).encode(),
+            FILE_NAME: covariate_rows(self.Z[self.fitted]).encode(),
             **tested,
         }
 

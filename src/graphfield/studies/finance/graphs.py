@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from graphfield.analysis.averages import Bands
-from graphfield.numbers import Gain
 from graphfield.studies.finance.comparison import MIN_MONTHS, HeldOutComparison
 from graphfield.studies.finance.days import HIGH, NORMAL, PERIODS
 from graphfield.studies.study import Study, Wording, no_news
@@ -32,7 +31,6 @@ class MarketGraphs(Study):
     )
 
     X: pd.DataFrame
-    Z: pd.DataFrame
     period: pd.Series
     volatility: str
     sectors: dict[str, str] | None
@@ -41,15 +39,6 @@ class MarketGraphs(Study):
     cuts: dict[str, float]
     held_out: HeldOutComparison
     events: dict[Any, str]
-
-    @property
-    def asked(self) -> pd.DataFrame:
-        return self.Z
-
-    @property
-    def fitted_to(self) -> tuple[int, pd.DataFrame]:
-        rows = self.Z[self.in_period("train")]
-        return len(rows), rows
 
     @property
     def node_groups(self) -> dict[str, str] | None:
@@ -128,10 +117,8 @@ class MarketGraphs(Study):
             "held_out": {
                 "verdict": self.held_out.verdict,
                 "sentence": self.verdict.sentence,
-                "gain_over_static": Gain(self.held_out.gain, self.held_out.standard_error).to_json(),
-                "gain_over_graphical_lasso": Gain(
-                    self.held_out.gain_over_lasso, self.held_out.standard_error_over_lasso
-                ).to_json(),
+                "gain_over_static": self.held_out.over_average.to_json(),
+                "gain_over_graphical_lasso": self.held_out.over_lasso.to_json(),
                 "months": len(self.held_out.months),
             },
             "averages": self._numbers_of_bands(),

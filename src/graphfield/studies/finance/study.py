@@ -42,7 +42,7 @@ class FinanceStudy(MarketGraphs):
     Attributes
     ----------
     X, Z : DataFrame
-        Residual returns and covariates of the days used, by date.
+        Residual returns and covariates of the days used, by date; ``fitted`` are those of training.
     period : Series
         ``train``, ``validation`` or ``test``, by date.
     volatility : str
@@ -186,6 +186,9 @@ def finance_study(
         evidence = steps.test(X, Z, "stretches of days", time=X.index, n_permutations=n_permutations)
     return FinanceStudy(
         model=model,
+        Z=Z,
+        fitted=train,
+        n_rows=int(train.sum()),
         gain=held_out.model_gain,
         evidence=evidence,
         averages=averages,
@@ -194,7 +197,6 @@ def finance_study(
         notes=notes,
         seconds=steps.seconds,
         X=X,
-        Z=Z,
         period=period,
         volatility=name,
         sectors=groups,

@@ -49,14 +49,6 @@ class SubjectGraphs(Study):
         return self.averages
 
     @property
-    def asked(self) -> pd.DataFrame:
-        return self.subjects.table.reset_index(drop=True)
-
-    @property
-    def fitted_to(self) -> tuple[int, pd.DataFrame]:
-        return sum(self.subjects.n_times), self.asked
-
-    @property
     def node_groups(self) -> list[str]:
         return self.networks
 
@@ -86,12 +78,12 @@ class SubjectGraphs(Study):
 
     def graphs(self) -> NDArray[np.float32]:
         """Partial correlations of all subjects, (subjects, regions, regions)."""
-        return self.model.partial_correlations(self.asked)
+        return self.model.partial_correlations(self.Z)
 
     def connectivity(self, measures: Sequence[str] = _MEASURES) -> pd.DataFrame:
         """One row per subject: covariates, and measures of its graph at the threshold."""
         found = connectivity(
-            self.model, self.asked, list(measures), groups=self.networks, threshold=self.threshold
+            self.model, self.Z, list(measures), groups=self.networks, threshold=self.threshold
         )
         return pd.concat([self.subjects.table, found.set_axis(self.subjects.table.index)], axis=1)
 
@@ -114,9 +106,8 @@ class SubjectGraphs(Study):
         the first and last of its levels. The change is what the model learned and has no error bar; whether
         the score matters at all is for ``gain`` and ``evidence`` to say.
         """
-        Z = self.asked
-        values = places(self.model, self.score, Z[self.score], 2)
-        rows = covariate_rows(self.model, Z, _AVERAGED)
+        values = places(self.model, self.score, self.Z[self.score], 2)
+        rows = covariate_rows(self.model, self.Z, _AVERAGED)
         labels = np.repeat(np.array(["low", "high"], dtype=object), len(rows))
         found = average_graphs(
             self.model, grid(rows, self.score, [values[0], values[-1]], {}), labels, threshold=self.threshold
@@ -140,7 +131,7 @@ class SubjectGraphs(Study):
 
     def score_curves(self, most: int = 8) -> pd.DataFrame:
         """The edges that move most with the score, as curves over it; the other covariates averaged."""
-        return edge_curves(self.model, self.score, self.asked, most=most)
+        return edge_curves(self.model, self.score, self.Z, most=most)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         return {
@@ -178,7 +169,7 @@ class SubjectGraphs(Study):
             "sentences": self.sentences(),
             "score": self.score,
             "n_subjects": len(self.subjects.ids),
-            "n_rows": sum(self.subjects.n_times),
+            "n_rows": self.n_rows,
             "n_regions": len(self.subjects.regions),
             "gain_over_static": gain,
             "bands": self.bands.table.to_dict(orient="records"),

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphfield.analysis import bands
 from graphfield.analysis.model_gain import gain_over_one_graph
 from graphfield.estimators.base import GraphEstimator
@@ -127,6 +129,9 @@ def fmri_study(
         by_band = bands(model, table, subjects.score, quantiles=quantiles, threshold=threshold)
     return FmriStudy(
         model=model,
+        Z=table,
+        fitted=np.ones(len(table), dtype=bool),
+        n_rows=len(X),
         gain=gain,
         evidence=found,
         averages=by_band,
