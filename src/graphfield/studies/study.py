@@ -172,7 +172,7 @@ class Study(ABC):
         shared = {
             "verdict": self.verdict.to_json(),
             "covariates": list(self.Z.columns),
-            "evidence": None if self.evidence is None else json.loads(self.evidence.to_json()),
+            "evidence": self._records().get(EVIDENCE),
             "threshold": self.threshold,
             "cut": self.averages.threshold,
             "has_edges": self.has_edges,
@@ -194,7 +194,8 @@ class Study(ABC):
         self.check_place(folder, overwrite=overwrite)
         files = {f"{name}.csv": _csv(table) for name, table in self.tables().items()}
         files |= {f"{name}.png": _png(draw) for name, draw in self.drawings().items()}
-        inside = {**model_files(self.model), **self._beside_the_model()}
+        inside = model_files(self.model) | {n: json_bytes(record) for n, record in self._records().items()}
+        inside[FILE_NAME] = covariate_rows(self.Z[self.fitted]).encode()
         files |= {self.wording.model_folder + name: content for name, content in inside.items()}
         files |= {**self._own_files(), SUMMARY: json_bytes(self.summary())}
         write_folder(folder, files, overwrite=overwrite)
@@ -213,19 +214,13 @@ class Study(ABC):
 
     def write_page(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write one HTML page about the model, on which its covariates can be moved."""
-        return write_report(
-            self.model,
-            path,
-            Z=self.Z[self.fitted],
-            evidence=None if self.evidence is None else json.loads(self.evidence.to_json()),
-            fit=self._fit_record(),
-            gain=gain_record(self.gain, self._why_not),
-            node_groups=self.node_groups,
-            overwrite=overwrite,
-        )
+        known = {name.removesuffix(".json"): record for name, record in self._records().items()}
+        rows, groups = self.Z[self.fitted], self.node_groups
+        return write_report(self.model, path, Z=rows, node_groups=groups, overwrite=overwrite, **known)
 
-    def _fit_record(self) -> dict[str, Any]:
-        return fit_record(
+    def _records(self) -> dict[str, Any]:
+        """What ``graphfield fit`` keeps beside a model too."""
+        fit = fit_record(
             rows=self.n_rows,
             nodes=self.model.node_names_,
             covariates=list(self.Z.columns),
@@ -233,16 +228,8 @@ class Study(ABC):
             table=self.wording.table,
             group=self.wording.group,
         )
-
-    def _beside_the_model(self) -> dict[str, bytes]:
-        """What ``graphfield fit`` keeps in the folder of a model too."""
-        tested = {} if self.evidence is None else {EVIDENCE: self.evidence.to_json().encode()}
-        return {
-            FIT: json_bytes(self._fit_record()),
-            GAIN: json_bytes(gain_record(self.gain, self._why_not)),
-            FILE_NAME: covariate_rows(self.Z[self.fitted]).encode(),
-            **tested,
-        }
+        found = {FIT: fit, GAIN: gain_record(self.gain, self._why_not)}
+        return found if self.evidence is None else {**found, EVIDENCE: json.loads(self.evidence.to_json())}
 
 
 @contextmanager

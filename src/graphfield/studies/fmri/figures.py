@@ -18,10 +18,11 @@ from graphfield.report.plots import (
     plot_connectivity,
     plot_edge_curves,
     plot_graph,
+    plot_heatmaps,
     pyplot,
 )
 from graphfield.report.plots.heatmaps import above_pictures
-from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, label_size, short
+from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, short
 from graphfield.studies.fmri.graphs import SubjectGraphs
 
 if TYPE_CHECKING:
@@ -82,36 +83,16 @@ def _difference(study: SubjectGraphs) -> Figure:
 
 def _networks(study: SubjectGraphs) -> Figure:
     """Mean size of edges within and between sub-networks, one table per band."""
-    plt = pyplot()
     names, sizes = block_means(np.abs(study.bands.matrices), study.networks)
     shown = np.where(np.isnan(sizes), 0.0, sizes)
-    n_bands, g = len(shown), len(names)
-    columns = min(n_bands, 4)
-    lines = -(-n_bands // columns)
-    side = float(np.clip(1.0 + 0.34 * g, 2.4, 6.0))
-    label_width = 0.075 * min(24, max(len(name) for name in names))
-    figure, axes = plt.subplots(
-        lines,
-        columns,
-        figsize=(side * columns + label_width + 1.2, (side + label_width + 0.6) * lines),
-        squeeze=False,
-        sharey=True,
-        layout="constrained",
-    )
-    highest = full_colour(shown)
-    size = label_size(72 * side / g * 0.8) or 4.5
-    for i, axis in enumerate(axes.flat):
-        if i >= n_bands:
-            axis.set_axis_off()
-            continue
-        image = axis.imshow(shown[i], cmap=SEQUENTIAL, vmin=0, vmax=highest)
-        axis.set_xticks(range(g), [short(name) for name in names], rotation=90, fontsize=size)
-        axis.set_yticks(range(g), [short(name) for name in names], fontsize=size)
-        axis.tick_params(length=0)
-        axis.set_title(f"{_band_name(study, i)}\n{study.bands.n_rows[i]:,} subjects", fontsize=10)
-        if g <= _WRITTEN:
-            _write_cells(axis, shown[i], highest)
-    figure.colorbar(image, ax=axes, shrink=0.8)
+    counts = zip(range(len(shown)), study.bands.n_rows, strict=True)
+    titles = [f"{_band_name(study, i)}\n{count:,} subjects" for i, count in counts]
+    axes, highest = plot_heatmaps(list(shown), titles, names), full_colour(shown)
+    for axis, values in zip(axes, shown, strict=True):
+        axis.images[0].set(cmap=SEQUENTIAL, clim=(0, highest))  # sizes have no sign
+        if len(names) <= _WRITTEN:
+            _write_cells(axis, values, highest)
+    figure = axes[0].figure
     above_pictures(figure, f"Mean |partial correlation| within and between sub-networks{study.caution}")
     return figure
 
