@@ -38,13 +38,13 @@ Model = Any
 
 def save_model(model: Model, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None) -> Path:
     """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
-    files = {**model_files(model), **(extra or {})}
+    files = model_files(model, extra or {})
     check_writable(path, overwrite=overwrite)
     return write_folder(path, files, overwrite=overwrite)
 
 
-def model_files(model: Model) -> dict[str, bytes]:
-    """Name to content of the files that :func:`load` reads."""
+def model_files(model: Model, extra: dict[str, bytes]) -> dict[str, bytes]:
+    """Name to content of the files that :func:`load` reads, and of ``extra`` ones beside them."""
     content, arrays = pack_model(model)
     payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
     header = finite_values(
@@ -56,7 +56,7 @@ def model_files(model: Model) -> dict[str, bytes]:
             **content,
         }
     )
-    return {HEADER: json_bytes({**header, CHECKSUM: header_digest(header)}), ARRAYS: payload}
+    return {HEADER: json_bytes({**header, CHECKSUM: header_digest(header)}), ARRAYS: payload, **extra}
 
 
 def header_digest(header: dict[str, Any]) -> str:

@@ -194,9 +194,12 @@ class Study(ABC):
         self.check_place(folder, overwrite=overwrite)
         files = {f"{name}.csv": _csv(table) for name, table in self.tables().items()}
         files |= {f"{name}.png": _png(draw) for name, draw in self.drawings().items()}
-        inside = model_files(self.model) | {n: json_bytes(record) for n, record in self._records().items()}
-        inside[FILE_NAME] = covariate_rows(self.Z[self.fitted]).encode()
-        files |= {self.wording.model_folder + name: content for name, content in inside.items()}
+        beside = {name: json_bytes(record) for name, record in self._records().items()}
+        beside[FILE_NAME] = covariate_rows(self.Z[self.fitted]).encode()
+        files |= {
+            self.wording.model_folder + name: content
+            for name, content in model_files(self.model, beside).items()
+        }
         files |= {**self._own_files(), SUMMARY: json_bytes(self.summary())}
         write_folder(folder, files, overwrite=overwrite)
         return [Path(folder, name) for name in dict.fromkeys(name.partition("/")[0] for name in files)]
