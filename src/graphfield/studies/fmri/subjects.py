@@ -77,24 +77,11 @@ class Subjects:
         """Numbers of subjects, time points and regions, in words."""
         few, many = min(self.n_times), max(self.n_times)
         times = f"{few}" if few == many else f"{few} to {many}"
+        others = listing(self.table.columns[1:])
         return (
             f"{len(self.ids):,} subjects with {times} time points each ({sum(self.n_times):,} rows), "
             f"{len(self.regions)} regions; score {self.score!r}, "
-            + (
-                f"other covariates {listing(self.table.columns[1:])}."
-                if self.table.shape[1] > 1
-                else "alone."
-            )
-        )
-
-    def take(self, positions: NDArray[np.intp]) -> Subjects:
-        """Some of the subjects."""
-        return Subjects(
-            [self.ids[i] for i in positions],
-            [self.series[i] for i in positions],
-            self.regions,
-            self.networks,
-            self.table.iloc[positions],
+            f"{f'other covariates {others}' if others else 'alone'}."
         )
 
     def correlations(self) -> NDArray[np.float64]:
