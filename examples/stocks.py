@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import graphfield as gf
-from graphfield.pipelines import finance
+from graphfield.studies import finance
 
 parser = argparse.ArgumentParser(description="A network of stocks over time, beside volatility.")
 parser.add_argument("--out", type=Path, default=Path("build/examples/stocks"))
@@ -55,9 +55,9 @@ study = finance.finance_study(
     estimator=gf.DNNCGM(random_state=0),
     threshold=0.1,
 )
-print(study.summary)
+print("\n".join(study.sentences()))
 
-# 4. Pictures; study.save(folder) writes them all, with tables and the model.
+# 4. Pictures; study.write(folder) writes them all, with tables and the model.
 study.plot_connectivity(["density"])[0].figure.savefig(out / "connectivity.png", dpi=80)
 study.plot_days()[0].figure.savefig(out / "days.png", dpi=80)
 study.plot_averages()[0].figure.savefig(out / "averages.png", dpi=80)

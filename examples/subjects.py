@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import graphfield as gf
-from graphfield.pipelines.fmri import fmri_study, load_subjects
+from graphfield.studies.fmri import fmri_study, load_subjects
 
 parser = argparse.ArgumentParser(description="One graph per subject, and bands of a score.")
 parser.add_argument("--out", type=Path, default=Path("build/examples/subjects"))

@@ -13,7 +13,7 @@ import pytest
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.cli import main
-from graphfield.pipelines.finance import (
+from graphfield.studies.finance import (
     compare_with_static,
     daily_returns,
     dated_table,
@@ -213,7 +213,7 @@ def test_sector_mates_are_closer_when_vix_is_high(study):
 def test_a_graph_that_varies_predicts_later_days_better_where_it_does(study):
     assert study.held_out.verdict == "better"
     assert study.verdict.supported
-    assert study.summary.startswith(study.verdict.paragraph)
+    assert study.sentences()[0] == study.verdict.paragraph
     assert study.held_out.gain > 0.02
 
 
@@ -351,7 +351,7 @@ def test_a_model_without_edges_says_so_everywhere():
     found = finance_study(returns, covariates, estimator=gf.RegGMM(), threshold=0.9, **options)
     assert not found.has_edges
     no_edge = "he model found no edge: no |partial correlation| above 0.9"
-    assert f"T{no_edge} on any day" in found.summary
+    assert f"T{no_edge} on any day" in "\n".join(found.sentences())
     over_time = found.plot_connectivity()
     assert no_edge in over_time[0].get_title()
     assert all(axis.get_ylim()[0] >= -0.01 for axis in over_time[:-1])

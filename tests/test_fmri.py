@@ -9,16 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.cli import main
-from graphfield.pipelines.fmri import fmri_study, held_out_subjects, load_subjects
-from graphfield.pipelines.fmri.figures import study_figures
-from graphfield.pipelines.fmri.phenotypes import match_subjects
-from graphfield.pipelines.fmri.scan_files import read_folder
-from graphfield.pipelines.fmri.subjects import read_networks
+from graphfield.estimators.held_out import HeldOut
+from graphfield.studies.fmri import fmri_study, load_subjects
+from graphfield.studies.fmri.phenotypes import match_subjects
+from graphfield.studies.fmri.scan_files import read_folder
+from graphfield.studies.fmri.subjects import read_networks
 
 P = 9
 NETWORKS = ["growing"] * 4 + ["steady"] * 3 + ["alone"] * 2
@@ -301,7 +300,7 @@ def test_a_sub_network_that_grows_with_the_score_is_found(study):
 
 
 def test_held_out_subjects_gain_from_a_graph_that_varies(study):
-    assert study.gain.verdict == "better"
+    assert study.gain.answer == "better"
     assert study.verdict.supported
     assert study.sentences()[0] == study.verdict.paragraph
     assert not any("not established" in line for line in study.sentences())
@@ -313,8 +312,8 @@ def test_a_score_without_effect_is_not_sold_as_one():
     rng = np.random.default_rng(5)
     shuffled = people.assign(score=rng.permutation(people["score"].to_numpy()))
     found = fmri_study(loaded(scans, shuffled), estimator=gf.RegGMM(), threshold=0.1, evidence=False)
-    assert found.gain.verdict != "better"
-    for name, figure in study_figures(found).items():
+    assert found.gain.answer != "better"
+    for name, figure in found.figures().items():
         titles = [figure.get_suptitle(), *(axis.get_title() for axis in figure.axes)]
         assert any("not supported by subjects left out" in title for title in titles), name
     plt.close("all")
@@ -324,62 +323,38 @@ def test_a_score_without_effect_is_not_sold_as_one():
 def test_held_out_subjects_are_never_in_training(monkeypatch):
     scans, people = simulated(20, 12)
     subjects = loaded(scans, people)
-    seen, seen_lines = [], []
+    row = {tuple(values): who for values, who in zip(subjects.X.to_numpy(), subjects.groups, strict=True)}
+    seen, asked = [], []
+    fit, residuals = gf.RegGMM.fit, HeldOut.residuals
 
-    class Watched(gf.RegGMM):
-        def fit(self, X, Z, *, groups=None):
-            seen.append(set(groups))
-            return super().fit(X, Z, groups=groups)
+    def watched_fit(self, X, Z, **options):
+        seen.append({row[tuple(values)] for values in X.to_numpy()})
+        return fit(self, X, Z, **options)
 
-    monkeypatch.setattr(held_out_subjects, "static_twin", lambda _: Watched())
-    asked = []
-    residuals = held_out_subjects.HeldOut.residuals
+    def watched(rows, field):
+        asked.append({row[tuple(values)] for values in rows.values})
+        return residuals(rows, field)
 
-    def watched(rows, model):
-        asked.append({subjects.ids[i] for i in rows.units})
-        return residuals(rows, model)
-
-    monkeypatch.setattr(held_out_subjects.HeldOut, "residuals", watched)
-    gain = held_out_subjects.subject_gain(Watched(), subjects, 4, seen_lines.append)
-    assert gain.n_subjects == 20
-    assert len(seen) == len(asked) == 8
-    for training, test in zip(seen, asked, strict=True):
+    monkeypatch.setattr(gf.RegGMM, "fit", watched_fit)
+    monkeypatch.setattr(HeldOut, "residuals", watched)
+    study = fmri_study(subjects, estimator=gf.RegGMM(), n_folds=4, threshold=0.1, evidence=False)
+    assert (study.gain.n_units, study.gain.n_rows, study.gain.n_folds) == (20, 240, 4)
+    assert seen[0] == set(subjects.ids)
+    assert len(seen) == len(asked) + 1 == 5
+    for training, test in zip(seen[1:], asked, strict=True):
         assert not training & test
         assert training | test == set(subjects.ids)
     assert set.union(*asked) == set(subjects.ids)
 
 
-def test_the_gain_is_that_of_squared_errors_by_subject(study):
-    """Against the definition, with the standard error of the mean of the subjects' means."""
+def test_the_gain_is_that_of_any_other_table(study):
+    """One definition of one graph for all: the comparison of `gf.gain_over_one_graph`, by subject."""
     subjects = study.subjects
-    n, times = len(subjects.ids), subjects.n_times[0]
-    X, Z = subjects.X.to_numpy(), subjects.Z
-    unit = np.repeat(np.arange(n), times)
-    errors = np.empty((2, *X.shape))
-    static = gf.DNNCGM(rank=1, max_steps=3, center="constant", marginals="raw", random_state=0)
-    for train, test in KFold(3, shuffle=True, random_state=0).split(np.arange(n)):
-        known, new = np.isin(unit, train), np.isin(unit, test)
-        models = (
-            static.fit(X[known], Z[known], groups=subjects.groups[known].tolist()),
-            gf.RegGMM(ridge=0.05).fit(X[known], Z[known]),
-        )
-        for error, model in zip(errors, models, strict=True):
-            error[new] = np.square(X[new] - model.predict(X[new], Z[new]))
-    relative = (errors / errors[0].mean(axis=0)).mean(axis=2)
-    by_subject = (relative[0] - relative[1]).reshape(n, -1).mean(axis=1)
-    assert study.gain.value == pytest.approx(by_subject.mean(), rel=1e-6)
-    assert study.gain.standard_error == pytest.approx(by_subject.std(ddof=1) / np.sqrt(n), rel=1e-6)
-
-
-def test_the_static_twin_is_static_and_otherwise_alike():
-    scans, people = simulated(12, 20)
-    found = loaded(scans, people)
-    asked = gf.DNNCGM(penalty=0.02, center="none", max_steps=40, random_state=0)
-    twin = held_out_subjects.static_twin(asked)
-    assert {k for k, v in asked.get_params().items() if twin.get_params()[k] != v} == {"rank", "max_steps"}
-    partial = twin.fit(found.X, found.Z, groups=found.groups).partial_correlations(found.table)
-    assert (partial == partial[0]).all()
-    assert (partial[0] != 0).any()
+    model = gf.RegGMM(ridge=0.05)
+    expected = gf.gain_over_one_graph(model, subjects.X, subjects.Z, groups=subjects.groups, n_folds=3)
+    assert study.gain.over_average == expected.over_average
+    assert study.gain.over_static == expected.over_static
+    assert "on 2,400 time points that took no part in the fit (60 subjects" in study.sentences()[0]
 
 
 def test_one_graph_per_subject(study):
@@ -409,7 +384,7 @@ def test_every_density_is_the_mean_over_subjects(study):
     Z = study.subjects.table.reset_index(drop=True)
     cut = study.model.predict_graph(Z, threshold=study.threshold)
     pairs = ([np.triu_indices(P, 1), np.triu_indices(4, 1)], ["bands", "network_growing"])
-    figures = study_figures(study)
+    figures = study.figures()
     codes = pd.qcut(study.subjects.table["score"], 4, labels=False).to_numpy()
     for (j, k), name in zip(*pairs, strict=True):
         expected = [100 * cut[codes == i][:, j, k].mean() for i in range(4)]
@@ -428,7 +403,7 @@ def test_every_density_is_the_mean_over_subjects(study):
 
 def test_lines_of_equal_density_do_not_hide_each_other(study):
     plt = pytest.importorskip("matplotlib.pyplot")
-    lines = study_figures(study)["network_density"].axes[0].lines
+    lines = study.figures()["network_density"].axes[0].lines
     places = [tuple(line.get_xdata()) for line in lines]
     assert len(set(places)) == len(places) >= 3
     plt.close("all")
@@ -454,7 +429,7 @@ def test_the_permutation_test_is_asked_by_subject(monkeypatch):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)
         return SimpleNamespace(p_value=0.02, n_rows=144, per_covariate=lines)
 
-    monkeypatch.setattr("graphfield.pipelines.fmri.study.dependence_test", dependence_test)
+    monkeypatch.setattr("graphfield.studies.steps.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
     options = {"estimator": gf.RegGMM(), "threshold": 0.1, "n_folds": 0}
     found = fmri_study(loaded(scans, people, covariates=["motion"]), **options)
@@ -492,13 +467,13 @@ def test_one_command_from_a_folder_to_figures_and_tables(tmp_path, capsys):
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "16 subjects with 20 time points each" in said
-    assert "one graph for all" in said
     for name in ("bands", "networks", "network_density", "connectivity", "edge_curves", "difference"):
         assert (out / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
     assert (out / "network_growing.png").exists()
     assert len(pd.read_csv(out / "subjects.csv")) == 16
     assert len(pd.read_csv(out / "edges_by_score.csv")) == P * (P - 1) // 2
     summary = json.loads((out / "summary.json").read_text())
+    assert summary["sentences"][0] in said
     assert summary["gain_over_static"]["verdict"] in ("better", "worse", "no clear difference")
     with np.load(out / "graphs.npz") as archive:
         graphs, who = archive["partial_correlations"], archive["subjects"]

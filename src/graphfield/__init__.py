@@ -49,7 +49,17 @@ _PUBLIC = {
     "TrainingError": "graphfield.exceptions",
     "TrainingWarning": "graphfield.exceptions",
 }
-_SUBPACKAGES = ("analysis", "data", "exceptions", "graphs", "metrics", "pipelines", "report", "simulate")
+_SUBPACKAGES = (
+    "analysis",
+    "data",
+    "exceptions",
+    "graphs",
+    "metrics",
+    "pipelines",
+    "report",
+    "simulate",
+    "studies",
+)
 
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 

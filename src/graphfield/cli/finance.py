@@ -65,12 +65,11 @@ def finance_parser(group: Any) -> None:
 
 
 def finance(arguments: argparse.Namespace) -> None:
-    from graphfield.pipelines.finance import finance_study, read_dated, residual_returns
-    from graphfield.pipelines.finance.output import check_folder
     from graphfield.report.plots import draw_to_files
+    from graphfield.studies.finance import FinanceStudy, finance_study, read_dated, residual_returns
 
     draw_to_files()
-    check_folder(arguments.out, overwrite=arguments.force)
+    FinanceStudy.check_place(arguments.out, overwrite=arguments.force)
     estimator = _estimator(arguments)
     prices, covariates = _tables(arguments, read_dated(arguments.prices))
     if arguments.returns:
@@ -103,8 +102,8 @@ def finance(arguments: argparse.Namespace) -> None:
         max_missing=arguments.max_missing,
         n_permutations=arguments.permutations,
     )
-    written = study.save(arguments.out, overwrite=arguments.force)
-    say(study.summary)
+    written = study.write(arguments.out, overwrite=arguments.force)
+    say("\n".join(study.sentences()))
     say(f"Wrote {', '.join(path.name for path in written)} to {arguments.out}.")
 
 
@@ -119,7 +118,7 @@ def _tables(arguments: argparse.Namespace, prices: pd.DataFrame) -> tuple[pd.Dat
     import pandas as pd
 
     from graphfield.data.sources import looks_like_table
-    from graphfield.pipelines.finance import read_dated
+    from graphfield.studies.finance import read_dated
 
     parts, own = [], []
     for name in names(arguments.covariates or ""):
@@ -162,7 +161,7 @@ def _with_returns(arguments: argparse.Namespace, covariates: pd.DataFrame, marke
     """Covariates in which prices are replaced by their daily returns, called ``return_NAME``."""
     import pandas as pd
 
-    from graphfield.pipelines.finance import daily_returns
+    from graphfield.studies.finance import daily_returns
 
     wanted = [str(market.name)] if arguments.returns_of is None else names(arguments.returns_of)
     moves = []

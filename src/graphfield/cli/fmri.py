@@ -18,12 +18,11 @@ def fmri(arguments: argparse.Namespace) -> None:
     if cut is None:
         raise ParameterError("--threshold must be 'auto', 'gap' or a number: a density needs a cut.")
     from graphfield.estimators.dnncgm import DNNCGM
-    from graphfield.estimators.persistence import check_writable
-    from graphfield.pipelines.fmri import default_estimator, fmri_study, load_subjects
     from graphfield.report.plots import draw_to_files
+    from graphfield.studies.fmri import FmriStudy, default_estimator, fmri_study, load_subjects
 
     draw_to_files()
-    check_writable(arguments.out, overwrite=arguments.force)
+    FmriStudy.check_place(arguments.out, overwrite=arguments.force)
     start = time.perf_counter()
     subjects = load_subjects(
         arguments.folder,

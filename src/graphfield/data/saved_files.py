@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from graphfield.exceptions import ModelFileError
 
 # Of a file of JSON. The names and numbers of a model take kilobytes; its arrays are another file.
@@ -91,6 +93,26 @@ def parse_json(content: bytes, path: Path) -> Any:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise ModelFileError(f"{path} is damaged: it is not JSON that we wrote ({why}).") from error
     return values
+
+
+def finite_values(value: Any) -> Any:
+    """Values as JSON can hold them: NumPy's numbers as Python's, and null for what is not finite.
+
+    >>> finite_values({"gain": float("nan"), "folds": (1, 2)})
+    {'gain': None, 'folds': [1, 2]}
+    """
+    if isinstance(value, dict):
+        return {str(name): finite_values(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_values(inner) for inner in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_bytes(value: Any) -> bytes:
+    """The content of a JSON file, as :func:`read_json` accepts it."""
+    return json.dumps(finite_values(value), indent=1, allow_nan=False).encode()
 
 
 def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +15,14 @@ from sklearn.base import BaseEstimator
 from graphfield import __version__
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
-from graphfield.data.saved_files import MAX_DIGITS, check_seal, read_json, sealed
+from graphfield.data.saved_files import (
+    MAX_DIGITS,
+    check_seal,
+    finite_values,
+    json_bytes,
+    read_json,
+    sealed,
+)
 from graphfield.data.saved_values import Saved, optional
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
@@ -40,9 +45,16 @@ Model = Any
 
 def save_model(model: Model, path: Path, *, overwrite: bool, extra: dict[str, bytes] | None = None) -> Path:
     """Write the folder (and ``extra`` files in it) beside its final place, then move it there."""
+    files = model_files(model, extra or {})
+    check_writable(path, overwrite=overwrite)
+    return write_folder(path, files, overwrite=overwrite)
+
+
+def model_files(model: Model, extra: dict[str, bytes]) -> dict[str, bytes]:
+    """Name to content of the files that :func:`load` reads, and of ``extra`` ones beside them."""
     content, arrays = pack_model(model)
     payload = save_arrays({k: np.ascontiguousarray(v) for k, v in arrays.items()})
-    header = _without_nan(
+    header = finite_values(
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -52,10 +64,7 @@ def save_model(model: Model, path: Path, *, overwrite: bool, extra: dict[str, by
             **content,
         }
     )
-    text = json.dumps(sealed(header, CHECKSUM), indent=1, allow_nan=False)
-    files = {HEADER: text.encode(), ARRAYS: payload, **(extra or {})}
-    check_writable(path, overwrite=overwrite)
-    return write_folder(path, files, overwrite=overwrite)
+    return {HEADER: json_bytes(sealed(header, CHECKSUM)), ARRAYS: payload, **extra}
 
 
 def pack_model(model: Model) -> State:
@@ -211,17 +220,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(_is_plain(v) for v in value)
     return value is None or isinstance(value, (bool, int, float, str))
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: it is written as null."""
-    if isinstance(value, dict):
-        return {k: _without_nan(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_writable(path: Path, *, overwrite: bool) -> None:

@@ -77,7 +77,8 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool) -> Path:
 def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: bool) -> Path:
     """All of the files or none: an earlier folder survives until the new one is on the disk.
 
-    With ``overwrite`` the earlier folder goes as a whole, with whatever it holds.
+    A name with slashes is that of a file in a folder inside. With ``overwrite`` the earlier folder goes as a
+    whole, with whatever it holds.
     """
     with _told(path):
         target = _refuse_folder(path, overwrite=overwrite)
@@ -85,10 +86,12 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
             part.mkdir()
             keep_mode(part, target)
             for name, content in files.items():
+                (part / name).parent.mkdir(parents=True, exist_ok=True)
                 with (part / name).open("xb") as file:
                     file.write(content)
                     flush_file(file)
-            flush_folder(part)
+            for folder in {part, *((part / name).parent for name in files)}:
+                flush_folder(folder)
             move_folder(part, target, overwrite=overwrite)
             flush_folder(target.parent)  # before the old folder goes
     return Path(path)

@@ -69,8 +69,8 @@ def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
 def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and") -> NDArray[np.bool_]:
     """Edges whose directed strengths exceed ``threshold`` in both (AND) or either (OR) direction.
 
-    Two directions of opposite sign contradict each other and are no edge under AND; where they cancel, so that
-    the weight is zero, under OR neither. ``threshold`` is one number or one for every pair, (p, p); infinite
+    Two directions of opposite sign contradict each other and are no edge under AND nor, where they cancel,
+    under OR. ``threshold`` is one number or one for every pair, (p, p); infinite
     for a pair that is no edge.
 
     >>> directed = np.array([[[0.0, 0.3], [0.1, 0.0]]])

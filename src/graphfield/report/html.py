@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -20,6 +19,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
 from graphfield.analysis.model_gain import ModelGain
 from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
+from graphfield.data.saved_files import finite_values
 from graphfield.estimators.base import GraphEstimator
 from graphfield.fields.program import NotExported, Program, evaluate
 from graphfield.fields.store import Store
@@ -288,17 +288,7 @@ def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
 
 def _json(data: Any) -> str:
     """JSON that no text inside can end early: a page's parser looks for ``</script`` first."""
-    return json.dumps(_finite(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, (np.floating, np.integer)):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(finite_values(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _filled(page: dict[str, str]) -> str:

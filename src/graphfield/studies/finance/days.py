@@ -16,7 +16,7 @@ from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.messages import Argument
-from graphfield.pipelines.finance.tables import as_day, dated_table, read_sectors
+from graphfield.studies.finance.tables import as_day, dated_table, read_sectors
 
 PERIODS = ("train", "validation", "test")
 HIGH, NORMAL = "high", "normal"
@@ -76,7 +76,7 @@ def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = 
     Examples
     --------
     >>> import pandas as pd
-    >>> from graphfield.pipelines.finance.days import split_by_date
+    >>> from graphfield.studies.finance.days import split_by_date
     >>> dates = pd.bdate_range("2019-01-01", "2021-12-31")
     >>> split_by_date(dates, "2019-12-31", "2020-12-31").value_counts().to_dict()
     {'validation': 262, 'train': 261, 'test': 261}

@@ -17,8 +17,8 @@ from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, ParameterError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, node_positions
 from graphfield.messages import Argument
-from graphfield.pipelines.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
-from graphfield.pipelines.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
+from graphfield.studies.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
+from graphfield.studies.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
 
 # Fewer subjects cannot be parted into some to learn from and some to judge by.
 FEWEST_SUBJECTS = 10
@@ -78,24 +78,11 @@ class Subjects:
         """Numbers of subjects, time points and regions, in words."""
         few, many = min(self.n_times), max(self.n_times)
         times = f"{few}" if few == many else f"{few} to {many}"
+        others = listing(self.table.columns[1:])
         return (
             f"{len(self.ids):,} subjects with {times} time points each ({sum(self.n_times):,} rows), "
             f"{len(self.regions)} regions; score {self.score!r}, "
-            + (
-                f"other covariates {listing(self.table.columns[1:])}."
-                if self.table.shape[1] > 1
-                else "alone."
-            )
-        )
-
-    def take(self, positions: NDArray[np.intp]) -> Subjects:
-        """Some of the subjects."""
-        return Subjects(
-            [self.ids[i] for i in positions],
-            [self.series[i] for i in positions],
-            self.regions,
-            self.networks,
-            self.table.iloc[positions],
+            f"{f'other covariates {others}' if others else 'alone'}."
         )
 
     def correlations(self) -> NDArray[np.float64]:
@@ -181,7 +168,7 @@ def load_subjects(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from graphfield.pipelines.fmri import load_subjects
+    >>> from graphfield.studies.fmri import load_subjects
     >>> scans = np.random.default_rng(0).normal(size=(12, 30, 4))
     >>> people = pd.DataFrame({"who": range(12), "age": np.linspace(20, 80, 12)})
     >>> found = load_subjects(scans, people, id_column="who", score="age")

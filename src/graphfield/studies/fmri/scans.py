@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, listing
 from graphfield.messages import Argument, Message
-from graphfield.pipelines.fmri.scan_files import Scan, read_folder
+from graphfield.studies.fmri.scan_files import Scan, read_folder
 
 # Time points that a subject needs: with fewer, standardising within the subject distorts correlations.
 FEWEST_TIMES = 10

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, DataWarning, check_choice, listing, suggestion
-from graphfield.pipelines.finance.tables import dated_table
+from graphfield.studies.finance.tables import dated_table
 
 KINDS = ("log", "simple")
 # Prices that jump by one of these factors within 4 % were probably not adjusted for a split.
@@ -62,7 +62,7 @@ def residual_returns(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from graphfield.pipelines.finance import residual_returns
+    >>> from graphfield.studies.finance import residual_returns
     >>> days = pd.bdate_range("2020-01-01", periods=400)
     >>> steps = 0.01 * np.random.default_rng(0).normal(size=(400, 3))
     >>> prices = pd.DataFrame(100 * np.exp(steps.cumsum(axis=0)), index=days, columns=["A", "B", "SPX"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +18,15 @@ from graphfield.report.plots import (
     plot_connectivity,
     plot_edge_curves,
     plot_graph,
+    plot_heatmaps,
     pyplot,
 )
 from graphfield.report.plots.heatmaps import above_pictures
-from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, label_size, short
+from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, short
+from graphfield.studies.fmri.graphs import SubjectGraphs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from graphfield.pipelines.fmri.study import FmriStudy
 
 # A sub-network of fewer regions has no picture of its own.
 _FEWEST_REGIONS = 3
@@ -34,29 +36,29 @@ _DRAWN = ("density", "within", "between")
 _ASIDE, _MARKERS = 0.09, "osD^v<>P"
 
 
-def study_figures(study: FmriStudy) -> dict[str, Figure]:
-    """Name to figure; the names are those of the files."""
-    found = {
-        "bands": _bands(study.bands, study, groups=study.networks),
-        "networks": _networks(study),
-        "network_density": _network_density(study),
-        "connectivity": _connectivity(study),
-        "edge_curves": _edge_curves(study),
+def drawings(study: SubjectGraphs) -> dict[str, Callable[[], Figure]]:
+    """Name to what draws the figure; the names are those of the files."""
+    found: dict[str, Callable[[], Figure]] = {
+        "bands": partial(_bands, study.bands, study, groups=study.networks),
+        "networks": partial(_networks, study),
+        "network_density": partial(_network_density, study),
+        "connectivity": partial(_connectivity, study),
+        "edge_curves": partial(_edge_curves, study),
     }
     if len(study.bands.labels) > 1:
-        found["difference"] = _difference(study)
+        found["difference"] = partial(_difference, study)
     for network, count in Counter(study.networks).items():
-        if count >= _FEWEST_REGIONS and count < len(study.networks):
+        if _FEWEST_REGIONS <= count < len(study.networks):
             part = subnetwork(study.bands, network, groups=study.networks)
-            found[f"network_{_slug(network)}"] = _bands(part, study, title=network)
+            found[f"network_{_slug(network)}"] = partial(_bands, part, study, title=network)
     return found
 
 
-def _band_name(study: FmriStudy, i: int) -> str:
+def _band_name(study: SubjectGraphs, i: int) -> str:
     return f"{study.score} {study.bands.labels[i]}"
 
 
-def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "") -> Figure:
+def _bands(bands: Bands, study: SubjectGraphs, *, groups: Any = None, title: str = "") -> Figure:
     """Average graphs above the threshold, with subjects and the mean of their densities in the titles."""
     axes = plot_bands(bands, groups=groups)
     density = bands.density
@@ -64,54 +66,34 @@ def _bands(bands: Bands, study: FmriStudy, *, groups: Any = None, title: str = "
         text = f"{_band_name(study, i)}\n{bands.n_rows[i]:,} subjects, density {100 * density[i]:.1f} %"
         axis.set_title(text, fontsize=10)
     about = f"averages with |partial correlation| > {study.bands.threshold:.3g}; density: mean over subjects"
-    above_pictures(axes[0].figure, f"{title or 'All regions'}: {about}{_caution(study)}")
+    above_pictures(axes[0].figure, f"{title or 'All regions'}: {about}{study.caution}")
     return axes[0].figure
 
 
-def _difference(study: FmriStudy) -> Figure:
+def _difference(study: SubjectGraphs) -> Figure:
     """The last band minus the first, on a colour scale of its own: changes are small beside edges."""
     side = heatmap_size(len(study.networks))
     figure, ax = pyplot().subplots(figsize=(side + 1.6, side), layout="constrained")
     change = study.bands.matrices[-1] - study.bands.matrices[0]
-    title = f"{_band_name(study, -1)} minus {study.bands.labels[0]}{_caution(study)}"
+    title = f"{_band_name(study, -1)} minus {study.bands.labels[0]}{study.caution}"
     plot_graph(change, study.bands.node_names, groups=study.networks, title=title, ax=ax)
     figure.colorbar(ax.images[0], ax=ax, shrink=0.7, label="change of the mean partial correlation")
     return figure
 
 
-def _networks(study: FmriStudy) -> Figure:
+def _networks(study: SubjectGraphs) -> Figure:
     """Mean size of edges within and between sub-networks, one table per band."""
-    plt = pyplot()
     names, sizes = block_means(np.abs(study.bands.matrices), study.networks)
     shown = np.where(np.isnan(sizes), 0.0, sizes)
-    n_bands, g = len(shown), len(names)
-    columns = min(n_bands, 4)
-    lines = -(-n_bands // columns)
-    side = float(np.clip(1.0 + 0.34 * g, 2.4, 6.0))
-    label_width = 0.075 * min(24, max(len(name) for name in names))
-    figure, axes = plt.subplots(
-        lines,
-        columns,
-        figsize=(side * columns + label_width + 1.2, (side + label_width + 0.6) * lines),
-        squeeze=False,
-        sharey=True,
-        layout="constrained",
-    )
-    highest = full_colour(shown)
-    size = label_size(72 * side / g * 0.8) or 4.5
-    for i, axis in enumerate(axes.flat):
-        if i >= n_bands:
-            axis.set_axis_off()
-            continue
-        image = axis.imshow(shown[i], cmap=SEQUENTIAL, vmin=0, vmax=highest)
-        axis.set_xticks(range(g), [short(name) for name in names], rotation=90, fontsize=size)
-        axis.set_yticks(range(g), [short(name) for name in names], fontsize=size)
-        axis.tick_params(length=0)
-        axis.set_title(f"{_band_name(study, i)}\n{study.bands.n_rows[i]:,} subjects", fontsize=10)
-        if g <= _WRITTEN:
-            _write_cells(axis, shown[i], highest)
-    figure.colorbar(image, ax=axes, shrink=0.8)
-    above_pictures(figure, f"Mean |partial correlation| within and between sub-networks{_caution(study)}")
+    counts = zip(range(len(shown)), study.bands.n_rows, strict=True)
+    titles = [f"{_band_name(study, i)}\n{count:,} subjects" for i, count in counts]
+    axes, highest = plot_heatmaps(list(shown), titles, names), full_colour(shown)
+    for axis, values in zip(axes, shown, strict=True):
+        axis.images[0].set(cmap=SEQUENTIAL, clim=(0, highest))  # sizes have no sign
+        if len(names) <= _WRITTEN:
+            _write_cells(axis, values, highest)
+    figure = axes[0].figure
+    above_pictures(figure, f"Mean |partial correlation| within and between sub-networks{study.caution}")
     return figure
 
 
@@ -123,7 +105,7 @@ def _write_cells(axis: Any, values: NDArray, highest: float) -> None:
         axis.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
 
 
-def _network_density(study: FmriStudy) -> Figure:
+def _network_density(study: SubjectGraphs) -> Figure:
     """Density within each sub-network and between sub-networks, by band."""
     plt = pyplot()
     names, density = block_means(study.bands.presence, study.networks)
@@ -145,7 +127,7 @@ def _network_density(study: FmriStudy) -> Figure:
     ax.set_xticks(where, study.bands.labels)
     ax.set(xlabel=study.score, ylabel="density, %", ylim=(0, None))
     title = (
-        f"Density within sub-networks at |partial correlation| > {study.bands.threshold:.3g}{_caution(study)}"
+        f"Density within sub-networks at |partial correlation| > {study.bands.threshold:.3g}{study.caution}"
     )
     ax.set_title(title, fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
@@ -153,7 +135,7 @@ def _network_density(study: FmriStudy) -> Figure:
     return figure
 
 
-def _connectivity(study: FmriStudy) -> Figure:
+def _connectivity(study: SubjectGraphs) -> Figure:
     """Connectivity of the graph of every subject against the score."""
     plt = pyplot()
     table = study.connectivity(_DRAWN)
@@ -162,14 +144,14 @@ def _connectivity(study: FmriStudy) -> Figure:
         plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
         axis.set_ylabel(axis.get_ylabel().replace("groups", "sub-networks"))
         _say_subjects(axis)
-    figure.suptitle(f"Connectivity of the graph of every subject{_caution(study)}", fontsize=11)
+    figure.suptitle(f"Connectivity of the graph of every subject{study.caution}", fontsize=11)
     return figure
 
 
-def _edge_curves(study: FmriStudy) -> Figure:
+def _edge_curves(study: SubjectGraphs) -> Figure:
     """The edges that move most with the score."""
     figure, ax = pyplot().subplots(figsize=(7.5, 4.2), layout="constrained")
-    title = f"Edges that move most with {study.score}{_caution(study)}"
+    title = f"Edges that move most with {study.score}{study.caution}"
     plot_edge_curves(study.score_curves(), title=title, ax=ax)
     _say_subjects(ax)
     return figure
@@ -179,11 +161,6 @@ def _say_subjects(ax: Any) -> None:
     """Rows are subjects here, in a legend too."""
     for text in () if ax.get_legend() is None else ax.get_legend().get_texts():
         text.set_text(text.get_text().replace("rows", "subjects"))
-
-
-def _caution(study: FmriStudy) -> str:
-    """Below a title: a trend that subjects left out do not support must not look like a finding."""
-    return f"\n({study.doubt})" if study.doubt else ""
 
 
 def _slug(name: str) -> str:
