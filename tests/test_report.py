@@ -6,13 +6,14 @@ import copy
 import json
 import re
 from dataclasses import replace
-from html import escape
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import UndefinedError
 
 import graphfield as gf
 from conftest import change_threshold
@@ -28,12 +29,14 @@ from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
 from graphfield.report.summary import summary
+from graphfield.report.templates import render
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
 )
-NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{data}}", "a & b", "<!--", "ünï\u2028cödé"]
+NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{ data }}{% x %}", "<b>&\"'&lt;", "<!--"]
+NASTY += ["ünï\u2028cödé"]
 EVIDENCE = {
     "format": "graphfield-evidence",
     "format_version": 1,
@@ -193,6 +196,32 @@ def test_names_are_harmless(tmp_path):
     assert sorted(data["covariates"][1]["levels"]) == sorted(levels.values())
     clean = write_report(fitted("linear"), tmp_path / "q.html", Z=table()[1]).read_text(encoding="utf-8")
     assert text.count("<script") == clean.count("<script") == 3
+    told = unescape(section(text, "summary"))  # once: what was escaped twice would not read as it was written
+    assert f"{NASTY[0]} \u2013 {NASTY[1]}</strong>" in told
+    assert "<i>age</i> (" in told
+
+
+@pytest.mark.parametrize("name", ["</script>", "{{ 7 * 7 }}{% x %}", "<b>&\"'", "&lt;"])
+def test_a_card_shows_names_as_they_were_written(name):
+    check = {**CHECK, "changes": [name], "columns": [{"name": name}]}
+    card = render("data", data_card=words.data_card(check, {"group": name, "unused": [name]}))
+    texts: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = texts.append
+    parser.feed(card)
+    parser.close()
+    assert texts.count(name) == 4
+
+
+def test_html_is_in_the_templates_which_trust_nothing_but_program_and_style():
+    with pytest.raises(UndefinedError, match="test"):
+        render("evidence", evidence={})
+    folder = files("graphfield.report")
+    code = "".join(item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".py"))
+    assert not re.search(r"escape\(|import escape|Markup|<(p|li|h\d|td|strong|span|a|div)\b", code)
+    pages = [item for item in (folder / "page").iterdir() if item.name.endswith(".jinja")]
+    trusted = re.findall(r"{{ ([^}]*?) \| safe", "".join(item.read_text(encoding="utf-8") for item in pages))
+    assert sorted(trusted) == ["data", 'source("page.css")', 'source(name ~ ".js")']
 
 
 def test_the_words_of_evidence_and_cards(tmp_path):
@@ -299,11 +328,9 @@ def test_the_verdict_stands_first_and_once(tmp_path):
 
 def test_a_covariate_without_a_p_value_says_why():
     line = {"name": "site", "sentence": "site cannot be told apart."}
-    told = words.evidence({**EVIDENCE, "covariates": [{**line, "p_value": None, "adjusted_p_value": None}]})
-    assert "site cannot be told apart." in told
-    assert "site cannot be told apart" not in words.evidence(
-        {**EVIDENCE, "covariates": [{**line, "p_value": 0.2}]}
-    )
+    told = words.evidence({"covariates": [{**line, "p_value": None, "adjusted_p_value": None}]})
+    assert told["gains"] == [["site", "", "", "site cannot be told apart."]]
+    assert words.evidence({"covariates": [{**line, "p_value": 0.2}]})["gains"] == [["site", ".200", "", ""]]
 
 
 @pytest.mark.parametrize(
@@ -316,9 +343,8 @@ def test_p_values_have_one_format(p_value, digits):
         "covariates": [{**EVIDENCE["covariates"][0], "p_value": p_value}],
     }
     told = words.evidence(found)
-    shown = digits.replace("<", "&lt;")
-    assert f">{shown}<" in told
-    assert f": p {shown} from" in told or f": p = {shown} from" in told
+    assert told["gains"][0][1] == digits
+    assert told["test"][0] == f"p {'' if digits[0] == '<' else '= '}{digits} from 99 rearrangements"
 
 
 def test_of_edges_that_stand_still_the_strongest_are_drawn_first(tmp_path):
@@ -347,7 +373,7 @@ def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path)
         verdict = page_data(text)["verdict"]
         assert verdict["supported"] is supported
         assert verdict["gain"]["over_average"] == gain.over_average.to_json()
-        assert text.index(escape(verdict["sentence"])) < text.index('id="summary"')
+        assert verdict["sentence"] in unescape(section(text, "verdict"))
         assert ("Shown is the average graph" in section(text, "explore")) is not supported
         assert (">The average graph over the rows</h2>" in section(text, "explore")) is not supported
         assert (">The graph at one value of the covariates</h2>" in text) is supported
@@ -399,12 +425,17 @@ def test_a_model_without_an_edge_says_so(tmp_path):
 def test_partial_correlations_at_the_end_of_the_scale_are_marked():
     model, Z = fitted("linear"), table()[1].iloc[:30]
     found, pairs = survey(model, Z, None), [(f"a{i}", f"b{i}") for i in range(15)]
-    rows, told = Rows.of(model, Z), "reaches the end of the scale"
+    rows = Rows.of(model, Z)
     least, most = found.least.clip(-0.99, 0), found.most.clip(0, 0.99)
-    assert told not in summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    assert "end of the scale" not in render("summary", summary=told)
     most[3] = 0.996
-    ended = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
-    assert f"<strong>a3 \u2013 b3</strong> {told} (\u00b11.00) at some rows" in ended
+    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    sentence = "<strong>a3 \u2013 b3</strong> reaches the end of the scale (\u00b11.00) at some rows"
+    assert sentence in render("summary", summary=told)
+    least[4:] = -1
+    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    assert "b7</strong> and 7 more reach the end" in render("summary", summary=told)
 
 
 def test_the_page_calls_the_average_over_pairs_no_strength(page):
@@ -582,4 +613,4 @@ def test_no_covariates_one_graph(tmp_path):
 def test_the_parts_of_the_page_are_in_the_package():
     folder = files("graphfield.report") / "page"
     names = {item.name for item in folder.iterdir()}
-    assert {"template.html", "page.css", "model.js", "main.js"} <= names
+    assert {"report.html.jinja", "page.css", "model.js", "main.js"} <= names

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +38,8 @@ from graphfield.report.folder import (
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
 from graphfield.report.summary import summary, warnings
+from graphfield.report.templates import render
 
-# In this order: a script may use those before it while it is read.
-_SCRIPTS = ["draw", "ticks", "chart", "model", "heatmap", "layout", "labels", "network"]
-_SCRIPTS += ["table", "controls", "main"]
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
 _MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
@@ -133,20 +129,19 @@ def write_report(
     verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, why_not=why_not)
     page = _assembled(model, rows, groups, max_bytes, used, verdict)
     page |= {
-        "title": escape(title or _title(model, fit)),
+        "title": title or _title(model, fit),
         "about": words.about(model, fit, used),
-        "verdict": words.verdict(verdict, "" if evidence or not model.encoder_.columns else evidence_command),
-        "movement": words.movement_note(verdict),
-        **words.headings(verdict),
+        "verdict": verdict,
+        "opening": words.opening(verdict),
+        "command": "" if evidence or not model.encoder_.columns else evidence_command,
         "warnings": warnings(check),
-        "evidence": words.evidence(evidence),
-        "if_tested": "" if evidence else "hidden",
-        "model": words.model_card(model, fit),
+        "evidence": words.evidence(evidence) if evidence else None,
+        "model_card": words.model_card(model, fit),
         "data_card": words.data_card(check, fit, used),
         "training": words.training(model),
         "version": __version__,
     }
-    return write_file(path, _filled(page).encode(), overwrite=overwrite)
+    return write_file(path, render("report", **page).encode(), overwrite=overwrite)
 
 
 def _assembled(
@@ -156,7 +151,7 @@ def _assembled(
     max_bytes: int,
     used: RowsUsed | None,
     verdict: Verdict,
-) -> dict[str, str]:
+) -> dict[str, Any]:
     covariates, typical = rows.described(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
@@ -195,9 +190,9 @@ def _assembled(
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
         "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average),
-        "exactness": _exactness(shown),
+        "shown": shown,
         "intervals": words.intervals(model) if reach else "",
-        "rows": escape(_rows_note(rows, used)),
+        "rows": _rows_note(rows, used),
         "data": _json(data),
         "arrays": store.text(),
     }
@@ -232,22 +227,6 @@ def _shown(
 def _differences(program: Program, Z: pd.DataFrame, truth: NDArray) -> tuple[float, float]:
     size = np.abs(evaluate(program, Z) - truth)
     return float(size.max(initial=0.0)), float(size.mean()) if size.size else 0.0
-
-
-def _exactness(shown: Shown) -> str:
-    if shown.moving is None:
-        close = "" if shown.kind == "float32" else "Its weights are kept in half precision. "
-        return (
-            "The fitted model is inside this page and evaluated as you move the controls. "
-            f"{close}Numbers agree with Python to {max(shown.largest, 1e-7):.0e}."
-        )
-    moving = ", ".join(map(escape, shown.moving)) or "none"
-    return (
-        f"This model is not evaluated in the page ({escape(shown.why)}). The page holds its graphs at a grid "
-        f"of values of these covariates: {moving}; between them it goes in straight lines, and other "
-        "covariates stay at typical values. At rows of the table this differs from the model by "
-        f"{shown.typical:.4f} on average and {shown.largest:.3f} at most."
-    )
 
 
 def _rows_note(rows: Rows, used: RowsUsed | None) -> str:
@@ -289,20 +268,3 @@ def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
 def _json(data: Any) -> str:
     """JSON that no text inside can end early: a page's parser looks for ``</script`` first."""
     return json.dumps(finite_values(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _filled(page: dict[str, str]) -> str:
-    """The template with every {{name}} in its place; what was put in is not looked at again."""
-    folder = files("graphfield.report") / "page"
-    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    texts = {
-        **page,
-        "style": (folder / "page.css").read_text(encoding="utf-8"),
-        "script": f'(() => {{\n"use strict";\n{script}\n}})();',
-    }
-    first, *rest = (folder / "template.html").read_text(encoding="utf-8").split("{{")
-    parts = [first]
-    for piece in rest:
-        name, _, after = piece.partition("}}")
-        parts += [texts[name], after]
-    return "".join(parts)

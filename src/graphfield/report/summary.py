@@ -1,9 +1,8 @@
-"""What the page says at its top: how much movement is supported, what to be careful with, what is there."""
+"""What the page says at its top: what to be careful with, what is there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,10 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.figures import DENSITY, STILL, Survey
 from graphfield.report.rows import Rows
-from graphfield.report.words import number, paragraphs
+from graphfield.report.words import number
 
 Pairs = Sequence[tuple[str, str]]
 _END = 0.995  # what is shown as 1.00
-_NAMED = 5  # warnings and pairs that are named one by one
 
 
 def summary(
@@ -28,87 +26,70 @@ def summary(
     pairs: Pairs,
     *,
     moves: bool = True,
-) -> str:
+) -> dict[str, Any]:
     """How many edges there are, which vary most, which covariate moves the graph most.
 
     Where it is not supported that the graph ``moves``, nothing is said about how it does.
     """
-    sentences = [
-        _edges(model, rows, survey) if moves else _average_edges(model, survey),
-        _varying(survey, pairs) if moves else "",
-        _end_of_scale(survey, pairs),
-        _moving(effects) if moves else "",
-    ]
-    return paragraphs(sentences)
+    return {
+        "edges": _edges(model, rows, survey) if moves else _average_edges(model, survey),
+        "varying": _varying(survey, pairs) if moves else None,
+        "cut_off": _cut_off(survey, pairs),
+        "movers": _movers(effects) if moves else [],
+    }
 
 
-def warnings(check: Mapping[str, Any] | None) -> str:
+def warnings(check: Mapping[str, Any] | None) -> list[str]:
     """What to look at in the data, by name; the data card says what to do about it."""
-    if not check:
-        return ""
-    wrong = [one for one in check.get("warnings") or [] if one.get("code") not in NOTES]
-    found = [str(one.get("message", "")).strip().rstrip(".") for one in wrong]
-    if not found:
-        return ""
-    left = len(found) - _NAMED
-    told = "; ".join(map(escape, found[:_NAMED])) + (f"; and {left} more" if left > 0 else "")
-    what = "One thing in the data is" if len(found) == 1 else f"{len(found)} things in the data are"
-    where = 'See the <a href="#data">data card</a> for what to do.'
-    return f'<p class="note"><strong>{what} worth a look:</strong> {told}. {where}</p>\n'
+    found = [one for one in (check or {}).get("warnings") or [] if one.get("code") not in NOTES]
+    return [str(one.get("message", "")).strip().rstrip(".") for one in found]
 
 
-def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> str:
-    density = survey.measures[DENSITY]
-    n_pairs = len(survey.mean)
-    low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
-    average = float(density.mean())
+def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> dict[str, str]:
+    """Where there is an edge, how many are ``found``; otherwise the ``largest`` that is none."""
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
     still = survey.spread.max(initial=0.0) <= STILL
     if still:
         where = "The graph"
-    clear = model.threshold_.clear_pairs
     rule = (
-        f"{int(clear.sum()):,} pairs stand clear of their noise; such a pair is an edge where its strength "
-        f"is above {model.threshold_.value:.3f} from both nodes."
+        f"{int(model.threshold_.clear_pairs.sum()):,} pairs stand clear of their noise; such a pair is an "
+        f"edge where its strength is above {model.threshold_.value:.3f} from both nodes."
     )
-    if not survey.present.any():
-        most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
-        none = f"{where} has <strong>no edge that stands clear of its noise</strong>"
-        return f"{none}; the largest |partial correlation| of any pair is {most:.3f}. {rule}"
+    most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
+    found = _edge_counts(survey, still) if survey.present.any() else ""
+    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule}
+
+
+def _edge_counts(survey: Survey, still: bool) -> str:
+    density, n_pairs = survey.measures[DENSITY], len(survey.mean)
+    low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
+    average = float(density.mean())
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
-        f"{where} has {average * n_pairs:,.0f} of {n_pairs:,} possible edges{'' if still else ' on average'} "
-        f"({100 * average:.2g}\u00a0%{spread}). {rule}"
+        f"{average * n_pairs:,.0f} of {n_pairs:,} possible edges{'' if still else ' on average'} "
+        f"({100 * average:.2g}\u00a0%{spread})"
     )
 
 
-def _average_edges(model: GraphEstimator, survey: Survey) -> str:
+def _average_edges(model: GraphEstimator, survey: Survey) -> dict[str, str]:
     cut, n_pairs = model.threshold_.value, len(survey.mean)
     n_edges = int(((np.abs(survey.mean) > cut) & model.threshold_.clear_pairs).sum())
-    return (
-        f"The average graph has {n_edges:,} of {n_pairs:,} possible edges: pairs that stand clear of their "
-        f"noise and whose partial correlation, averaged over the rows, is above {cut:.3f} in size."
+    found = (
+        f"{n_edges:,} of {n_pairs:,} possible edges: pairs that stand clear of their noise and whose partial "
+        f"correlation, averaged over the rows, is above {cut:.3f} in size"
     )
+    return {"where": "The average graph", "found": found, "rule": ""}
 
 
-def _varying(survey: Survey, pairs: Pairs) -> str:
-    if survey.spread.max(initial=0.0) <= STILL:
-        return ""
+def _varying(survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]] | None:
+    """The edges that vary most, each with its range; None where nothing is to be said of that."""
+    if survey.spread.max(initial=0.0) <= STILL or not survey.present.any():
+        return None
     spread = survey.spread * (survey.present > 0)
     order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > STILL]
-    if not order:
-        return "None of these edges varies." if survey.present.any() else ""
-    named = [
-        f"{_pair(pairs[i])} ({_range(survey.least[i], survey.most[i])}{_where(survey.present[i])})"
-        for i in order
-    ]
-    return f"The edges that vary most over these rows: {', '.join(named)}."
-
-
-def _pair(pair: tuple[str, str]) -> str:
-    return f"<strong>{escape(pair[0])} \u2013 {escape(pair[1])}</strong>"
+    return [(pairs[i], _range(survey.least[i], survey.most[i]) + _where(survey.present[i])) for i in order]
 
 
 def _where(share: float) -> str:
@@ -125,29 +106,13 @@ def _range(least: float, most: float) -> str:
     return f"{low} to {high}"
 
 
-def _end_of_scale(survey: Survey, pairs: Pairs) -> str:
+def _cut_off(survey: Survey, pairs: Pairs) -> list[tuple[str, str]]:
     """Partial correlations that are shown as 1: a mean of two regressions can overshoot, and is cut off."""
     sizes = np.maximum(np.abs(survey.least), np.abs(survey.most))
-    ends = [int(i) for i in np.flatnonzero(sizes >= _END)]
-    if not ends:
-        return ""
-    named = ", ".join(_pair(pairs[i]) for i in ends[:_NAMED])
-    named += f" and {len(ends) - _NAMED} more" if len(ends) > _NAMED else ""
-    verb = "reaches" if len(ends) == 1 else "reach"
-    return (
-        f"{named} {verb} the end of the scale (\u00b11.00) at some rows, where estimates are cut off: "
-        "not to be taken literally."
-    )
+    return [pairs[int(i)] for i in np.flatnonzero(sizes >= _END)]
 
 
-def _moving(effects: Mapping[str, float]) -> str:
+def _movers(effects: Mapping[str, float]) -> list[str]:
+    """What moves the graph most, and by how much."""
     moved = {name: size for name, size in effects.items() if size > STILL}
-    if not moved:
-        return ""
-    ranked = [f"{escape(name)} ({size:.2g})" for name, size in list(moved.items())[:6]]
-    how = (
-        "Standard deviation of an average edge while one covariate goes from its 1st to its 99th percentile "
-        "or through its levels, the others typical."
-    )
-    told = f"By the model alone, what moves the graph most: {', '.join(ranked)}."
-    return f'{told} <span class="small">{how}</span>'
+    return [f"{name} ({size:.2g})" for name, size in list(moved.items())[:6]]
