@@ -11,6 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import graphfield as gf
@@ -93,3 +94,16 @@ def test_floors_are_met_by_the_tested_pins():
 def test_small_files():
     long = [f for f in ROOT.glob("src/**/*.py") if len(f.read_text().splitlines()) > 400]
     assert not long
+
+
+def test_no_file_imports_another_that_imports_it():
+    """Not through others either; what type checkers alone see counts."""
+    grimp = pytest.importorskip("grimp")
+    modules = grimp.build_graph("graphfield")
+    imports = nx.DiGraph(
+        (name, other)
+        for name in modules.modules
+        for other in modules.find_modules_directly_imported_by(name)
+        if "graphfield" not in (name, other)  # the package's own names are imported on first use
+    )
+    assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
