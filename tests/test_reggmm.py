@@ -200,9 +200,9 @@ def test_copies_of_rows_do_not_leak_into_the_held_out_error():
     ("params", "message"),
     [
         ({"penalty": "sparse_group"}, "penalty must be one of.*Did you mean 'sparse-group'"),
-        ({"sparsity": 0}, r"sparsity must be a number in \(0"),
-        ({"sparsity": "auto"}, "sparsity must be one of 'cv'"),
-        ({"sparsity": None}, "sparsity must be a number"),
+        ({"sparsity": 0}, "sparsity must be 'cv' or a number above 0, got 0"),
+        ({"sparsity": "auto"}, "sparsity must be 'cv' or a number"),
+        ({"sparsity": None}, "sparsity must be 'cv' or a number"),
         ({"mix": 0.0}, r"mix must be a number in \(0, 1\]"),
         ({"mix": 1.1}, "mix must be"),
         ({"n_penalties": 1}, "n_penalties must be a whole number"),

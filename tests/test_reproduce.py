@@ -13,7 +13,6 @@ from sklearn import metrics as reference
 import graphfield as gf
 from graphfield.cli import main
 from graphfield.data.marginals import normal_scores
-from graphfield.estimators.dnncgm_setup import check_parameters
 from graphfield.experiments import methods, paths, runner
 from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
 from graphfield.experiments.folders import cell_folder, cell_spec, is_done, read_report
@@ -91,7 +90,7 @@ def test_recipes_are_valid_parameters(method):
     for setting in load_table("table1").settings:
         recipe = paper_recipe(setting, 10_000, method)
         assert set(recipe) <= known
-        check_parameters(gf.DNNCGM(**recipe))
+        gf.DNNCGM(**recipe)._check_parameters()
     with pytest.raises(gf.ParameterError, match="No recipe for setting 'S1'"):
         paper_recipe("S1", 10_000, method)
 

@@ -15,6 +15,7 @@ from conftest import change_threshold
 from graphfield import analysis as an
 from graphfield.graphs.cut_choice import CUTS, CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, PairTests
+from graphfield.graphs.strength import apply_rule
 from model_edits import Folder
 
 
@@ -166,9 +167,9 @@ def test_errors_of_new_rows_are_those_of_predictions_without_the_weak_edges():
     clear[0, 1] = clear[1, 0] = False
     errors = NewRowErrors(clear)
     errors.add(x, coef, scale, np.arange(6))
-    directed = np.abs(coef * scale[:, None, :] / scale[:, :, None])
+    directed = coef * scale[:, None, :] / scale[:, :, None]
     for i, cut in enumerate(CUTS):
-        kept = (np.minimum(directed, directed.transpose(0, 2, 1)) > cut) & clear
+        kept = apply_rule(directed, cut) & clear
         left = (x - np.einsum("bjk,bk->bj", coef * kept, x)) / scale
         np.testing.assert_allclose(errors._losses[0][:, i], np.square(left).mean(axis=1), rtol=1e-10)
 

@@ -288,6 +288,8 @@ def test_a_level_that_was_not_drawn_gets_the_graph_of_the_most_frequent_one(rank
     for model in gf.fit_together([gf.DNNCGM(**params) for _ in rows], X, Z, rows=rows):
         frequent, _, absent = model.predict_coef(at)
         np.testing.assert_array_equal(absent, frequent)
-        places = model._coef_field.embedding.tables[0][0].detach().numpy()  # what moves little may be shrunk
+        places = (
+            model.field_.network.embedding.tables[0][0].detach().numpy()
+        )  # what moves little may be shrunk
         np.testing.assert_array_equal(places[2], places[0])
         assert (places[1] != places[0]).any()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.graphs.pair_tests import PairTests, pair_scores
-from graphfield.graphs.strength import directed_strengths
+from graphfield.graphs.strength import directed_strengths, edge_sizes
 
 # Cuts that are compared, in units of partial correlation.
 CUTS = np.concatenate([[0.0], np.geomspace(0.004, 0.6, 51)])
@@ -37,8 +37,7 @@ class CutErrors:
         scores = pair_scores(residuals[:, j], residuals[:, k], ahead, back) / self._tests.scales[j, k]
         estimate = (ahead + back) / 2
         # The first of the cuts that drops an edge; one beyond the last for an edge that none drops.
-        weaker = np.where(ahead * back > 0, np.minimum(np.abs(ahead), np.abs(back)), 0.0)
-        first = np.searchsorted(CUTS, weaker)
+        first = np.searchsorted(CUTS, edge_sizes(ahead, back))
         place = (np.arange(b)[:, None] * (len(CUTS) + 1) + first).ravel()
         losses = np.bincount(place, (2 * estimate * scores - estimate**2).ravel(), b * (len(CUTS) + 1))
         self._losses.append(np.cumsum(losses.reshape(b, -1), axis=1, dtype=np.float64)[:, :-1])
@@ -63,9 +62,7 @@ class NewRowErrors:
         """More rows: nodes and residual scales (b, p), coefficients (b, p, p); rows of a unit together."""
         b, p = x.shape
         directed = directed_strengths(coef, scale)
-        back = np.swapaxes(directed, 1, 2)
-        is_edge = self._clear & (directed * back > 0)  # opposite signs contradict each other
-        sizes = np.where(is_edge, np.minimum(np.abs(directed), np.abs(back)), 0.0)
+        sizes = np.where(self._clear, edge_sizes(directed, np.swapaxes(directed, 1, 2)), 0.0)
         place = np.arange(b * p).reshape(b, p, 1) * (len(CUTS) + 1) + np.searchsorted(CUTS, sizes)
         shares = coef * x[:, None, :]
         dropped = np.bincount(place.ravel(), shares.ravel(), b * p * (len(CUTS) + 1)).reshape(b, p, -1)

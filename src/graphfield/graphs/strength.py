@@ -66,12 +66,17 @@ def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
     return np.abs(partial, out=partial)
 
 
+def edge_sizes(ahead: NDArray, back: NDArray) -> NDArray:
+    """The largest threshold at which two directions are an edge under AND, see :func:`apply_rule`."""
+    return np.minimum(np.minimum(np.abs(ahead), np.abs(back)), np.abs(ahead + back) / 2)
+
+
 def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and") -> NDArray[np.bool_]:
     """Edges whose directed strengths exceed ``threshold`` in both (AND) or either (OR) direction.
 
-    Two directions of opposite sign contradict each other and are no edge under AND nor, where they cancel,
-    under OR. ``threshold`` is one number or one for every pair, (p, p); infinite
-    for a pair that is no edge.
+    Under AND their mean, which is the weight of the edge, must exceed it as well: directions of opposite sign
+    contradict each other. Where they cancel there is no edge under OR either. ``threshold`` is one number or
+    one for every pair, (p, p); infinite for a pair that is no edge.
 
     >>> directed = np.array([[[0.0, 0.3], [0.1, 0.0]]])
     >>> bool(apply_rule(directed, 0.2, "and")[0, 0, 1]), bool(apply_rule(directed, 0.2, "or")[0, 0, 1])
@@ -88,7 +93,7 @@ def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and")
         )
     strong, back = np.abs(directed) > threshold, np.swapaxes(directed, -1, -2)
     if rule == "and":
-        return strong & np.swapaxes(strong, -1, -2) & (np.signbit(directed) == np.signbit(back))
+        return strong & np.swapaxes(strong, -1, -2) & (np.abs(directed + back) > 2 * np.asarray(threshold))
     return (strong | np.swapaxes(strong, -1, -2)) & (directed != -back)
 
 

@@ -159,7 +159,7 @@ class GraphField {
       const ratio = scale[second[i]] / scale[first[i]];
       const a = forward[i] * ratio, b = backward[i] / ratio;
       partial[i] = Math.min(1, Math.max(-1, (a + b) / 2));
-      weaker[i] = a * b > 0 ? Math.min(Math.abs(a), Math.abs(b)) : 0;
+      weaker[i] = Math.min(Math.abs(a), Math.abs(b), Math.abs(a + b) / 2);
     }
     return { partial, weaker };
   }

@@ -106,8 +106,8 @@ class SubjectGraphs(Study):
         the first and last of its levels. The change is what the model learned and has no error bar; whether
         the score matters at all is for ``gain`` and ``evidence`` to say.
         """
-        values = places(self.model, self.score, self.Z[self.score], 2)
-        rows = covariate_rows(self.model, self.Z, _AVERAGED)
+        values = places(self.model.field_, self.score, self.Z[self.score], 2)
+        rows = covariate_rows(self.model.field_, self.Z, _AVERAGED)
         labels = np.repeat(np.array(["low", "high"], dtype=object), len(rows))
         found = average_graphs(
             self.model, grid(rows, self.score, [values[0], values[-1]], {}), labels, threshold=self.threshold
