@@ -417,3 +417,11 @@ def test_questions_need_neither_torch_nor_matplotlib():
         "bad = {'torch', 'matplotlib', 'polars'} & set(sys.modules); assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_average_of_one_graph_is_that_graph():
+    X, Z = small_data(150)
+    model = gf.NodewiseLasso(penalty=0.05).fit(X, Z)
+    for threshold in ("auto", 0.05, 0.2):
+        graph = model.predict_graph(Z[:1], threshold=threshold)[0]
+        np.testing.assert_array_equal(an.average_graph(model, Z, threshold=threshold) != 0, graph)

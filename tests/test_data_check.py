@@ -560,3 +560,12 @@ def test_every_column_is_listed_on_request():
     assert len(lines) == 1 + len(table)
     assert lines[0].split() == ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
     assert len({line.find(word) for line, word in zip(lines[:2], ("role", "node"), strict=True)}) == 1
+
+
+def test_rare_codes_that_are_numbers_can_be_pooled_and_fitted():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    table["cylinders"] = rng.choice([3, 4, 6, 8], 200, p=[0.03, 0.4, 0.3, 0.27])
+    data = gf.from_table(table, covariates=["cylinders"], categories=["cylinders"], rare=20)
+    model = gf.RegGMM().fit(data.X, data.Z)
+    assert model.encoder_.categorical[0].levels == ("4", "6", "8", "other")

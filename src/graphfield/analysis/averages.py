@@ -158,8 +158,10 @@ def average_graph(model: FieldLike, Z: TableLike, *, threshold: float | str | No
     """
     field = field_of(model)
     asked = ask(field, covariate_rows(field, Z), threshold)
-    mean = asked.average()
-    values = mean if threshold is None else np.where(np.abs(mean) > asked.cut, mean, 0)
+    mean, always = asked.average(), asked.everywhere()
+    # Where all rows have one graph, it is that one; elsewhere there are no two directions to compare.
+    is_edge = np.abs(mean) > asked.cut if always is None else always
+    values = mean if threshold is None else np.where(is_edge, mean, 0)
     return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
 
 

@@ -72,12 +72,14 @@ class ModelGain:
     def answer(self) -> str:
         """ "better", "no clear difference" or "worse" than one graph.
 
-        Better is clearly better than the own average and not clearly worse than the best static graph.
+        Better is clearly better than the own average and no worse than the best static graph, as far as it
+        can be told.
         """
         over_static = self.over_static or Gain(0.0, 0.0)
         if self.over_average.is_clear_loss or over_static.is_clear_loss:
             return "worse"
-        return "better" if self.over_average.is_clear else "no clear difference"
+        is_better = self.over_average.is_clear and over_static.value >= 0
+        return "better" if is_better else "no clear difference"
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept beside a model."""

@@ -206,6 +206,15 @@ class Asked:
             total += np.tensordot(shares[block.positions], block.partial, axes=1)
         return total
 
+    def everywhere(self) -> NDArray[np.bool_] | None:
+        """The graph that all rows have, (p, p); None where partial correlations differ between them."""
+        first: Graphs | None = None
+        for block in self.blocks():
+            first = first or block
+            if (block.partial != first.partial[0]).any():
+                return None
+        return None if first is None else first.graph[0]
+
     def collect(self, function: Callable[[Graphs], NDArray], width: tuple[int, ...]) -> NDArray:
         """``function`` of the graphs at every distinct value, (n_distinct, *width)."""
         found = np.empty((self.n_distinct, *width))

@@ -10,12 +10,14 @@ from graphfield.data.frames import reads_as_number
 from graphfield.exceptions import DataError
 from graphfield.messages import Argument, Message, Row
 
+OTHER = "other"  # the level that rare ones are pooled into
 # Text with more levels than this that reads as numbers is taken for a mistake.
 MANY_LEVELS = 20
 
 
 def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: NDArray[np.intp]) -> None:
     """Text that was meant to be numbers or dates, or to identify rows, makes no categories."""
+    levels = levels[levels != OTHER]  # the pool of rare ones, which may be numbers
     _check_dates(name, text, levels, rows)
     numeric = np.array([reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():

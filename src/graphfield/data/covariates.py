@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.covariate_text import OTHER as OTHER
 from graphfield.data.covariate_text import check_levels
 from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_days
 from graphfield.data.encoded import Encoded
@@ -31,7 +32,6 @@ from graphfield.messages import Message
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
 UNKNOWN_POLICIES = ("error", "average")
-OTHER = "other"  # the level that rare ones are pooled into
 POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
 # one the shares of levels may add up.

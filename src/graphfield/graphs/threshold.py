@@ -117,8 +117,8 @@ class Threshold:
             )
         if self.n_edges >= _NEARLY_ALL * n_pairs:
             return Message(
-                "which is nearly all: with so many rows weak edges are clear of their noise, too. {number} "
-                "to see the strong ones",
+                "which is nearly all: either nearly all nodes are connected, or with so many rows weak "
+                "edges are clear of their noise, too. {number} to see the strong ones",
                 number=_GIVE_A_NUMBER,
             )
         return ""
