@@ -569,3 +569,14 @@ def test_rare_codes_that_are_numbers_can_be_pooled_and_fitted():
     data = gf.from_table(table, covariates=["cylinders"], categories=["cylinders"], rare=20)
     model = gf.RegGMM().fit(data.X, data.Z)
     assert model.encoder_.categorical[0].levels == ("4", "6", "8", "other")
+
+
+def test_a_node_that_never_changes_at_a_level_is_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["fare", "tip", "tolls"])
+    Z = pd.DataFrame({"payment": rng.choice(["card", "cash"], 200)})
+    assert "still-node" not in gf.check_data(X, Z).codes()
+    X.loc[Z.payment == "cash", "tip"] = 0.0
+    (found,) = (one for one in gf.check_data(X, Z).warnings if one.code == "still-node")
+    assert found.columns == ("tip",)
+    assert "'tip' where it is 'cash'" in found.message

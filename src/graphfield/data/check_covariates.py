@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.check_codes import FEW_VALUES
-from graphfield.data.check_levels import level_findings
+from graphfield.data.check_levels import level_findings, still_nodes
 from graphfield.data.check_values import bad_dates, value_findings
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
@@ -60,6 +60,8 @@ def covariate_findings(
             yield from dates or level_findings(name, present, pooled.get(name, []))
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
+            text = pd.Series(as_text(Z.values[name])).where(~gaps, None)
+            yield from still_nodes(name, text.to_numpy(), nodes)
         else:
             whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.data.check_values import NUMBER_WITH_UNIT
 from graphfield.data.covariate_text import MANY_LEVELS
@@ -122,3 +124,31 @@ def _share_of_dates(levels: list[str]) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
         return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())
+
+
+def still_nodes(name: str, text: NDArray[np.object_], nodes: pd.DataFrame) -> Iterator[Finding]:
+    """Nodes that vary, but not among the rows of some level: no edge of theirs can be seen there.
+
+    ``text`` is the level of each row, None where there is none.
+    """
+    levels = pd.Series(text, index=nodes.index)
+    rows = nodes.groupby(levels)
+    ranges = rows.max() - rows.min()
+    common = levels.value_counts()[ranges.index] >= RARE_LEVEL
+    varies = np.ptp(nodes.to_numpy(), axis=0) > 0
+    still = [
+        (str(level), str(node))
+        for level in ranges.index[common.to_numpy()]
+        for node in nodes.columns[(ranges.loc[level] == 0).to_numpy() & varies]
+    ]
+    if not still:
+        return
+    shown = ", ".join(f"{node!r} where it is {level!r}" for level, node in still[:_NAMED])
+    more = f" and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
+    yield Finding(
+        "still-node",
+        tuple(dict.fromkeys(node for _, node in still)),
+        f"Nodes never change at a level of {name!r}: {shown}{more}. A model shows edges there all the same, "
+        "taken over from other levels.",
+        "Do not read edges of these nodes at these levels, or fit the rows of the other levels alone.",
+    )
