@@ -64,15 +64,41 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
+# In this order: what one defines, the next may use.
+PAGES = [
+    "README.md",
+    "docs/guide/does-it-depend.md",
+    "docs/how-to/page.md",
+    "docs/guide/questions.md",
+    "docs/guide/large-data.md",
+    "docs/guide/which-estimator.md",
+]
+
+
 @pytest.mark.slow
-def test_readme_examples(tmp_path, monkeypatch):
-    """Python blocks of the README run as they stand, one after the other."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
+def test_examples_of_readme_and_guide(tmp_path, monkeypatch):
+    """Python blocks run as they stand, one after the other."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
+    for page in PAGES:
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+        assert blocks, page
+        for block in blocks:
+            exec(compile(block, page, "exec"), namespace)
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 120
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in pages
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists()
+    ]
+    assert broken == []
 
 
 def test_versions_agree():
