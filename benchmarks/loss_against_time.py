@@ -26,7 +26,7 @@ from graphfield.experiments.bench.ours import our_curve
 from graphfield.experiments.bench.problems import G1_STEP
 from graphfield.experiments.bench.straightforward import StraightforwardTraining
 from graphfield.experiments.specs import paper_recipe
-from graphfield.report.plots import pyplot
+from graphfield.plots import pyplot
 
 EPOCHS = 100
 N_HELD_OUT = 1_000

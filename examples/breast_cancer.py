@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 
 import graphfield as gf
 import graphfield.analysis as ask
-from graphfield.report import plots
+from graphfield import plots
 
 parser = argparse.ArgumentParser(description="Graphs of benign and of malignant tumours.")
 parser.add_argument("--out", type=Path, default=Path("build/examples/breast_cancer"))

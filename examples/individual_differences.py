@@ -13,7 +13,7 @@ import pandas as pd
 
 import graphfield as gf
 import graphfield.analysis as ask
-from graphfield.report import plots
+from graphfield import plots
 
 parser = argparse.ArgumentParser(description="Edges that depend on age and on sex.")
 parser.add_argument("--out", type=Path, default=Path("build/examples/individual_differences"))

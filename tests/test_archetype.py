@@ -260,7 +260,7 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib.pyplot import close
 
-    from graphfield.report.plots import plot_archetypes
+    from graphfield.plots import plot_archetypes
 
     Z = regimes[1]
     *heatmaps, below = plot_archetypes(model, Z)

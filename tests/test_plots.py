@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib").use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.dates import date2num  # noqa: E402
 
-from graphfield.report import plots  # noqa: E402
+from graphfield import plots  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 

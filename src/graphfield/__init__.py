@@ -56,6 +56,7 @@ _SUBPACKAGES = (
     "graphs",
     "metrics",
     "pipelines",
+    "plots",
     "report",
     "simulate",
     "studies",

@@ -19,7 +19,7 @@ def bench(arguments: argparse.Namespace) -> None:
     run.choose("case", only, run.CASES)
     run.devices_of(arguments.device)
     if arguments.scaling:
-        from graphfield.report.plots import draw_to_files
+        from graphfield.plots import draw_to_files
 
         draw_to_files()
     run.check_folder(arguments.out, arguments.force, arguments.scaling)

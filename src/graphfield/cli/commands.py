@@ -44,7 +44,7 @@ def demo(arguments: argparse.Namespace) -> None:
     out = _demo_folder(arguments.out, arguments.force)
     from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
-    from graphfield.report.plots import draw_to_files
+    from graphfield.plots import draw_to_files
 
     draw_to_files()
     start = time.perf_counter()

@@ -65,7 +65,7 @@ def finance_parser(group: Any) -> None:
 
 
 def finance(arguments: argparse.Namespace) -> None:
-    from graphfield.report.plots import draw_to_files
+    from graphfield.plots import draw_to_files
     from graphfield.studies.finance import FinanceStudy, finance_study, read_dated, residual_returns
 
     draw_to_files()

@@ -18,7 +18,7 @@ def fmri(arguments: argparse.Namespace) -> None:
     if cut is None:
         raise ParameterError("--threshold must be 'auto', 'gap' or a number: a density needs a cut.")
     from graphfield.estimators.dnncgm import DNNCGM
-    from graphfield.report.plots import draw_to_files
+    from graphfield.plots import draw_to_files
     from graphfield.studies.fmri import FmriStudy, default_estimator, fmri_study, load_subjects
 
     draw_to_files()

@@ -37,7 +37,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
 
 def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
     from graphfield.experiments.figures import draw_figures
-    from graphfield.report.plots import draw_to_files
+    from graphfield.plots import draw_to_files
     from graphfield.training.config import resolve_device
 
     if methods is not None:

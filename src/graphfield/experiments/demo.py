@@ -29,8 +29,8 @@ from graphfield.experiments.specs import published
 from graphfield.folders import open_file, write_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.metrics import f1, ranking_scores
+from graphfield.plots import plot_graphs, pyplot
 from graphfield.report.folder import GAIN, gain_record
-from graphfield.report.plots import plot_graphs, pyplot
 from graphfield.simulate import Simulation, make_setting
 
 SETTING = "G1"

@@ -13,7 +13,7 @@ from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
 from graphfield.folders import already_exists, make_folder, open_file
 from graphfield.graphs.strength import partial_from_precision
-from graphfield.report.plots import plot_graph, pyplot
+from graphfield.plots import plot_graph, pyplot
 from graphfield.simulate import Simulation, make_setting
 from graphfield.training.progress import progress_bar
 

@@ -1,6 +1,7 @@
-"""Pictures of graphs and the report page. ``plot_*`` take an optional ``ax`` and return the Axes drawn on."""
+"""The report page; and, by their earlier names, the pictures of :mod:`graphfield.plots`."""
 
+import graphfield.plots as plots
+from graphfield.plots import plot_graph, plot_graphs
 from graphfield.report.html import write_report
-from graphfield.report.plots import plot_graph, plot_graphs
 
-__all__ = ["plot_graph", "plot_graphs", "write_report"]
+__all__ = ["plot_graph", "plot_graphs", "plots", "write_report"]

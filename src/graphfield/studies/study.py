@@ -27,9 +27,9 @@ from graphfield.estimators.persistence import HEADER, model_files
 from graphfield.exceptions import ExtrapolationWarning, OutputError
 from graphfield.folders import check_folder, write_folder
 from graphfield.graphs.groups import Groups
+from graphfield.plots import pyplot
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.html import write_report
-from graphfield.report.plots import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

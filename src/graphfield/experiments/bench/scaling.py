@@ -7,7 +7,7 @@ from typing import Any
 
 from graphfield.experiments.bench.child import in_child
 from graphfield.folders import open_file
-from graphfield.report.plots import pyplot
+from graphfield.plots import pyplot
 from graphfield.training.progress import progress_bar
 
 MAX_STEPS = 50

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.graphs.connectivity import MEASURES
-from graphfield.report.plots import plot_connectivity, plot_difference, plot_heatmaps, pyplot
-from graphfield.report.plots.connectivity import mark_events
-from graphfield.report.plots.heatmaps import above_pictures
-from graphfield.report.plots.style import GREY, colours, from_zero, full_colour
+from graphfield.plots import plot_connectivity, plot_difference, plot_heatmaps, pyplot
+from graphfield.plots.connectivity import mark_events
+from graphfield.plots.heatmaps import above_pictures
+from graphfield.plots.style import GREY, colours, from_zero, full_colour
 from graphfield.studies.finance.days import HIGH, NORMAL
 from graphfield.studies.finance.graphs import MarketGraphs
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.analysis import Bands, subnetwork
 from graphfield.graphs.groups import block_means
-from graphfield.report.plots import (
+from graphfield.plots import (
     plot_bands,
     plot_connectivity,
     plot_edge_curves,
@@ -21,8 +21,8 @@ from graphfield.report.plots import (
     plot_heatmaps,
     pyplot,
 )
-from graphfield.report.plots.heatmaps import above_pictures
-from graphfield.report.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, short
+from graphfield.plots.heatmaps import above_pictures
+from graphfield.plots.style import SEQUENTIAL, colours, full_colour, heatmap_size, short
 from graphfield.studies.fmri.graphs import SubjectGraphs
 
 if TYPE_CHECKING:

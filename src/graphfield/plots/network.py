@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from graphfield.exceptions import DataError, check_choice, listing
 from graphfield.graphs.groups import Groups, group_labels, group_order
-from graphfield.report.plots.style import (
+from graphfield.plots.style import (
     DIVERGING,
     GREY,
     colour_bar,
@@ -49,7 +49,7 @@ def network_positions(
     Examples
     --------
     >>> import numpy as np
-    >>> from graphfield.report.plots import network_positions
+    >>> from graphfield.plots import network_positions
     >>> sorted(network_positions(np.zeros((2, 2)), ["a", "b"]))
     ['a', 'b']
     """
@@ -123,7 +123,7 @@ def plot_network(
     Examples
     --------
     >>> import numpy as np
-    >>> from graphfield.report.plots import plot_network
+    >>> from graphfield.plots import plot_network
     >>> axes = plot_network(np.array([[0, 0.4], [0.4, 0]]), ["a", "b"])
     """
     matrix, names = matrix_and_names(partial, names)

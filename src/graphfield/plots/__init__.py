@@ -4,19 +4,19 @@ Functions that draw one picture take an optional ``ax`` and return the Axes; tho
 each other return a flat array with one Axes per picture, so ``axes[0].figure`` is the figure.
 """
 
-from graphfield.report.plots.archetypes import plot_archetypes
-from graphfield.report.plots.connectivity import plot_connectivity
-from graphfield.report.plots.curves import plot_edge_curves, plot_training
-from graphfield.report.plots.edges import plot_drivers, plot_varying_edges
-from graphfield.report.plots.heatmaps import (
+from graphfield.plots.archetypes import plot_archetypes
+from graphfield.plots.connectivity import plot_connectivity
+from graphfield.plots.curves import plot_edge_curves, plot_training
+from graphfield.plots.edges import plot_drivers, plot_varying_edges
+from graphfield.plots.heatmaps import (
     plot_bands,
     plot_difference,
     plot_graph,
     plot_graphs,
     plot_heatmaps,
 )
-from graphfield.report.plots.network import network_positions, plot_network
-from graphfield.report.plots.style import draw_to_files, pyplot
+from graphfield.plots.network import network_positions, plot_network
+from graphfield.plots.style import draw_to_files, pyplot
 
 __all__ = [
     "draw_to_files",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from graphfield.analysis.errors import LEVEL
 from graphfield.exceptions import DataError, ParameterError, listing
-from graphfield.report.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
+from graphfield.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import edge_curves
-    >>> from graphfield.report.plots import plot_edge_curves
+    >>> from graphfield.plots import plot_edge_curves
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_edge_curves(edge_curves(model, "z1", sim.Z, most=2))
@@ -111,7 +111,7 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import graphfield as gf
-    >>> from graphfield.report.plots import plot_training
+    >>> from graphfield.plots import plot_training
     >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
     >>> axes = plot_training(gf.DNNCGM(max_steps=40, random_state=0).fit(sim.X[:, :5], sim.Z))
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, check_choice
 from graphfield.graphs.connectivity import MEASURES
-from graphfield.report.plots.style import GREY, colours, from_zero, new_axes, points, short, text_width
+from graphfield.plots.style import GREY, colours, from_zero, new_axes, points, short, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def plot_connectivity(
     Examples
     --------
     >>> import numpy as np
-    >>> from graphfield.report.plots import plot_connectivity
+    >>> from graphfield.plots import plot_connectivity
     >>> rng = np.random.default_rng(0)
     >>> axes = plot_connectivity(rng.normal(size=100), rng.uniform(20, 80, 100), name="age")
     """

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
-from graphfield.report.plots.heatmaps import plot_graph
-from graphfield.report.plots.style import full_colour, pyplot
+from graphfield.plots.heatmaps import plot_graph
+from graphfield.plots.style import full_colour, pyplot
 
 if TYPE_CHECKING:
     from graphfield.estimators.archetype import ArchetypeCGM
@@ -31,7 +31,7 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     Examples
     --------
     >>> import graphfield as gf
-    >>> from graphfield.report.plots import plot_archetypes
+    >>> from graphfield.plots import plot_archetypes
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X[:, :8], sim.Z)
     >>> axes = plot_archetypes(model, sim.Z)

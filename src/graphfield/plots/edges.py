@@ -9,7 +9,7 @@ import pandas as pd
 
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import check_choice
-from graphfield.report.plots.style import (
+from graphfield.plots.style import (
     GREY,
     SEQUENTIAL,
     colour_bar,
@@ -37,7 +37,7 @@ def plot_varying_edges(table: pd.DataFrame, *, most: int = 20, ax: Axes | None =
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import varying_edges
-    >>> from graphfield.report.plots import plot_varying_edges
+    >>> from graphfield.plots import plot_varying_edges
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_varying_edges(varying_edges(model, sim.Z, threshold=0.1))
@@ -73,7 +73,7 @@ def plot_drivers(
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import edge_drivers
-    >>> from graphfield.report.plots import plot_drivers
+    >>> from graphfield.plots import plot_drivers
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_drivers(edge_drivers(model, sim.Z))

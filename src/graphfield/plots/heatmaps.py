@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.graphs.groups import Groups, group_labels, group_order
-from graphfield.report.plots.style import (
+from graphfield.plots.style import (
     DIVERGING,
     GREY,
     colour_bar,
@@ -63,7 +63,7 @@ def plot_graph(
     Examples
     --------
     >>> import pandas as pd
-    >>> from graphfield.report.plots import plot_graph
+    >>> from graphfield.plots import plot_graph
     >>> graph = pd.DataFrame([[0, 0.4], [0.4, 0]], index=["a", "b"], columns=["a", "b"])
     >>> axes = plot_graph(graph, title="age 60")
     """
@@ -143,7 +143,7 @@ def plot_difference(
     Examples
     --------
     >>> import numpy as np
-    >>> from graphfield.report.plots import plot_difference
+    >>> from graphfield.plots import plot_difference
     >>> young, old = np.array([[0, 0.4], [0.4, 0]]), np.array([[0, -0.1], [-0.1, 0]])
     >>> axes = plot_difference(young, old, ["a", "b"], labels=["age 25", "age 75"])
     """
@@ -181,7 +181,7 @@ def plot_bands(
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import bands
-    >>> from graphfield.report.plots import plot_bands
+    >>> from graphfield.plots import plot_bands
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_bands(bands(model, sim.Z, "z1", threshold=0.1))
@@ -233,7 +233,7 @@ def plot_heatmaps(
     Examples
     --------
     >>> import numpy as np
-    >>> from graphfield.report.plots import plot_heatmaps
+    >>> from graphfield.plots import plot_heatmaps
     >>> graph = np.array([[0, 0.4], [0.4, 0]])
     >>> axes = plot_heatmaps([graph, -graph], ["Monday", "Tuesday"], ["a", "b"])
     """
