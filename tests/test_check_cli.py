@@ -15,8 +15,8 @@ import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.analysis import edge_curves
+from graphfield.check.findings import DataCheck
 from graphfield.cli import main
-from graphfield.data.findings import DataCheck
 from graphfield.data.roles import from_table, pool_rare, time_values
 from graphfield.data.splits import last_in_time, time_blocks
 from graphfield.report.folder import read_rows

@@ -11,7 +11,7 @@ import pytest
 
 import graphfield as gf
 from conftest import REAL_DATA
-from graphfield.data.findings import DataCheck
+from graphfield.check.findings import DataCheck
 from graphfield.messages import Argument
 
 N = 400

@@ -273,7 +273,7 @@ def test_notes_are_for_people(shell, monkeypatch):
         return found
 
     found = gf.check_data(plain()[["n0", "n1"]], plain()[["age"]])
-    monkeypatch.setattr("graphfield.data.check.check_table", check)
+    monkeypatch.setattr("graphfield.check.table.check_table", check)
     path = pd.io.common.StringIO()
     monkeypatch.setattr("sys.stderr", path)
     shell("check", plain(), "--covariates", "age")

@@ -28,8 +28,8 @@ _PUBLIC = {
     "judge": "graphfield.analysis.verdict",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
-    "check_data": "graphfield.data.check",
-    "DataCheck": "graphfield.data.findings",
+    "check_data": "graphfield.check.table",
+    "DataCheck": "graphfield.check.findings",
     "read_table": "graphfield.data.tables",
     "from_table": "graphfield.data.roles",
     "TableData": "graphfield.data.roles",
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from graphfield.analysis.model_gain import gain_over_one_graph as gain_over_one_graph
     from graphfield.analysis.verdict import Verdict as Verdict
     from graphfield.analysis.verdict import judge as judge
-    from graphfield.data.check import check_data as check_data
-    from graphfield.data.findings import DataCheck as DataCheck
+    from graphfield.check.findings import DataCheck as DataCheck
+    from graphfield.check.table import check_data as check_data
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
     from graphfield.data.tables import read_table as read_table

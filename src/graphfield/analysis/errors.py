@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix
 from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
-from graphfield.data.check_levels import RARE_LEVEL
+from graphfield.check.levels import RARE_LEVEL
 from graphfield.data.covariates import as_text
 from graphfield.exceptions import FewRowsWarning, count
 from graphfield.fields import Draws, GraphField

@@ -17,7 +17,7 @@ from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import DataError, DataWarning, listing
 
 if TYPE_CHECKING:
-    from graphfield.data.findings import DataCheck
+    from graphfield.check.findings import DataCheck
     from graphfield.data.roles import TableData
     from graphfield.data.sources import Source
 
@@ -89,7 +89,7 @@ def read_standard_input() -> Source:
 
 def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
     """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
-    from graphfield.data.check import check_table
+    from graphfield.check.table import check_table
 
     found = check_table(
         data.X,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from graphfield.analysis import evidence, model_gain
 from graphfield.analysis.model_gain import ModelGain
-from graphfield.data import findings
+from graphfield.check import findings
 from graphfield.data.covariate_rows import FILE_NAME as ROWS
 from graphfield.data.covariate_rows import parse_covariates
 from graphfield.data.covariates import CovariateEncoder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfield.data.findings import NOTES
+from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.report.figures import DENSITY, STILL, Survey

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from graphfield.check.findings import Column, Finding
 from graphfield.data.covariate_text import MANY_LEVELS
-from graphfield.data.findings import Column, Finding
 from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
 from graphfield.exceptions import count
 from graphfield.messages import Argument, Message

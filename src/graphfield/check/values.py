@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.dates import are_number_dates, is_date, no_dates
-from graphfield.data.findings import Finding, drop_argument
 from graphfield.exceptions import agreed, count, listing
 from graphfield.messages import Argument, Message, Row, join_messages
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_values import NUMBER_WITH_UNIT
+from graphfield.check.findings import Finding
+from graphfield.check.values import NUMBER_WITH_UNIT
 from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.covariates import OTHER, as_text
-from graphfield.data.findings import Finding
 from graphfield.data.spelling import alike_levels
 from graphfield.exceptions import agreed, count
 from graphfield.messages import Argument, Message

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_codes import FEW_VALUES
-from graphfield.data.check_levels import level_findings, still_nodes
-from graphfield.data.check_values import bad_dates, value_findings
+from graphfield.check.codes import FEW_VALUES
+from graphfield.check.findings import Finding, drop_argument
+from graphfield.check.levels import level_findings, still_nodes
+from graphfield.check.values import bad_dates, value_findings
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
-from graphfield.data.findings import Finding, drop_argument
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation

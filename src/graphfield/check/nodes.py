@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from graphfield.data.check_codes import code_findings, few_different
-from graphfield.data.check_values import far_out_findings, missing_code_findings, missing_codes
-from graphfield.data.findings import Finding, drop_argument
+from graphfield.check.codes import code_findings, few_different
+from graphfield.check.findings import Finding, drop_argument
+from graphfield.check.values import far_out_findings, missing_code_findings, missing_codes
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_covariates import covariate_findings
-from graphfield.data.check_nodes import node_findings
-from graphfield.data.check_rows import group_findings, row_findings
-from graphfield.data.check_size import size_findings
-from graphfield.data.check_values import date_number_findings, unused_findings
+from graphfield.check.covariates import covariate_findings
+from graphfield.check.findings import Column, DataCheck, Finding, drop_argument
+from graphfield.check.nodes import node_findings
+from graphfield.check.rows import group_findings, row_findings
+from graphfield.check.size import size_findings
+from graphfield.check.values import date_number_findings, unused_findings
 from graphfield.data.covariates import OTHER, as_text, level_order
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.findings import Column, DataCheck, Finding, drop_argument
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, listing

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.check_covariates import filled_numbers
+from graphfield.check.covariates import filled_numbers
+from graphfield.check.findings import Finding
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date
-from graphfield.data.findings import Finding
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import find_levels
 from graphfield.exceptions import count

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.findings import Finding, drop_argument
+from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.identifiers import is_whole
 from graphfield.exceptions import agreed, count, listing
 from graphfield.messages import Argument, Message
