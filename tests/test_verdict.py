@@ -322,3 +322,11 @@ def test_null_data_give_one_graph():
         model = gf.DNNCGM(rank=4, max_steps=100, device="cpu", random_state=0)
         said.append(gf.gain_over_one_graph(model, X, Z).answer)
     assert said.count("better") <= 1
+
+
+def test_a_comparison_that_is_not_in_favour_of_one_graph_is_said():
+    gain = gf.ModelGain(
+        Gain(0, 0), Gain(-0.015, 0.01), Gain(0.4, 0.01), 400, 400, 5, static="graphical lasso"
+    )
+    said = reach_verdict(Fitted(covariates=("age",), moves=False), gain).paragraph
+    assert "above that of the best single graph (graphical lasso)" in said

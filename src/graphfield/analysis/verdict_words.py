@@ -112,7 +112,11 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
         return ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
     what = "of what the covariates leave of a node's variance, on average"
-    return f"{where}, the other nodes explain {gain.explained} {what}."
+    beside = ""
+    if model == ONE_GRAPH and gain.over_static is not None:
+        single = f"the best single graph ({gain.static})"
+        beside = f"; the squared error of {gain.fitted} is {gain.over_static.side} that of {single}"
+    return f"{where}, the other nodes explain {gain.explained} {what}{beside}."
 
 
 def advice(model: str) -> str:
