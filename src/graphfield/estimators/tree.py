@@ -78,6 +78,10 @@ class TreeCGM(GraphEstimator):
     tree is grown on 2,048 random sketches (a'x)(b'x) in place of all products; of tables with more than
     67 million products a random part of the rows grows the tree. All rows are used for the graphs.
 
+    Which rows are held out decides how many leaves there are: without ``random_state`` two fits of the same
+    table can differ much where levels are many and rows few (AUPRC .82 or .91 with 8 levels). An
+    :class:`Ensemble` of trees averages over that.
+
     Examples
     --------
     >>> import graphfield as gf
