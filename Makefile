@@ -28,7 +28,7 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m "slow and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not gpu"
 
 portable: $(READY)
 	$(BIN)/python tests/portable.py
