@@ -53,11 +53,11 @@ class AverageField(GraphField):
                 warnings.simplefilter("ignore", ExtrapolationWarning)
             return super().encode(frame)
 
-    def _seen(self, rows: Rows) -> list[Rows]:
-        """The rows as each member sees them; what is odd about them was said once, of all."""
+    def _seen(self, rows: Rows, most: int | None = None) -> list[Rows]:
+        """The rows as each member, or the first few, see them; what is odd about them was said once."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            return [member.encode(rows.frame) for member in self.members]
+            return [member.encode(rows.frame) for member in self.members[:most]]
 
     def alike(self, rows: Rows) -> Encoded:
         own = [member.alike(seen) for member, seen in zip(self.members, self._seen(rows), strict=True)]
@@ -83,7 +83,7 @@ class AverageField(GraphField):
 
     def units_at(self, rows: Rows) -> NDArray[np.float64]:
         """Those of the first member; those of the others are much the same."""
-        return self.members[0].units_at(self._seen(rows)[0])
+        return self.members[0].units_at(self._seen(rows, most=1)[0])
 
     def scales_at(self, rows: Rows) -> NDArray[np.float64]:
         seen = self._seen(rows)

@@ -34,11 +34,6 @@ _KINDS = {
 }
 
 
-def register_kind(kind: str, module: str, name: str) -> None:
-    """Let files name another kind of field, which is defined under ``name`` in a module."""
-    _KINDS[kind] = (module, name)
-
-
 def pack_field(field: GraphField) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """A field as values of JSON and arrays; :func:`unpack_field` is the inverse."""
     common, (own, arrays) = field.common, field.own_state()
