@@ -32,10 +32,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
-from graphfield.analysis.unseen_rows import explained_share
-from graphfield.analysis.verdict import Fitted, reach_verdict
 from graphfield.data.frames import Frame
 from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.inference.unseen_rows import explained_share
+from graphfield.inference.verdict import Fitted, reach_verdict
 
 Table = tuple[pd.DataFrame, pd.DataFrame, Any]
 MOST_OTHER = 4_000  # rows outside of a subsample that a model is judged on

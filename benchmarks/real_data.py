@@ -26,9 +26,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import graphfield as gf
-from graphfield.analysis.covariate_basis import smooth_covariates
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import as_frame
+from graphfield.inference.covariate_basis import smooth_covariates
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_fit, interaction_gram
 
 RIDGES = (1e-4, 1e-3, 1e-2, 3e-2, 0.1)

@@ -300,7 +300,7 @@ def test_distinct_covariates_are_evaluated_once(model, Z, monkeypatch):
 
 def test_quantiles_of_more_rows_than_fit_in_memory(model, Z, monkeypatch):
     whole = an.varying_edges(model, Z, n_rows=None)
-    monkeypatch.setattr("graphfield.analysis.variation._HELD_ENTRIES", 6 * 400)
+    monkeypatch.setattr("graphfield.analysis.drivers._HELD_ENTRIES", 6 * 400)
     some = an.varying_edges(model, Z, n_rows=None)
     columns = ["source", "target", "mean", "standard_deviation", "presence"]
     pd.testing.assert_frame_equal(some[columns], whole[columns])

@@ -18,12 +18,12 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 from graphfield.analysis import intervals_at
-from graphfield.analysis.model_gain import ModelGain
-from graphfield.analysis.verdict import Fitted
 from graphfield.cli import commands, main
 from graphfield.cli.values import MODELS, model_name
 from graphfield.estimators import registry
 from graphfield.graphs.export import edge_frame
+from graphfield.inference.model_gain import ModelGain
+from graphfield.inference.verdict import Fitted
 from graphfield.numbers import Gain
 from graphfield.report.folder import gain_record
 from model_edits import signed

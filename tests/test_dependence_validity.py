@@ -8,15 +8,15 @@ import pytest
 from scipy.stats import binom
 
 import graphfield as gf
-from graphfield.analysis.cleaned_nodes import cleaned_nodes
-from graphfield.analysis.directions import directions, in_order
-from graphfield.analysis.group_scores import GroupScores
-from graphfield.analysis.question import Question
-from graphfield.analysis.rearrange import Rows
-from graphfield.analysis.score_test import Pairs, _decorrelated, _squared_scores
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.estimators.inputs import training_inputs
+from graphfield.inference.cleaned_nodes import cleaned_nodes
+from graphfield.inference.directions import directions, in_order
+from graphfield.inference.group_scores import GroupScores
+from graphfield.inference.question import Question
+from graphfield.inference.rearrange import Rows
+from graphfield.inference.score_test import Pairs, _decorrelated, _squared_scores
 
 FEW = {"covariates": [], "n_permutations": 39, "random_state": 0}
 

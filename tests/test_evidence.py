@@ -14,16 +14,16 @@ from sklearn.linear_model import Ridge
 
 import graphfield as gf
 from conftest import REAL_DATA, small_data
-from graphfield.analysis import tests_of_covariates
-from graphfield.analysis.covariate_basis import smooth_covariates, spline_columns, whitened
-from graphfield.analysis.evidence import covariate_sentence, verdict
-from graphfield.analysis.held_out_gain import Gain, _Comparison, held_out_gains
-from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
-from graphfield.analysis.score_test import combined_p_value
 from graphfield.cli import main
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.data.splits import folds
+from graphfield.inference import tests_of_covariates
+from graphfield.inference.covariate_basis import smooth_covariates, spline_columns, whitened
+from graphfield.inference.evidence import covariate_sentence, verdict
+from graphfield.inference.held_out_gain import Gain, _Comparison, held_out_gains
+from graphfield.inference.rearrange import Rows, Scheme, schemes_of
+from graphfield.inference.score_test import combined_p_value
 from graphfield.numbers import p_text
 from graphfield.report import write_report
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_gram

@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold
 
 import graphfield as gf
 from conftest import small_data
-from graphfield.analysis import unseen_rows
-from graphfield.analysis.unseen_rows import explained_share
-from graphfield.analysis.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.cli import main
+from graphfield.inference import unseen_rows
+from graphfield.inference.unseen_rows import explained_share
+from graphfield.inference.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.numbers import Gain
 from graphfield.report.folder import gain_record, recorded_gain
 

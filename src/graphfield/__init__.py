@@ -20,12 +20,12 @@ __version__ = "0.1.0"
 # costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
     **{name: entry.module for name, entry in ESTIMATORS.items()},
-    "Evidence": "graphfield.analysis.evidence",
-    "dependence_test": "graphfield.analysis.dependence",
-    "ModelGain": "graphfield.analysis.model_gain",
-    "gain_over_one_graph": "graphfield.analysis.model_gain",
-    "Verdict": "graphfield.analysis.verdict",
-    "judge": "graphfield.analysis.verdict",
+    "Evidence": "graphfield.inference.evidence",
+    "dependence_test": "graphfield.inference.dependence",
+    "ModelGain": "graphfield.inference.model_gain",
+    "gain_over_one_graph": "graphfield.inference.model_gain",
+    "Verdict": "graphfield.inference.verdict",
+    "judge": "graphfield.inference.verdict",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "check_data": "graphfield.check.table",
@@ -54,6 +54,7 @@ _SUBPACKAGES = (
     "data",
     "exceptions",
     "graphs",
+    "inference",
     "metrics",
     "pipelines",
     "plots",
@@ -65,12 +66,6 @@ _SUBPACKAGES = (
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
-    from graphfield.analysis.dependence import dependence_test as dependence_test
-    from graphfield.analysis.evidence import Evidence as Evidence
-    from graphfield.analysis.model_gain import ModelGain as ModelGain
-    from graphfield.analysis.model_gain import gain_over_one_graph as gain_over_one_graph
-    from graphfield.analysis.verdict import Verdict as Verdict
-    from graphfield.analysis.verdict import judge as judge
     from graphfield.check.findings import DataCheck as DataCheck
     from graphfield.check.table import check_data as check_data
     from graphfield.data.roles import TableData as TableData
@@ -100,6 +95,12 @@ if TYPE_CHECKING:
     from graphfield.exceptions import ThresholdWarning as ThresholdWarning
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
+    from graphfield.inference.dependence import dependence_test as dependence_test
+    from graphfield.inference.evidence import Evidence as Evidence
+    from graphfield.inference.model_gain import ModelGain as ModelGain
+    from graphfield.inference.model_gain import gain_over_one_graph as gain_over_one_graph
+    from graphfield.inference.verdict import Verdict as Verdict
+    from graphfield.inference.verdict import judge as judge
     from graphfield.simulate import Simulation as Simulation
     from graphfield.simulate import make_setting as make_setting
 

@@ -2,10 +2,10 @@
 
 from graphfield.analysis.averages import Bands, average_graph, average_graphs, bands
 from graphfield.analysis.curves import connectivity_curves, edge_curves
+from graphfield.analysis.drivers import driver_summary, edge_drivers, varying_edges
 from graphfield.analysis.network import connectivity, node_connectivity
-from graphfield.analysis.single import average_intervals, compare, graph_at, intervals_at
+from graphfield.analysis.one_value import average_intervals, compare, graph_at, intervals_at
 from graphfield.analysis.subnetworks import block_means, subnetwork
-from graphfield.analysis.variation import driver_summary, edge_drivers, varying_edges
 
 __all__ = [
     "Bands",

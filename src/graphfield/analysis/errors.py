@@ -50,7 +50,7 @@ def error_columns(
     }
 
 
-def variation_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, NDArray]:
+def movement_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, NDArray]:
     """Columns about means over rows, and variation over rows, of the pairs; as :func:`error_columns`.
 
     ``weights`` are the shares of the distinct rows. Besides the standard error of the mean there is

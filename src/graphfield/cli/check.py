@@ -131,7 +131,7 @@ def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataChec
 
 
 @contextmanager
-def said_already() -> Iterator[None]:
+def hide_data_warnings() -> Iterator[None]:
     """What is done to the data was printed with the check, so a fit need not say it again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -151,7 +151,7 @@ def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck
     return files
 
 
-def roles_told(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
+def role_facts(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
     """How the columns were taken, for ``fit.json``: enough to read the table in the same way again."""
     return {
         "time": arguments.time,

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import (
     check_files,
     date_notations,
+    hide_data_warnings,
     read_roles,
-    roles_told,
+    role_facts,
     run_check,
-    said_already,
 )
 from graphfield.cli.described import archetypes_found, archetypes_told, other_found, other_told
 from graphfield.cli.evidence import run_test
-from graphfield.cli.held_out_time import rows_to_fit
+from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
 from graphfield.cli.one_graph import add_intervals, average_network, rows_to_average, typical_values
 from graphfield.cli.options import check_new
@@ -78,7 +78,7 @@ def fit(arguments: argparse.Namespace) -> None:
     extra: dict[str, bytes] = {}
     evidence = None
     if arguments.evidence:
-        with said_already():
+        with hide_data_warnings():
             evidence = run_test(arguments, data)
         extra[EVIDENCE] = evidence.to_json().encode()
     model = make_model(arguments)
@@ -88,12 +88,12 @@ def fit(arguments: argparse.Namespace) -> None:
     if note is not None:
         say(note)
     start = time.perf_counter()
-    with said_already():
+    with hide_data_warnings():
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
     gain, why_not = judge_model(arguments, data, model)
     extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
-    summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
+    summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | _told(model)
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence)
@@ -124,7 +124,7 @@ def graph(arguments: argparse.Namespace) -> None:
 
 def _network(arguments: argparse.Namespace, model: Any) -> Any:
     """The average graph, or the graph at one z."""
-    from graphfield.analysis.single import average_intervals, intervals_at
+    from graphfield.analysis.one_value import average_intervals, intervals_at
 
     cut = threshold(arguments.threshold)
     rows = rows_to_average(arguments, model)
@@ -211,22 +211,22 @@ def _held_out_loss(model: Any) -> float | None:
 
 def _fitted(model: Any, seconds: float) -> str:
     if hasattr(model, "archetypes_"):
-        return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _shown(model)])
+        return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _edge_rule(model)])
     if hasattr(model, "summary_"):
         return _compared(model, seconds)
     if not hasattr(model, "n_steps_"):
-        return "\n".join([*other_found(model, seconds), _marginals(model), _shown(model)])
+        return "\n".join([*other_found(model, seconds), _marginals(model), _edge_rule(model)])
     lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
     if model.rank_ is not None and model.variation_ > 0:
         lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
-    return "\n".join([*lines, _marginals(model), _shown(model)])
+    return "\n".join([*lines, _marginals(model), _edge_rule(model)])
 
 
 def _compared(model: Any, seconds: float) -> str:
-    return "\n".join([f"Fitted in {seconds:.1f} s. {model.summary_}", _marginals(model), _shown(model)])
+    return "\n".join([f"Fitted in {seconds:.1f} s. {model.summary_}", _marginals(model), _edge_rule(model)])
 
 
-def _shown(model: Any) -> str:
+def _edge_rule(model: Any) -> str:
     cut = model.threshold_
     return f"Edges: {cut.reason}."
 

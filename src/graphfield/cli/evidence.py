@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.check import read_roles, run_check, said_already
+from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
 from graphfield.cli.words import say
 
 if TYPE_CHECKING:
-    from graphfield.analysis.evidence import Evidence
     from graphfield.data.roles import TableData
+    from graphfield.inference.evidence import Evidence
 
 _PERMUTATIONS = 199
 
@@ -30,7 +30,7 @@ def evidence(arguments: argparse.Namespace) -> None:
     check_new(out, arguments.force)
     data = read_roles(arguments)
     run_check(arguments, data, planned=False)
-    with said_already():
+    with hide_data_warnings():
         found = run_test(arguments, data, arguments.permutations)
     say(str(found))
     if out is not None:
@@ -40,7 +40,7 @@ def evidence(arguments: argparse.Namespace) -> None:
 
 def run_test(arguments: argparse.Namespace, data: TableData, n_permutations: int = _PERMUTATIONS) -> Evidence:
     """The test; what it says is for the caller to say."""
-    from graphfield.analysis.dependence import dependence_test
+    from graphfield.inference.dependence import dependence_test
 
     return dependence_test(
         data.X,

@@ -5,27 +5,27 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.check import said_already
+from graphfield.cli.check import hide_data_warnings
 from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import GraphfieldError, count
 
 if TYPE_CHECKING:
-    from graphfield.analysis.evidence import Evidence
-    from graphfield.analysis.model_gain import ModelGain
-    from graphfield.analysis.verdict import Verdict
     from graphfield.data.roles import TableData
+    from graphfield.inference.evidence import Evidence
+    from graphfield.inference.model_gain import ModelGain
+    from graphfield.inference.verdict import Verdict
 
 
 def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> tuple[ModelGain | None, str]:
     """The model against one graph on rows that it has not seen, or None and why not."""
-    from graphfield.analysis.model_gain import gain_over_one_graph
     from graphfield.data.roles import time_values
+    from graphfield.inference.model_gain import gain_over_one_graph
 
     if arguments.no_verdict:
         return None, "--no-verdict"
     time = None if data.time is None else time_values(data.time)
     try:
-        with said_already():
+        with hide_data_warnings():
             gain = gain_over_one_graph(
                 model, data.X, data.Z, groups=data.groups, time=time, missing=arguments.missing
             )
@@ -38,7 +38,7 @@ def table_verdict(
     model: Any, data: TableData, gain: ModelGain | None, why_not: str, evidence: Evidence | None
 ) -> Verdict:
     """The one answer, for a model of this table."""
-    from graphfield.analysis.verdict import Fitted, reach_verdict
+    from graphfield.inference.verdict import Fitted, reach_verdict
 
     complete = data.Z[data.Z.notna().all(axis=1)]
     return reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)

@@ -53,7 +53,7 @@ def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
 
 def movement_is_doubtful(folder: Path, model: GraphEstimator) -> bool:
     """Whether the verdict that was kept with the model is to show the average graph."""
-    from graphfield.analysis.verdict import Fitted, reach_verdict
+    from graphfield.inference.verdict import Fitted, reach_verdict
     from graphfield.report.folder import GAIN, read_record, recorded_gain
 
     gain = recorded_gain(read_record(folder, GAIN))[0]
@@ -81,7 +81,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     stands in for the median.
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
-    from graphfield.analysis.verdict import Fitted
+    from graphfield.inference.verdict import Fitted
     from graphfield.report.folder import read_rows
 
     rows = read_rows(folder, model.encoder_)
@@ -90,7 +90,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     else:
         values, what = typical_row(model.field_, covariate_rows(model.field_, rows)), "median"
     known = [column.name for column in model.encoder_.columns]
-    named = ", ".join(f"{name}={_shown(values[name])}" for name in known)
+    named = ", ".join(f"{name}={_value_text(values[name])}" for name in known)
     if named and not Fitted.of(model, average_rows(folder, model)).moves:
         _note("the fitted model is one graph for all, the same at all values of the covariates.")
     elif named:
@@ -100,7 +100,7 @@ def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
     return values
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

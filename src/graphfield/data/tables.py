@@ -130,7 +130,7 @@ def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
 
 
 def check_described(
-    described: Mapping[str, str],
+    descriptions: Mapping[str, str],
     names: Sequence[str],
     option: Argument,
     path: str | Path,
@@ -141,7 +141,7 @@ def check_described(
 
     It may well be another table, so its columns are in the message.
     """
-    lacking = [name for name in names if name not in described]
+    lacking = [name for name in names if name not in descriptions]
     if not lacking:
         return
     columns = listing(read_table(path).columns)
@@ -154,5 +154,5 @@ def check_described(
         second=second,
         lacking=listing(lacking, most=5),
         columns=columns,
-        named=listing(described, most=5),
+        named=listing(descriptions, most=5),
     )

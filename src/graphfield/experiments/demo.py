@@ -16,8 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield import __version__
-from graphfield.analysis.model_gain import gain_of
-from graphfield.analysis.unseen_rows import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.by_cluster import ByCluster
 from graphfield.estimators.dnncgm import DNNCGM
@@ -28,6 +26,8 @@ from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
 from graphfield.folders import open_file, write_file
 from graphfield.graphs.strength import partial_from_precision
+from graphfield.inference.model_gain import gain_of
+from graphfield.inference.unseen_rows import predict_new_rows
 from graphfield.metrics import f1, ranking_scores
 from graphfield.plots import plot_graphs, pyplot
 from graphfield.report.folder import GAIN, gain_record

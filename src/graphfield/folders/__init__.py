@@ -52,7 +52,7 @@ def open_file(path: str | Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     ...     Path(folder, "graph.csv").read_text()
     'source,target'
     """
-    with _told(path):
+    with _name_in_errors(path):
         target = _refuse_file(path, overwrite=overwrite)
         if _is_stream(path):
             with Path(path).open("wb") as file:
@@ -80,7 +80,7 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
     A name with slashes is that of a file in a folder inside. With ``overwrite`` the earlier folder goes as a
     whole, with whatever it holds.
     """
-    with _told(path):
+    with _name_in_errors(path):
         target = _refuse_folder(path, overwrite=overwrite)
         with beside(target) as part:
             part.mkdir()
@@ -99,7 +99,7 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
 
 def check_file(path: str | Path, *, overwrite: bool) -> None:
     """Say before the work that its result could not be written, or would replace a file."""
-    with _told(path):
+    with _name_in_errors(path):
         target = _refuse_file(path, overwrite=overwrite)
         if not _is_stream(path):
             _try_place(target)
@@ -107,7 +107,7 @@ def check_file(path: str | Path, *, overwrite: bool) -> None:
 
 def check_folder(path: str | Path, *, overwrite: bool) -> None:
     """Say before the work that its result could not be written, or would replace a folder."""
-    with _told(path):
+    with _name_in_errors(path):
         target = _refuse_folder(path, overwrite=overwrite)
         _refuse_protected(target)
         _try_place(target)
@@ -115,7 +115,7 @@ def check_folder(path: str | Path, *, overwrite: bool) -> None:
 
 def make_folder(path: str | Path) -> Path:
     """A folder to write several things into, one after the other; it may be there."""
-    with _told(path):
+    with _name_in_errors(path):
         target = _real(path)
         _refuse_place(path, target)
         if target.exists() and not target.is_dir():
@@ -205,7 +205,7 @@ def _real(path: str | Path) -> Path:
 
 
 @contextmanager
-def _told(path: str | Path) -> Iterator[None]:
+def _name_in_errors(path: str | Path) -> Iterator[None]:
     """A full disk, a folder that may not be written to and the like, as the error that users know."""
     try:
         yield

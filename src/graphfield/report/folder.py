@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis import evidence, model_gain
-from graphfield.analysis.model_gain import ModelGain
 from graphfield.check import findings
 from graphfield.data.covariate_rows import FILE_NAME as ROWS
 from graphfield.data.covariate_rows import parse_covariates
@@ -21,6 +19,8 @@ from graphfield.data.saved_files import SEAL, check_seal, parse_json, read_regul
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
+from graphfield.inference import evidence, model_gain
+from graphfield.inference.model_gain import ModelGain
 
 CHECK, EVIDENCE, FIT, GAIN = "data_check.json", "evidence.json", "fit.json", "gain.json"
 # Of a gain, which is a share.

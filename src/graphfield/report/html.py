@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
-from graphfield.analysis.model_gain import ModelGain
-from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.data.saved_files import finite_values
 from graphfield.estimators.base import GraphEstimator
 from graphfield.fields.program import NotExported, Program, evaluate
 from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
+from graphfield.inference.model_gain import ModelGain
+from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.report import words
 from graphfield.report.figures import STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
@@ -152,10 +152,10 @@ def _assembled(
     used: RowsUsed | None,
     verdict: Verdict,
 ) -> dict[str, Any]:
-    covariates, typical = rows.described(model), rows.typical
+    covariates, typical = rows.describe_covariates(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
-    shown = _shown(model, rows, typical, covariates, list(moved), max_bytes)
+    shown = _choose_program(model, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
         covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
     reach = interval_reach(model.field_) if shown.moving is None else 0.0
@@ -198,7 +198,7 @@ def _assembled(
     }
 
 
-def _shown(
+def _choose_program(
     model: GraphEstimator,
     rows: Rows,
     typical: dict[str, Any],

@@ -39,7 +39,7 @@ class Rows:
         n_given = 0 if drawn else len(table)
         return cls(table.iloc[kept].reset_index(drop=True), n_given, typical_row(model.field_, table))
 
-    def described(self, model: GraphEstimator) -> list[dict[str, Any]]:
+    def describe_covariates(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
         return [self._one(column, self.typical[column.name]) for column in model.encoder_.columns]
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
-from graphfield.analysis.verdict import ONE_GRAPH, Verdict
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.inference.verdict import ONE_GRAPH, Verdict
 from graphfield.numbers import p_digits, p_text
 from graphfield.report.folder import RowsUsed
 

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 from sklearn.base import clone
 
-from graphfield.analysis.dependence import dependence_test
-from graphfield.analysis.evidence import Evidence
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import ParameterError
+from graphfield.inference.dependence import dependence_test
+from graphfield.inference.evidence import Evidence
 
 
 @dataclass(frozen=True)

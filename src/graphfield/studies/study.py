@@ -18,8 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.averages import Bands
-from graphfield.analysis.model_gain import ModelGain
-from graphfield.analysis.verdict import Fitted, Verdict, reach_verdict
 from graphfield.data.covariate_rows import FILE_NAME, covariate_rows
 from graphfield.data.saved_files import finite_values, json_bytes
 from graphfield.estimators.base import GraphEstimator
@@ -27,6 +25,8 @@ from graphfield.estimators.persistence import HEADER, model_files
 from graphfield.exceptions import ExtrapolationWarning, OutputError
 from graphfield.folders import check_folder, write_folder
 from graphfield.graphs.groups import Groups
+from graphfield.inference.model_gain import ModelGain
+from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.plots import pyplot
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.html import write_report

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.model_gain import ModelGain, gain_of
-from graphfield.analysis.unseen_rows import predict_new_rows
 from graphfield.estimators.base import GraphEstimator
+from graphfield.inference.model_gain import ModelGain, gain_of
+from graphfield.inference.unseen_rows import predict_new_rows
 from graphfield.numbers import Gain
 
 # Fewer months than this have no standard error worth the name.

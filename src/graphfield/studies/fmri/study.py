@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphfield.analysis import bands
-from graphfield.analysis.model_gain import gain_over_one_graph
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed
+from graphfield.inference.model_gain import gain_over_one_graph
 from graphfield.studies.fmri.figures import drawings
 from graphfield.studies.fmri.graphs import SubjectGraphs
 from graphfield.studies.fmri.subjects import Subjects

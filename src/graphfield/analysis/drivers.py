@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.errors import variation_columns
+from graphfield.analysis.errors import movement_columns
 from graphfield.analysis.rows import (
     Asked,
     Edge,
@@ -104,7 +104,7 @@ def varying_edges(
             "high": high,
             "range": high - low,
             "presence": presence,
-            **variation_columns(asked, weights, (j, k)),
+            **movement_columns(asked, weights, (j, k)),
         }
     )
     order = np.argsort(-table["standard_deviation"].to_numpy(), kind="stable")

@@ -9,22 +9,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import (
+from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.dates import is_date, to_days
+from graphfield.data.splits import folds, group_labels
+from graphfield.estimators.inputs import Inputs
+from graphfield.exceptions import DataError
+from graphfield.inference.cleaned_nodes import (
     CleanedNodes,
     cleaned_nodes,
     explained,
     in_units_of_noise,
     mean_error,
 )
-from graphfield.analysis.covariate_basis import Smooth, smooth_covariates
-from graphfield.analysis.directions import Cuts, Directions, directions
-from graphfield.analysis.jumps import find_jumps
-from graphfield.analysis.rearrange import Rows, Scheme, independent_stretches, schemes_of
-from graphfield.data.covariates import Categorical, CovariateEncoder
-from graphfield.data.dates import is_date, to_days
-from graphfield.data.splits import folds, group_labels
-from graphfield.estimators.inputs import Inputs
-from graphfield.exceptions import DataError
+from graphfield.inference.covariate_basis import Smooth, smooth_covariates
+from graphfield.inference.directions import Cuts, Directions, directions
+from graphfield.inference.jumps import find_jumps
+from graphfield.inference.rearrange import Rows, Scheme, independent_stretches, schemes_of
 from graphfield.messages import Argument
 
 # Thinning never leaves fewer rows than this.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.directions import Cuts, in_order
+from graphfield.inference.directions import Cuts, in_order
 
 # The share of rows that must lie on either side of a jump, jumps at most, and how many in a row may explain
 # nothing before the search ends: of a staircase, the first steps do not help.

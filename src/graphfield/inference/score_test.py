@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes
-from graphfield.analysis.directions import in_order
+from graphfield.inference.cleaned_nodes import CleanedNodes
+from graphfield.inference.directions import in_order
 
 # Keeps the regressions of each node on all others steady, on standardised nodes.
 _RIDGE = 0.05

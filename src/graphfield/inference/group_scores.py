@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes
-from graphfield.analysis.rearrange import Rows
-from graphfield.analysis.score_test import Functions, Pairs
+from graphfield.inference.cleaned_nodes import CleanedNodes
+from graphfield.inference.rearrange import Rows
+from graphfield.inference.score_test import Functions, Pairs
 
 # Groups less columns of covariates, at least, for groups to be exchanged.
 _LEAST_FREEDOM = 5

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.directions import MOST_FACTORS, Directions
 from graphfield.data.marginals import normal_scores
+from graphfield.inference.directions import MOST_FACTORS, Directions
 
 _MAX_ROUNDS, _PRECISION = 30, 1e-3  # of the scale that is fitted
 # Roughness up to which a mean or scale may follow z, to choose from: next to nothing, to nearly all.

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from graphfield.analysis.evidence import (
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import check_number, root_seed, training_inputs
+from graphfield.estimators.reggmm import RegGMM
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.inference.evidence import (
     CovariateEvidence,
     Evidence,
     covariate_sentence,
     overall_sentence,
     verdict,
 )
-from graphfield.analysis.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.analysis.question import Question, labels_of, sort_rows, times_of
-from graphfield.analysis.tests_of_covariates import Tested, Tests, holm
-from graphfield.analysis.unseen_rows import can_compare, predict_held_out
-from graphfield.data.covariates import CovariateEncoder
-from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import check_number, root_seed, training_inputs
-from graphfield.estimators.reggmm import RegGMM
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.inference.held_out_gain import MAX_WIDTH, Gains, held_out_gains
+from graphfield.inference.question import Question, labels_of, sort_rows, times_of
+from graphfield.inference.tests_of_covariates import Tested, Tests, holm
+from graphfield.inference.unseen_rows import can_compare, predict_held_out
 from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for

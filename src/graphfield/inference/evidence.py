@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from graphfield.analysis.tests_of_covariates import Tested
-from graphfield.analysis.verdict import reach_verdict
-from graphfield.analysis.verdict_facts import NO
 from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
+from graphfield.inference.tests_of_covariates import Tested
+from graphfield.inference.verdict import reach_verdict
+from graphfield.inference.verdict_facts import NO
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1

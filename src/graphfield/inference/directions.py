@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graphfield.analysis.covariate_basis import level_columns
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
+from graphfield.inference.covariate_basis import level_columns
 
 # Functions of one number at most, and of those the smoothest that enter products.
 _MOST_TURNS, _IN_PRODUCTS = 40, 8

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphfield.analysis.model_gain import ModelGain, gain_over_one_graph
-from graphfield.analysis.verdict_facts import (
+from graphfield.inference.model_gain import ModelGain, gain_over_one_graph
+from graphfield.inference.verdict_facts import (
     BETTER,
     NO,
     NOT_COMPARED,
@@ -21,7 +21,7 @@ from graphfield.analysis.verdict_facts import (
     Tested,
     TestResult,
 )
-from graphfield.analysis.verdict_words import (
+from graphfield.inference.verdict_words import (
     advice,
     explained_sentence,
     first_sentence,

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.data.roles import time_values
 from graphfield.data.splits import group_labels, time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import training_inputs
 from graphfield.exceptions import DataError, ParameterError
+from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.messages import Argument
 from graphfield.numbers import Gain
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.covariate_basis import Smooth
 from graphfield.estimators.held_out import Yardstick
+from graphfield.inference.covariate_basis import Smooth
 from graphfield.numbers import Gain
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_fit, interaction_gram
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from graphfield.analysis.model_gain import ModelGain
-from graphfield.analysis.verdict_facts import (
+from graphfield.exceptions import count
+from graphfield.inference.model_gain import ModelGain
+from graphfield.inference.verdict_facts import (
     BETTER,
     NO,
     NOT_COMPARED,
@@ -15,7 +16,6 @@ from graphfield.analysis.verdict_facts import (
     Fitted,
     Tested,
 )
-from graphfield.exceptions import count
 from graphfield.numbers import p_text
 
 _NAMED = 4  # covariates that a sentence names one by one

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.analysis.cleaned_nodes import CleanedNodes
-from graphfield.analysis.covariate_basis import Smooth, left_by, whitened
-from graphfield.analysis.directions import in_order
-from graphfield.analysis.group_scores import GroupScores
-from graphfield.analysis.rearrange import Scheme
-from graphfield.analysis.score_test import (
+from graphfield.inference.cleaned_nodes import CleanedNodes
+from graphfield.inference.covariate_basis import Smooth, left_by, whitened
+from graphfield.inference.directions import in_order
+from graphfield.inference.group_scores import GroupScores
+from graphfield.inference.rearrange import Scheme
+from graphfield.inference.score_test import (
     Functions,
     combined_p_value,
     flipped_statistics,
