@@ -61,6 +61,7 @@ _SUBPACKAGES = (
     "report",
     "simulate",
     "studies",
+    "theory",
 )
 
 __all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
