@@ -165,7 +165,7 @@ def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
         not Fitted.of(fitted, pd.read_csv(table)[["age", "site"]]).moves
     )
     if kind is gf.Ensemble:
-        assert "Fitted 5 of RegGMM to rows drawn with replacement" in said
+        assert "The average of 5 fits of RegGMM to rows drawn with replacement" in said
         assert {type(member) for member in fitted.members_} == {gf.RegGMM}
 
 
@@ -238,7 +238,7 @@ def test_intervals_from_the_shell(table, model, tmp_path, capsys):
     out = tmp_path / "m"
     arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
     assert main([*arguments, "--model", "linear", "--intervals", "--members", "8"]) == 0
-    assert "Fitted 8 of RegGMM to rows drawn with replacement" in capsys.readouterr().out
+    assert "The average of 8 fits of RegGMM to rows drawn with replacement" in capsys.readouterr().out
     z = {"age": 60, "site": "B"}
     at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.05", "--intervals"]
     assert main(["graph", str(out), *at, "--format", "csv"]) == 0

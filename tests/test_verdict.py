@@ -294,7 +294,7 @@ def test_fit_says_it_first_and_keeps_it(tmp_path, capsys, monkeypatch):
     gain, _ = recorded_gain(json.loads((out / "gain.json").read_text()))
     fitted = Fitted.of(gf.load(out), Z[["age"]])
     assert reach_verdict(fitted, gain).paragraph in said
-    assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted in")
+    assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted ")
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shutil
 import sys
 import time
@@ -19,7 +18,6 @@ from graphfield.cli.check import (
     role_facts,
     run_check,
 )
-from graphfield.cli.described import archetypes_found, archetypes_told, other_found, other_told
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
@@ -93,12 +91,12 @@ def fit(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     gain, why_not = judge_model(arguments, data, model)
     extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
-    summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | _told(model)
+    summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence)
     say("\n".join(verdict_lines(verdict, evidence)))
-    say(_fitted(model, seconds))
+    say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
@@ -200,62 +198,6 @@ def _program() -> str:
     return "python -m graphfield" if called.name == "__main__.py" else str(called)
 
 
-def _held_out_loss(model: Any) -> float | None:
-    """The held-out loss of what was kept; None where no rows were held out."""
-    history = (
-        model.training_ if model.rank_ is None else model.training_[model.training_["rank"] == model.rank_]
-    )
-    losses = history["held_out_loss"].dropna()
-    return float(losses.min()) if len(losses) else None
-
-
-def _fitted(model: Any, seconds: float) -> str:
-    if hasattr(model, "archetypes_"):
-        return "\n".join([archetypes_found(model, seconds), _marginals(model.network_), _edge_rule(model)])
-    if hasattr(model, "summary_"):
-        return _compared(model, seconds)
-    if not hasattr(model, "n_steps_"):
-        return "\n".join([*other_found(model, seconds), _marginals(model), _edge_rule(model)])
-    lines = [f"Fitted in {seconds:.1f} s and {model.n_steps_} steps."]
-    if model.rank_ is not None and model.variation_ > 0:
-        lines.append(f"The graph mixes {model.rank_} patterns of edges; penalty {model.penalty_:.3g}.")
-    return "\n".join([*lines, _marginals(model), _edge_rule(model)])
-
-
-def _compared(model: Any, seconds: float) -> str:
-    return "\n".join([f"Fitted in {seconds:.1f} s. {model.summary_}", _marginals(model), _edge_rule(model)])
-
-
-def _edge_rule(model: Any) -> str:
-    cut = model.threshold_
-    return f"Edges: {cut.reason}."
-
-
-def _gain(model: Any) -> float | None:
-    """By how much normal scores predict better; None where that was not looked at."""
-    check = model.marginal_check_
-    return None if check is None or math.isnan(check.gain) else check.gain
-
-
-def _marginals(model: Any) -> str:
-    """Whether the model is one of the nodes or of their normal scores, and why."""
-    marginals = getattr(model, "marginals_", "raw")  # models without it know nothing of scores
-    used = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}[marginals]
-    check = getattr(model, "marginal_check_", None)
-    if check is None:
-        return f"{used}."
-    if math.isnan(check.gain):
-        return f"{used} (too few rows to tell whether normal scores predict better)."
-    if check.one_value_decides:
-        return f"{used} (as it is, a single value makes up most of some node's variance)."
-    if check.hides:
-        return f"{used} (normal scores explain less of each other's variance in held-out rows)."
-    if not check.prefers:
-        return f"{used} (normal scores do not predict held-out rows clearly better)."
-    gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
-    return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
-
-
 def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
     from graphfield.report.folder import fit_record
 
@@ -268,32 +210,3 @@ def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> 
         unused=data.unused,
         seconds=seconds,
     )
-
-
-def _told(model: Any) -> dict[str, Any]:
-    if hasattr(model, "summary_"):
-        return _comparison(model)
-    if hasattr(model, "archetypes_"):
-        return archetypes_told(model)
-    return _training(model) if hasattr(model, "n_steps_") else other_told(model)
-
-
-def _training(model: Any) -> dict[str, Any]:
-    return {
-        "steps": model.n_steps_,
-        "rank": model.rank_,
-        "penalty": model.penalty_,
-        "variation": model.variation_,
-        "held_out_loss": _held_out_loss(model),
-        "marginals": model.marginals_,
-        "normal_scores_gain": _gain(model),
-        "mean_depends_on_covariates": model.mean_depends_on_covariates_,
-    }
-
-
-def _comparison(model: Any) -> dict[str, Any]:
-    return {
-        "summary": model.summary_,
-        "chosen": model.chosen_,
-        "held_out": json.loads(model.held_out_.to_json(orient="records")),
-    }

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from graphfield.data.frames import check_same_length
 from graphfield.data.missing import check_complete
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -42,9 +41,11 @@ from graphfield.estimators.persistence import pack_model, unpack_model
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError
 from graphfield.fields.base import Common, State
+from graphfield.fields.node_values import match_rows, read_values
 from graphfield.fields.schema import Rows
 from graphfield.nn.fields import Samples
 from graphfield.nn.gates import GateField
+from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.archetypes import NUMBERS, ArchetypeTask, fit_archetypes
 from graphfield.training.config import resolve_device
 from graphfield.training.joint_precision import row_losses
@@ -211,11 +212,10 @@ class ArchetypeCGM(GraphEstimator):
         With ``marginals_`` "normal" it is the density of the transformed nodes.
         """
         field = self._mixture
-        x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
-        check_same_length(x_frame, z_frame)
+        x_frame, z_frame = match_rows(field, X, Z)
         check_complete(x_frame, z_frame)
         rows = field.encode(z_frame)
-        values = torch.as_tensor(field.standardize(self._new_values(x_frame), rows))
+        values = torch.as_tensor(field.standardize(read_values(field, x_frame), rows))
         constant = field.n_nodes * np.log(2 * np.pi) + 2 * np.log(field.units_at(rows)).sum(axis=1)
         shares = torch.as_tensor(field.shares_at(rows))
         return -(row_losses(field.matrices, shares, values).numpy() + constant) / 2
@@ -243,6 +243,10 @@ class ArchetypeCGM(GraphEstimator):
     @property
     def marginals_(self) -> str:
         return self.network_.marginals_
+
+    @property
+    def marginal_check_(self) -> MarginalCheck | None:
+        return self.network_.marginal_check_
 
     @property
     def n_archetypes_(self) -> int:
@@ -287,6 +291,21 @@ class ArchetypeCGM(GraphEstimator):
         training = gate_training(self.network_, len(train))
         found = fit_archetypes(task, patterns, field.network.config, training)
         return _Found(found.gate, found.matrices, found.penalty, found.table, samples)
+
+    def _findings(self) -> list[str]:
+        if self.n_archetypes_ == 1:
+            return ["One archetype was kept: one graph for everybody."]
+        named = zip(self.archetype_names_, self.mean_shares_, strict=True)
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in named)
+        mixed = f"The graph mixes {self.n_archetypes_} archetypes (mean shares {shares})"
+        return [f"{mixed}; penalty {self.penalty_:.3g}."]
+
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {
+            "archetypes": self.n_archetypes_,
+            "mean_shares": [float(share) for share in self.mean_shares_],
+            "penalty": float(self.penalty_),
+        }
 
     def _get_learned(self) -> State:
         header, own = pack_model(self.network_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -215,6 +216,13 @@ class AutoCGM(AveragedGraph):
                 seconds = time.perf_counter() - start
                 average = Judged(AVERAGE, trial, residuals, of_average, seconds), of_members
         return choose(judged, left_out, average, yardstick)
+
+    def _findings(self) -> list[str]:
+        return [self.summary_]
+
+    def facts(self) -> dict[str, Any]:
+        held_out = json.loads(self.held_out_.to_json(orient="records"))
+        return super().facts() | {"summary": self.summary_, "chosen": self.chosen_, "held_out": held_out}
 
     def _get_learned(self) -> State:
         state, arrays = super()._get_learned()

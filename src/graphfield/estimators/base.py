@@ -15,22 +15,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.frames import Frame, check_same_length, node_values
 from graphfield.data.group_levels import LevelCheck
-from graphfield.data.missing import check_complete, handle_missing
-from graphfield.data.ranges import check_reach
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
+from graphfield.estimators.node_words import describe_nodes
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import TrainingSet, read_training_set
-from graphfield.exceptions import DataError
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS
-from graphfield.fields.streaming import mean_r2
+from graphfield.fields.node_values import predict_values, score_values
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import apply_rule, symmetrise
 from graphfield.graphs.threshold import Threshold, chosen_cut
@@ -335,28 +332,14 @@ class GraphEstimator(BaseEstimator, ABC):
 
         Where the model is one of normal scores, these are brought back to the node's values.
         """
-        field = self._field()
-        x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
-        check_same_length(x_frame, z_frame)
-        check_complete(x_frame, z_frame)
-        fitted = np.empty(x_frame.values.shape)
-        for rows, part in field.fit_values(self._new_values(x_frame), field.encode(z_frame)):
-            fitted[rows] = part
-        return fitted
+        return predict_values(self._field(), X, Z)
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
 
         Rows with missing values are handled as in ``fit`` (parameter ``missing``).
         """
-        field = self._field()
-        x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
-        check_same_length(x_frame, z_frame)
-        x_frame, z_frame, _ = handle_missing(x_frame, z_frame, self._missing_policy())
-        values = self._new_values(x_frame)
-        if len(values) < 2:
-            raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
-        return mean_r2(values, field.fit_values(values, field.encode(z_frame)))
+        return score_values(self._field(), X, Z, self._missing_policy())
 
     # -- files ------------------------------------------------------------------------------
 
@@ -367,7 +350,21 @@ class GraphEstimator(BaseEstimator, ABC):
         check_is_fitted(self)
         return save_model(self, Path(path), overwrite=overwrite)
 
+    def describe(self) -> str:
+        """What was fitted, and which pairs are edges and why, in a few sentences."""
+        check_is_fitted(self)
+        nodes = describe_nodes(self.facts()["marginals"], getattr(self, "marginal_check_", None))
+        return "\n".join([*self._findings(), nodes, f"Edges: {self.threshold_.reason}."])
+
+    def facts(self) -> dict[str, Any]:
+        """What was fitted as values of JSON, as ``graphfield fit`` writes it beside the model."""
+        return {"model": type(self).__name__, "marginals": getattr(self, "marginals_", "raw")}
+
     # -- shared by the subclasses -----------------------------------------------------------
+
+    def _findings(self) -> list[str]:
+        """What this fit found, in sentences."""
+        return []
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -390,9 +387,3 @@ class GraphEstimator(BaseEstimator, ABC):
     def _cut(self, threshold: float | str | None) -> float | NDArray[np.float64]:
         check_is_fitted(self)
         return chosen_cut(threshold, self.threshold_)
-
-    def _new_values(self, frame: Frame) -> NDArray[np.floating]:
-        """Node values of new rows; those that are nowhere near the training rows are refused."""
-        values, scaler = node_values(frame), self.field_.common.scaler
-        check_reach(values, frame.names, scaler.center, scaler.scale, "X")
-        return values

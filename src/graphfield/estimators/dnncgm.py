@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,26 @@ class DNNCGM(GraphEstimator):
         field = NeuralField(common, fitted.coef, NeuralMean(fitted.mean, units.scaler), self.device)
         data.judged = field.with_network(fitted.judged or fitted.coef)
         return field
+
+    def _findings(self) -> list[str]:
+        steps = f"{self.n_steps_} training steps."
+        if self.rank_ is None or self.variation_ == 0:
+            return [steps]
+        return [steps, f"The graph mixes {self.rank_} patterns of edges; penalty {self.penalty_:.3g}."]
+
+    def facts(self) -> dict[str, Any]:
+        check, history = self.marginal_check_, self.training_
+        chosen = history if self.rank_ is None else history[history["rank"] == self.rank_]
+        losses = chosen["held_out_loss"].dropna()
+        return super().facts() | {
+            "steps": self.n_steps_,
+            "rank": self.rank_,
+            "penalty": self.penalty_,
+            "variation": self.variation_,
+            "held_out_loss": float(losses.min()) if len(losses) else None,
+            "normal_scores_gain": None if check is None or math.isnan(check.gain) else check.gain,
+            "mean_depends_on_covariates": self.mean_depends_on_covariates_,
+        }
 
     def _get_learned(self) -> State:
         return {

@@ -154,6 +154,13 @@ class Ensemble(AveragedGraph):
         """
         return member_spread(self._field(), Z)
 
+    def _findings(self) -> list[str]:
+        drawn = "rows drawn with replacement" if self.resample else "the same rows"
+        return [f"The average of {len(self.members_)} fits of {type(self.members_[0]).__name__} to {drawn}."]
+
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {"members": len(self.members_), "resampled": self.resample}
+
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
 

@@ -176,6 +176,9 @@ class TreeCGM(GraphEstimator):
         part_of_leaf = np.array([part_of_node[int(leaf)] for leaf in tree.leaves])
         return tree, part_of_leaf, [search.factor(nodes) for nodes in parts]
 
+    def _findings(self) -> list[str]:
+        return [f"Graphs of their own: {'; '.join(self.rules_)}."]
+
     def _get_learned(self) -> State:
         return {"held_out": self.held_out_.to_dict("list")}, {"leaf_penalties": self.leaf_penalties_}
 
