@@ -325,17 +325,17 @@ def test_held_out_subjects_are_never_in_training(monkeypatch):
     subjects = loaded(scans, people)
     row = {tuple(values): who for values, who in zip(subjects.X.to_numpy(), subjects.groups, strict=True)}
     seen, asked = [], []
-    fit, residuals = gf.RegGMM.fit, HeldOut.residuals
+    learn, residuals = gf.RegGMM._learn, HeldOut.residuals
 
-    def watched_fit(self, X, Z, **options):
+    def watched_fit(self, X, *others):
         seen.append({row[tuple(values)] for values in X.to_numpy()})
-        return fit(self, X, Z, **options)
+        return learn(self, X, *others)
 
     def watched(rows, field):
         asked.append({row[tuple(values)] for values in rows.values})
         return residuals(rows, field)
 
-    monkeypatch.setattr(gf.RegGMM, "fit", watched_fit)
+    monkeypatch.setattr(gf.RegGMM, "_learn", watched_fit)
     monkeypatch.setattr(HeldOut, "residuals", watched)
     study = fmri_study(subjects, estimator=gf.RegGMM(), n_folds=4, threshold=0.1, evidence=False)
     assert (study.gain.n_units, study.gain.n_rows, study.gain.n_folds) == (20, 240, 4)

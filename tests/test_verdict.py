@@ -193,9 +193,9 @@ def test_rows_of_one_group_are_held_out_together_and_count_as_one():
 def test_time_is_held_out_in_stretches(monkeypatch):
     X, Z = chain(200, 0.5)
     seen = []
-    original = unseen_rows._refitted
+    original = unseen_rows._field
     monkeypatch.setattr(
-        unseen_rows, "_refitted", lambda m, i, labels, rows: seen.append(rows) or original(m, i, labels, rows)
+        unseen_rows, "_field", lambda m, i, labels, rows: seen.append(rows) or original(m, i, labels, rows)
     )
     found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, time=np.arange(200)[::-1])
     assert (found.n_folds, found.unit, found.n_units) == (5, "time block", 50)
@@ -239,8 +239,8 @@ def test_an_ensemble_is_compared_by_single_fits(monkeypatch):
     """Refitting all members in every fold would take as many times as long."""
     X, Z = chain(120, 0.0, 0.8)
     fits = []
-    fit = gf.RegGMM.fit
-    monkeypatch.setattr(gf.RegGMM, "fit", lambda self, *a, **k: fits.append(1) or fit(self, *a, **k))
+    fit = gf.RegGMM._fit
+    monkeypatch.setattr(gf.RegGMM, "_fit", lambda self, data: fits.append(1) or fit(self, data))
     several = gf.Ensemble(estimator=gf.RegGMM(ridge=0.1), n_members=9, resample=True, random_state=0)
     found = gf.gain_over_one_graph(several, X, Z, n_folds=2)
     assert len(fits) == 2

@@ -101,6 +101,15 @@ class GraphEstimator(BaseEstimator, ABC):
         **options
             Of some estimators: see their own documentation.
         """
+        return self._adopt(*self._learn(X, Z, groups, X_val, Z_val, options))
+
+    def learn_field(self, X: TableLike, Z: TableLike, *, groups: Any = None) -> GraphField:
+        """The field that :meth:`fit` finds, without the threshold: for those who ask it for no graph."""
+        return self._learn(X, Z, groups, None, None, {})[0]
+
+    def _learn(
+        self, X: TableLike, Z: TableLike, groups: Any, X_val: TableLike, Z_val: TableLike, options: dict
+    ) -> tuple[GraphField, TrainingSet]:
         self._check_parameters()
         check_options(self._fit, options)
         self._check_machine()
@@ -116,7 +125,7 @@ class GraphEstimator(BaseEstimator, ABC):
             random_state=getattr(self, "random_state", 0),
             streams=self._streams,
         )
-        return self._adopt(self._fit(data, **options), data)
+        return self._fit(data, **options), data
 
     @abstractmethod
     def _fit(self, data: TrainingSet) -> GraphField:

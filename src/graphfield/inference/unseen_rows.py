@@ -21,6 +21,8 @@ from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.exceptions import DataError, ExtrapolationWarning
+from graphfield.fields import GraphField
+from graphfield.fields.questions import coefficients
 from graphfield.numbers import Gain
 
 # Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
@@ -95,11 +97,11 @@ def predict_held_out(
     parts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
-        for (train, rows), fitted in zip(splits, _fitted_copies(model, inputs, labels, splits), strict=True):
+        for (train, rows), fitted in zip(splits, _fields(model, inputs, labels, splits), strict=True):
             units = rows if labels is None else labels[rows]
             held_out = HeldOut(inputs.X[rows], inputs.Z.take(rows), units)
             groups = None if labels is None else labels[train]
-            beside = [_refitted(other, inputs, labels, train) for other in others]
+            beside = [_field(other, inputs, labels, train) for other in others]
             parts.append(_predicted(fitted, inputs.X[train], inputs.Z.take(train), groups, held_out, beside))
     return _joined(parts)
 
@@ -113,31 +115,30 @@ def predict_new_rows(
         schema = model.field_.schema
         held_out = HeldOut(node_values(schema.match_nodes(X_new)), schema.match_covariates(Z_new), units)
         known = node_values(schema.match_nodes(X)), schema.match_covariates(Z)
-        return _joined([_predicted(model, *known, None, held_out)])
+        return _joined([_predicted(model.field_, *known, None, held_out)])
 
 
 def _predicted(
-    model: GraphEstimator,
+    model: GraphField,
     X: NDArray,
     Z: Frame,
     groups: NDArray[np.intp] | None,
     rows: HeldOut,
-    others: Sequence[GraphEstimator] = (),
+    others: Sequence[GraphField] = (),
 ) -> Predicted:
     """``rows`` as the model sees them, and one graph for all from the rows X, Z that it was fitted to."""
     static = {
-        name: rows.residuals_with(model.field_, coef)
-        for name, coef in _static_coefs(model, X, Z, groups).items()
+        name: rows.residuals_with(model, coef) for name, coef in _static_coefs(model, X, Z, groups).items()
     }
     return Predicted(
         values=np.asarray(rows.values, dtype=np.float64),
-        alone=rows.residuals_with(model.field_, np.zeros((rows.values.shape[1],) * 2)),
-        model=rows.residuals(model.field_),
-        average=rows.residuals_of_average(model.field_, Z),
+        alone=rows.residuals_with(model, np.zeros((rows.values.shape[1],) * 2)),
+        model=rows.residuals(model),
+        average=rows.residuals_of_average(model, Z),
         static=static,
         units=rows.units,
         fold=np.zeros(len(rows.values), dtype=np.intp),
-        others=[rows.residuals(other.field_) for other in others],
+        others=[rows.residuals(other) for other in others],
     )
 
 
@@ -184,20 +185,21 @@ def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int
     return folds(n, labels, n_folds, shuffle=True)
 
 
-def _fitted_copies(
+def _fields(
     model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, splits: list[Split]
-) -> Iterator[GraphEstimator]:
-    """One copy for each split, fitted to its training rows; folds of a neural network train together."""
+) -> Iterator[GraphField]:
+    """One for each split, from its training rows; folds of a neural network train together."""
     # By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
     if len(splits) > 1 and type(model).__module__ == "graphfield.estimators.dnncgm":
         from graphfield.estimators.together import fit_together
 
         copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]
         X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
-        yield from fit_together(copies, X, Z, rows=[train for train, _ in splits], groups=labels)
+        rows = [train for train, _ in splits]
+        yield from (one.field_ for one in fit_together(copies, X, Z, rows=rows, groups=labels))
         return
     for train, _ in splits:
-        yield _refitted(_copy(model), inputs, labels, train)
+        yield _field(_copy(model), inputs, labels, train)
 
 
 def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
@@ -212,31 +214,30 @@ def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
     return copied if seed is None else copied.set_params(random_state=seed)
 
 
-def _refitted(
+def _field(
     model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
-) -> GraphEstimator:
-    fitted: Any = clone(model)
+) -> GraphField:
+    own: GraphEstimator = clone(model)
     groups = None if labels is None else labels[rows]
-    fitted.fit(node_table(inputs, rows), covariate_table(inputs.Z.values, rows), groups=groups)
-    return fitted
+    return own.learn_field(node_table(inputs, rows), covariate_table(inputs.Z.values, rows), groups=groups)
 
 
 def _static_coefs(
-    model: GraphEstimator, X: NDArray, Z: Frame, groups: NDArray[np.intp] | None
+    model: GraphField, X: NDArray, Z: Frame, groups: NDArray[np.intp] | None
 ) -> dict[str, NDArray]:
     """Coefficients of one graph for all, by each of the static models, of nodes in the model's units.
 
     They are fitted to what the means, scales and normal scores of ``model`` leave of its rows, so that what
     differs from the model is the graph alone.
     """
-    left = model.field_.standardize(X.astype(np.float64), model.field_.encode(Z))
+    left = model.standardize(X.astype(np.float64), model.encode(Z))
     nothing = pd.DataFrame(index=range(len(left)))
     n_folds = N_FOLDS if groups is None else min(N_FOLDS, len(np.unique(groups)))
-    found = {}
-    for name, kind in STATIC_MODELS.items():
-        fitted = kind(n_folds=n_folds).fit(left, nothing, groups=groups)
-        found[name] = fitted.predict_coef(nothing.iloc[:1])[0]
-    return found
+    fields = {
+        name: kind(n_folds=n_folds).learn_field(left, nothing, groups=groups)
+        for name, kind in STATIC_MODELS.items()
+    }
+    return {name: coefficients(field, nothing.iloc[:1])[0] for name, field in fields.items()}
 
 
 def explained_share(
