@@ -88,7 +88,7 @@ def processor_flags() -> set[str]:
 
 def run_tests(machine: Machine, arguments: list[str]) -> int:
     here = Path(__file__).parent
-    files = [str(here / f"{name}.py") for name in NUMERICAL]
+    files = [str(next(here.rglob(f"{name}.py"))) for name in NUMERICAL]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *files, *arguments]
     return subprocess.run(command, env={**os.environ, **machine.variables}, check=False).returncode
 

@@ -17,7 +17,7 @@ KILLS = {"save": 40, "fit": 25, "report": 20, "reproduce": 20, "export": 15}
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks of one process are killed")
 @pytest.mark.parametrize("name", KILLS)
 def test_kills_at_random_file_operations(name, tmp_path):
-    program = Path(__file__).with_name("kill_scenarios.py")
+    program = Path(__file__).parents[1] / "kill_scenarios.py"
     command = [sys.executable, str(program), name, str(KILLS[name]), "0", str(tmp_path)]
     done = subprocess.run(
         command,

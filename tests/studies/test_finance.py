@@ -23,7 +23,7 @@ from graphfield.studies.finance import (
 )
 
 SECTORS = {"A1": "a", "A2": "a", "A3": "a", "B1": "b", "B2": "b", "B3": "b"}
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def price_table(n: int = 90, p: int = 4, seed: int = 0) -> pd.DataFrame:

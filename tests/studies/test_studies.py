@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from test_finance import SECTORS, market_of_sectors
+from test_fmri import simulated
 
 import graphfield as gf
 from graphfield.studies.finance import finance_study
 from graphfield.studies.fmri import fmri_study, load_subjects
 from graphfield.studies.study import Study
-from test_finance import SECTORS, market_of_sectors
-from test_fmri import simulated
 
 
 @pytest.fixture(scope="module", params=["finance", "fmri"])
