@@ -17,7 +17,7 @@ NOTES = frozenset({"skewed-nodes", "heavy-tails"})
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
 # Columns that an argument to copy names one by one.
-_NAMED_TO_DROP = 8
+_NAMED_TO_DROP = 20
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
 _WIDEST = 40  # values in a line of text
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
