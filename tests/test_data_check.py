@@ -557,6 +557,24 @@ def test_rows_of_few_answers_are_alike_by_chance():
     twice = pd.concat([items, items], ignore_index=True).add_prefix("item_")
     Z = clean(N // 2)[1]
     assert found(twice, pd.concat([Z, Z], ignore_index=True), "duplicate-rows")
+    trait = 2 * rng.normal(size=(4 * N, 1))  # most people have no symptom, or all
+    answers = pd.DataFrame((trait + rng.normal(size=(4 * N, 12)) > 0.5).astype(int)).add_prefix("item_")
+    sex = pd.DataFrame({"sex": rng.choice(["F", "M"], 4 * N)})
+    assert answers.join(sex).duplicated().mean() > 0.3
+    assert not found(answers, sex, "duplicate-rows")
+
+
+def test_rows_at_different_times_are_no_copies():
+    """Whatever stays the same for a while is measured again; what is written twice is a copy."""
+    X, Z = (table.iloc[np.arange(N) // 2].reset_index(drop=True) for table in clean())
+    Z, day = Z[["site", "smoker"]], pd.Series(pd.date_range("2020-01-01", periods=N), name="when")
+    assert not found(X, Z, "duplicate-rows", time=day)
+    assert not found(X, Z, "duplicate-rows", rest=pd.DataFrame({"when": day}))
+    (one,) = found(X, Z, "duplicate-rows", time=day.repeat(2).iloc[:N].reset_index(drop=True))
+    assert one.message.startswith("200 rows of 400 are copies")
+    assert "group" in one.advice
+    (one,) = found(X, Z, "duplicate-rows", groups=np.arange(N) // 4)
+    assert "group" not in one.advice, "it is named already"
 
 
 def test_places_and_padded_numbers_are_no_subjects():

@@ -77,22 +77,9 @@ def row_findings(
 ) -> Iterator[Finding]:
     """Copied rows, and rows that are not independent although nobody said so."""
     n_rows = len(X.values)
-    if nodes.shape[1] > 1:
-        # Rows of nothing are no copies
-        measured = np.flatnonzero(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))
-        copies = _copies(nodes.iloc[measured], Z.take(measured))
-        if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
-            yield Finding(
-                "duplicate-rows",
-                (),
-                f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of "
-                "an earlier row.",
-                Message(
-                    "Leave copies out; where they are repeated measurements, name the subject as the group "
-                    "({group}).",
-                    group=Argument("group"),
-                ),
-            )
+    moments = [] if time is None else [time]
+    moments += [rest[name] for name in rest.columns if is_date(rest[name])]
+    yield from _copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
     if labels is not None:
         yield from _level_findings(nodes, Z, bad_z, labels)
         return
@@ -169,12 +156,49 @@ def _level_findings(
         )
 
 
-def _copies(nodes: pd.DataFrame, Z: Frame) -> int:
-    keys = pd.util.hash_pandas_object(nodes, index=False).to_numpy()
-    for name in Z.names:
-        text = pd.Series(pd.factorize(Z.values[name].astype(object))[0])
-        keys = keys * np.uint64(1_000_003) ^ pd.util.hash_pandas_object(text, index=False).to_numpy()
-    return int(pd.Series(keys).duplicated().sum())
+def _copied_rows(
+    nodes: pd.DataFrame, Z: Frame, bad_x: pd.DataFrame, moments: list[pd.Series], *, grouped: bool
+) -> Iterator[Finding]:
+    """Rows that are equal in all nodes and covariates, and were not taken at different ``moments``."""
+    if nodes.shape[1] < 2:
+        return
+    measured = ~bad_x[list(nodes.columns)].to_numpy().all(axis=1)  # rows of nothing are no copies
+    beside = [*(Z.values[name] for name in Z.names), *moments]
+    columns = [*(nodes[name] for name in nodes.columns), *beside]
+    key = sum((_hashed(column, j) for j, column in enumerate(columns)), np.zeros(len(nodes), dtype=np.uint64))
+    copies = int(pd.Series(key[measured]).duplicated().sum())
+    if copies <= COPIED_ROWS * len(nodes) or copies <= _copies_by_chance(nodes):
+        return
+    if _answers_alike(key, nodes, measured):
+        return
+    advice = Message(
+        "Leave copies out; where they are repeated measurements, name the subject as the group ({group}).",
+        group=Argument("group"),
+    )
+    yield Finding(
+        "duplicate-rows",
+        (),
+        f"{count(copies, 'row')} of {len(nodes):,} {'is a copy' if copies == 1 else 'are copies'} of "
+        "an earlier row.",
+        "Leave copies out: a row counts once." if grouped else advice,
+    )
+
+
+def _answers_alike(key: NDArray[np.uint64], nodes: pd.DataFrame, measured: NDArray[np.bool_]) -> bool:
+    """Whether equal rows are people who answer alike: then more are like another one but for one node."""
+    alike = pd.Series(key[measured])
+    repeated = alike.duplicated(keep=False)
+    nearly = 0
+    for j, name in enumerate(nodes.columns):
+        others = pd.Series((key - _hashed(nodes[name], j))[measured])
+        nearly += int((others.duplicated(keep=False) & ~repeated).sum())
+    return nearly >= alike[repeated].nunique()
+
+
+def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:
+    """A number for every value, the same for equal values; other numbers in another place."""
+    codes = pd.factorize(column)[0].astype(np.int64)
+    return np.asarray(pd.util.hash_array(codes + place * (1 << 32)))
 
 
 def _is_sorted_by_a_node(nodes: pd.DataFrame) -> bool:
