@@ -479,6 +479,20 @@ def test_pooling_is_advised_where_it_helps():
     assert "rare=" not in one.advice
 
 
+def test_after_pooling_the_pool_is_not_to_be_pooled():
+    X = clean()[0]
+    table = X.join(levels(a=4, b=3, c=40))
+    data = gf.from_table(table, ["site"], list("abcde"), rare=20)
+    (one,) = found(data.X, data.Z, "rare-category", pooled=data.pooled)
+    assert "the pooled levels ('a', 'b') have 7 rows only" in one.message
+    assert "rare" not in one.advice
+    assert "'other'" not in str(one), "nobody can say what that is alike"
+    table = X.join(levels(a=9, b=8, c=3, d=2))  # a larger pool helps
+    data = gf.from_table(table, ["site"], list("abcde"), rare=5)
+    (one,) = found(data.X, data.Z, "rare-category", pooled=data.pooled)
+    assert one.advice.parts["rare"] == Argument("rare", 20, "from_table")
+
+
 def test_levels_that_differ_in_blanks_want_trimming():
     X, Z = clean()
     sex = np.where(np.arange(N) % 2, "F", "M").astype(object)
