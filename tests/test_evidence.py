@@ -64,7 +64,9 @@ def test_words(found):
         "letting edges vary lowers"
     )
     assert text.lower().count("evidence") == 1, "the answer is given once"
-    assert "It cannot be told from 400 rows whether edges move with, given the others: noise" in text
+    first, *lines = text.split("\n")
+    assert first.endswith("matter; whether noise does cannot be told from 400 rows.")
+    assert "  Given the others, no clearer than chance: noise (p" in lines[-2]
     assert "covariates exchanged between rows" in text
 
 
@@ -83,7 +85,18 @@ def test_what_is_not_seen_of_all_is_not_to_be_told_apart(found):
     lines = tuple(replace(line, p_value=0.4, adjusted_p_value=1.0) for line in found.per_covariate)
     none = replace(found, p_value=0.5, verdict="no evidence", per_covariate=lines)
     assert "cannot be told" not in str(none)
-    assert "No movement is seen with any of them, given the others: age (p = 1.000), site" in str(none)
+    assert "Given the others, no clearer than chance: age (p = 1.000), site" in str(none)
+
+
+def test_strong_evidence_of_all_and_none_of_each_are_reconciled_at_once(found):
+    """Of two covariates that go together, neither is clear given the other."""
+    lines = tuple(replace(line, p_value=0.1, adjusted_p_value=0.3) for line in found.per_covariate)
+    first = str(replace(found, per_covariate=lines)).split("\n")[0]
+    assert first.startswith("Strong evidence. ")
+    assert first.endswith("Which of them cannot be told from 400 rows.")
+    one = replace(found, per_covariate=found.per_covariate[:1])
+    assert "Which" not in str(one), "of one, nothing is left to tell"
+    assert found.paragraph in str(found)
 
 
 def test_json_round_trip(found, tmp_path):
