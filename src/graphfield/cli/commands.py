@@ -245,7 +245,7 @@ def _marginals(model: Any) -> str:
     if check is None:
         return f"{used}."
     if math.isnan(check.gain):
-        return f"{used} (too few rows to tell whether normal scores predict better)."
+        return f"{used} ({_too_few(check.lacks)} to tell whether normal scores predict better)."
     if check.one_value_decides:
         return f"{used} (as it is, a single value makes up most of some node's variance)."
     if check.hides:
@@ -254,6 +254,14 @@ def _marginals(model: Any) -> str:
         return f"{used} (normal scores do not predict held-out rows clearly better)."
     gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
     return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
+
+
+def _too_few(lacks: str) -> str:
+    from graphfield.solvers.marginal_choice import FEWEST_GROUPS, FEWEST_ROWS
+
+    if lacks == "groups":
+        return f"fewer than {FEWEST_GROUPS} groups or stretches of time are too few"
+    return f"fewer than {FEWEST_ROWS} rows are too few"
 
 
 def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
