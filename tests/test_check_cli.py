@@ -458,3 +458,23 @@ def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
     assert "Leave them out with --drop" in said
     run("check", tmp_path, "--covariates", "age", code=2)
     assert "is a folder. Name the table in it" in capsys.readouterr().err
+
+
+def test_rows_that_look_like_a_series_do_not_count_one_by_one(tmp_path, capsys):
+    """Neither behind a p-value nor behind the standard error of a verdict, named or not."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(160, 4))
+    for row in range(1, 160):
+        steps[row] += 0.8 * steps[row - 1]
+    table, shuffled, model = tmp_path / "series.csv", tmp_path / "shuffled.csv", tmp_path / "m"
+    frame = pd.DataFrame(steps, columns=["a", "b", "c", "heat"])
+    frame.to_csv(table, index=False)
+    frame.sample(frac=1, random_state=0).to_csv(shuffled, index=False)
+    run("evidence", table, "--covariates", "heat", "--permutations", "19")
+    assert "covariates shifted circularly in time" in capsys.readouterr().out
+    run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
+    said = capsys.readouterr().out
+    assert "160 rows that took no part in the fit (50 row blocks, in 5 folds)" in said
+    assert "blocks of neighbouring rows count" in said
+    run("evidence", shuffled, "--covariates", "heat", "--permutations", "19")
+    assert "covariates exchanged between rows" in capsys.readouterr().out

@@ -14,6 +14,8 @@ from graphfield.messages import Argument
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 # Codes of findings about shapes that data may well have.
 NOTES = frozenset({"skewed-nodes", "heavy-tails"})
+# Code of the finding that rows look like a series although nobody says when they were measured.
+SERIES = "ordered-rows"
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
 # Columns that an argument to copy names one by one.

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import filled_numbers
-from graphfield.check.findings import Finding
+from graphfield.check.findings import SERIES, Finding
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date
 from graphfield.data.frames import Frame
@@ -125,14 +125,16 @@ def row_findings(
         following = _following(nodes, Z, bad_z)
         if following > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
             yield Finding(
-                "ordered-rows",
+                SERIES,
                 (),
                 f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
                 "out), as in a series over time.",
                 Message(
-                    "Name the column with the time ({time}) or blocks of rows as groups; else held-out rows "
-                    "are too easy and standard errors too small.",
+                    "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
                     time=Message("time", code="time-column"),
+                    otherwise=Message(
+                        "else held-out rows are too easy and standard errors too small", code="row-blocks"
+                    ),
                 ),
             )
 

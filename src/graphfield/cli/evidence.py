@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import read_roles, run_check, said_already
+from graphfield.cli.held_out_time import in_order
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
 from graphfield.cli.words import say
 
@@ -29,9 +30,9 @@ def evidence(arguments: argparse.Namespace) -> None:
     out = arguments.out
     check_new(out, arguments.force)
     data = read_roles(arguments)
-    run_check(arguments, data, planned=False)
+    checked = run_check(arguments, data, planned=False)
     with said_already():
-        found = run_test(arguments, data, arguments.permutations)
+        found = run_test(arguments, in_order(data, checked), arguments.permutations)
     say(str(found))
     if out is not None:
         found.save(out, overwrite=arguments.force)
