@@ -119,7 +119,8 @@ def gain_over_one_graph(
     X, Z : tables
         As for ``fit``.
     groups : sequence of length n, optional
-        Rows with equal labels stay together, and standard errors are those of groups.
+        Rows with equal labels stay together, and standard errors are those of groups. Without groups and
+        time, they are those of rows that do not depend on each other.
     time : sequence of numbers or dates of length n, optional
         When rows were taken: folds are stretches of time.
     n_folds : int, optional

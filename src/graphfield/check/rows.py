@@ -92,7 +92,8 @@ def row_findings(
             f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
             "rows: it may be a subject with several rows each.",
             Message(
-                "If so, name it as the group ({group}), so that no subject is on both sides of a split.",
+                "If so, name it as the group ({group}), so that no subject is on both sides of a split: else "
+                "standard errors and p-values are too small.",
                 group=Argument("group", name),
             ),
         )
@@ -104,7 +105,8 @@ def row_findings(
             "The covariates are the same in many rows one after the other: rows look like several "
             "measurements of one subject or one place.",
             Message(
-                "If so, {pass_groups}, so that none is on both sides of a split.",
+                "If so, {pass_groups}, so that none is on both sides of a split: else standard errors and "
+                "p-values are too small.",
                 pass_groups=Message("pass the subject as groups", code="subject-as-groups"),
             ),
         )
