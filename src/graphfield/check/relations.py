@@ -104,7 +104,8 @@ def find_totals(correlation: NDArray[np.float64], n: int) -> list[Relation]:
 
     In units of their own spread, the total of a sum has the largest coefficient and is explained best.
     """
-    left, found = np.arange(len(correlation)), []
+    left = np.arange(len(correlation))
+    found: list[Relation] = []
     while len(left) > 1 and len(found) < _MOST:
         unexplained = _unexplained(correlation[np.ix_(left, left)])
         best = int(np.argmin(unexplained))
@@ -144,7 +145,7 @@ def _explained(
 ) -> tuple[NDArray[np.float64], float]:
     """Coefficients of some nodes for another, and the share of its variance that they explain."""
     own = correlation[np.ix_(by, by)] + _RIDGE * np.eye(len(by))
-    coefficients = np.linalg.solve(own, correlation[by, node])
+    coefficients = np.asarray(np.linalg.solve(own, correlation[by, node]), dtype=np.float64)
     return coefficients, float(correlation[by, node] @ coefficients)
 
 

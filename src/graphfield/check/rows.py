@@ -166,7 +166,7 @@ def _copied_rows(
     """Rows that are equal in all nodes and covariates, and were not taken at different ``moments``."""
     if nodes.shape[1] < 2:
         return
-    measured = ~bad_x[list(nodes.columns)].to_numpy().all(axis=1)  # rows of nothing are no copies
+    measured = np.asarray(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))  # rows of nothing are no copies
     beside = [*(Z.values[name] for name in Z.names), *moments]
     columns = [*(nodes[name] for name in nodes.columns), *beside]
     key = sum((_hashed(column, j) for j, column in enumerate(columns)), np.zeros(len(nodes), dtype=np.uint64))

@@ -71,9 +71,11 @@ class MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
         numbers = (values.known(name) for name in ("gain", "standard_error", "explained_gain"))
         gain, error, explained = (optional(number, Saved.number, float("nan")) for number in numbers)
-        flags = (optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides"))
+        hides, one = (
+            optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides")
+        )
         lacks = optional(values.get("lacks"), Saved.text, "")
-        return cls(values["prefers"].flag(), gain, error, explained, *flags, lacks)
+        return cls(values["prefers"].flag(), gain, error, explained, hides, one, lacks)
 
     @classmethod
     def too_few(cls, lacks: str) -> MarginalCheck:
