@@ -460,21 +460,39 @@ def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
     assert "is a folder. Name the table in it" in capsys.readouterr().err
 
 
-def test_rows_that_look_like_a_series_do_not_count_one_by_one(tmp_path, capsys):
-    """Neither behind a p-value nor behind the standard error of a verdict, named or not."""
+def series(path, n=160):
+    """Nodes and a covariate that wander, in their order and sorted by the covariate."""
     rng = np.random.default_rng(0)
-    steps = rng.normal(size=(160, 4))
-    for row in range(1, 160):
+    steps = rng.normal(size=(n, 4))
+    for row in range(1, n):
         steps[row] += 0.8 * steps[row - 1]
-    table, shuffled, model = tmp_path / "series.csv", tmp_path / "shuffled.csv", tmp_path / "m"
     frame = pd.DataFrame(steps, columns=["a", "b", "c", "heat"])
-    frame.to_csv(table, index=False)
-    frame.sample(frac=1, random_state=0).to_csv(shuffled, index=False)
-    run("evidence", table, "--covariates", "heat", "--permutations", "19")
-    assert "covariates shifted circularly in time" in capsys.readouterr().out
+    frame.to_csv(path / "series.csv", index=False)
+    frame.assign(heat=np.arange(n) // (n // 2)).to_csv(path / "sorted.csv", index=False)
+    return frame
+
+
+def test_rows_that_look_like_a_series_are_tested_as_one(tmp_path, capsys):
+    series(tmp_path)
+    run("evidence", tmp_path / "series.csv", "--covariates", "heat", "--permutations", "19")
+    said = capsys.readouterr().out
+    assert "covariates shifted circularly in time" in said
+    assert "they were tested as one" in said
+    run("evidence", tmp_path / "sorted.csv", "--covariates", "heat", "--permutations", "19")
+    assert "takes rows as independent of each other" in capsys.readouterr().out
+
+
+def test_rows_in_order_are_judged_in_blocks(tmp_path):
+    frame = series(tmp_path)
+    found = gf.gain_over_one_graph(gf.RegGMM(), frame[["a", "b", "c"]], frame[["heat"]], in_order=True)
+    assert (found.unit, found.n_units, found.n_rows) == ("row block", 50, 160)
+
+
+@pytest.mark.slow
+def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsys):
+    series(tmp_path)
+    table, model = tmp_path / "series.csv", tmp_path / "m"
     run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
     said = capsys.readouterr().out
     assert "160 rows that took no part in the fit (50 row blocks, in 5 folds)" in said
-    assert "blocks of neighbouring rows count" in said
-    run("evidence", shuffled, "--covariates", "heat", "--permutations", "19")
-    assert "covariates exchanged between rows" in capsys.readouterr().out
+    assert "as in a series over time" in said

@@ -21,7 +21,7 @@ from graphfield.cli.check import (
 )
 from graphfield.cli.described import archetypes_found, archetypes_told, other_found, other_told
 from graphfield.cli.evidence import run_test
-from graphfield.cli.held_out_time import in_order, rows_to_fit
+from graphfield.cli.held_out_time import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
 from graphfield.cli.one_graph import add_intervals, average_network, rows_to_average, typical_values
 from graphfield.cli.options import check_new
@@ -79,7 +79,7 @@ def fit(arguments: argparse.Namespace) -> None:
     evidence = None
     if arguments.evidence:
         with said_already():
-            evidence = run_test(arguments, in_order(data, found))
+            evidence = run_test(arguments, data, in_order=found.is_series)
         extra[EVIDENCE] = evidence.to_json().encode()
     model = make_model(arguments)
     neural = arguments.model == "dnncgm" and not arguments.intervals
@@ -91,7 +91,7 @@ def fit(arguments: argparse.Namespace) -> None:
     with said_already():
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
-    gain, why_not = judge_model(arguments, in_order(data, found), model)
+    gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
     extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
     summary = _summary(arguments, data, seconds) | roles_told(arguments, data) | _told(model)
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}

@@ -1,34 +1,16 @@
-"""What follows from when rows were measured: which are held out, and which count as one."""
+"""Which rows are held out where the table says when they were measured."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphfield.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from graphfield.check.findings import DataCheck
     from graphfield.data.roles import TableData
 
 # Stretches of time that stay together where the last rows cannot be the ones that are held out.
 N_BLOCKS = 50
-# The time of rows whose order is all that is known.
-ROW_ORDER = "order of the rows"
-
-
-def in_order(data: TableData, found: DataCheck) -> TableData:
-    """With the order of rows for their time, where nobody says when they were measured and it matters.
-
-    For standard errors and p-values, which would be too small if such rows counted one by one.
-    """
-    import pandas as pd
-
-    from graphfield.check.findings import SERIES
-
-    if SERIES not in found.codes():
-        return data
-    return replace(data, time=pd.Series(range(len(data.X)), name=ROW_ORDER))
 
 
 def rows_to_fit(data: TableData, model: Any, can_hold_out: bool) -> tuple[dict[str, Any], str | None]:

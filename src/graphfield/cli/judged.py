@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import said_already
-from graphfield.cli.held_out_time import ROW_ORDER
 from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import GraphfieldError, count
 
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
     from graphfield.data.roles import TableData
 
 
-def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> tuple[ModelGain | None, str]:
+def judge_model(
+    arguments: argparse.Namespace, data: TableData, model: Any, *, in_order: bool
+) -> tuple[ModelGain | None, str]:
     """The model against one graph on rows that it has not seen, or None and why not."""
-    from dataclasses import replace
-
     from graphfield.analysis.model_gain import gain_over_one_graph
     from graphfield.data.roles import time_values
 
@@ -30,12 +29,16 @@ def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> t
     try:
         with said_already():
             gain = gain_over_one_graph(
-                model, data.X, data.Z, groups=data.groups, time=time, missing=arguments.missing
+                model,
+                data.X,
+                data.Z,
+                groups=data.groups,
+                time=time,
+                missing=arguments.missing,
+                in_order=in_order,
             )
     except GraphfieldError as error:  # the model itself is there, and stays
         return None, render_for_shell(error.message, arguments)
-    if data.groups is None and data.time is not None and data.time.name == ROW_ORDER:
-        gain = replace(gain, unit="row block")
     return gain, ""
 
 
