@@ -460,6 +460,15 @@ def test_every_code_for_missing_is_named():
     assert "(5 whole numbers, 1 to 5)" in found(X.assign(item=item), Z, "discrete-node")[0].message
 
 
+def test_what_looks_wrong_is_no_shape():
+    """A code for missing values or a typing error makes no node skewed, and no logarithm mends it."""
+    X, Z = clean()[0], AGE
+    hdl = np.where(np.arange(N) % 30, RNG.normal(55, 15, N), -99)
+    bmi = np.where(np.arange(N) == 7, 260, RNG.normal(26, 4, N))
+    assert gf.check_data(X.assign(hdl=hdl, bmi=bmi), Z).codes() == ["missing-code", "outliers"]
+    assert gf.check_data(X.assign(f=[-0.0, *X.a[1:].abs()]), Z).columns[5].note.startswith("0 to ")
+
+
 def levels(**sizes):
     """A covariate with so many rows of each level, the rest "most"."""
     column = [level for level, size in sizes.items() for _ in range(size)]

@@ -13,7 +13,12 @@ from graphfield.check.codes import code_findings, few_different
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.relations import relation_findings
 from graphfield.check.size import SPARE_ROWS
-from graphfield.check.values import far_out_findings, missing_code_findings, missing_codes
+from graphfield.check.values import (
+    far_out_findings,
+    far_out_values,
+    missing_code_findings,
+    missing_codes,
+)
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.exceptions import agreed, count, named
@@ -148,19 +153,24 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
                 drop=drop_argument(names[stuck]),
             ),
         )
-    yield from _tails(names[~few & ~stuck], values[:, ~few & ~stuck])
+    shaped = ~few & ~stuck
+    wrong = np.column_stack([np.isin(column, list(own)) for column, own in zip(values.T, codes, strict=True)])
+    wrong |= far_out_values(values)
+    yield from _tails(names[shaped], np.where(wrong, np.nan, values)[:, shaped])
     plain = ~stuck & np.array([not own for own in codes])
     yield from far_out_findings(values[:, plain], names[plain], "node")
 
 
 def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
+    """Skewed and heavy-tailed nodes; values that are not to be counted, as they look wrong, are NaN."""
     if values.shape[1] == 0:
         return
-    centred = values - values.mean(axis=0)
-    spread = centred.std(axis=0)
+    centred = values - np.nanmean(values, axis=0)
+    spread = np.nanstd(centred, axis=0)
     centred /= np.where(spread > 0, spread, 1.0)
     squares = np.square(centred)
-    skewness, kurtosis = (squares * centred).mean(axis=0), np.square(squares).mean(axis=0) - 3
+    skewness = np.nanmean(squares * centred, axis=0)
+    kurtosis = np.nanmean(np.square(squares), axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
     scores = Message(
         "neural models and comparisons of models try normal scores{option}",

@@ -190,6 +190,7 @@ def _about(present: pd.Series, kind: str) -> str:
 
 def _number(value: float) -> str:
     """Whole numbers with all their digits, by which people know them."""
+    value += 0.0  # no -0
     return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_DIGITS else f"{value:.4g}"
 
 
