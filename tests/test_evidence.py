@@ -20,6 +20,7 @@ from graphfield.analysis.evidence import covariate_sentence, verdict
 from graphfield.analysis.held_out_gain import Gain, _Comparison, held_out_gains
 from graphfield.analysis.rearrange import Rows, Scheme, schemes_of
 from graphfield.analysis.score_test import combined_p_value
+from graphfield.analysis.verdict import reach_verdict
 from graphfield.cli import main
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
@@ -255,6 +256,9 @@ def test_too_little_to_tell():
     few = gf.dependence_test(rng.normal(size=(30, 3)), rng.normal(size=(30, 1)))
     assert few.verdict == "not known"
     assert "30 rows" in few.sentence
+    assert str(few).count("test") == 1, "that there was none is said once"
+    assert reach_verdict(evidence=few).paragraph == few.sentence, "with the reason"
+    assert reach_verdict(evidence=json.loads(few.to_json())).paragraph == few.sentence
     assert gf.Evidence.from_json(few.to_json()) == few
     label = np.repeat(np.arange(6), 20)
     groups = gf.dependence_test(rng.normal(size=(120, 3)), (label % 3)[:, None] * 1.0, groups=label)

@@ -124,7 +124,8 @@ class Evidence:
 
     def details(self) -> list[str]:
         """Lines about the covariates one by one, how the test was made, and what else there is to know."""
-        return [*self._by_covariate(), f"Test: {self.scheme}.", *self.notes]
+        how = [] if self.p_value is None else [f"Test: {self.scheme}."]
+        return [*self._by_covariate(), *how, *self.notes]
 
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.

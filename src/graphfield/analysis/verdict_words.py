@@ -56,7 +56,7 @@ def _compared(gain: ModelGain) -> str:
 
 def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> str:
     if test.answer == NOT_KNOWN:
-        return "No permutation test was possible: there are too few rows or groups."
+        return test.why_not or "No permutation test was possible."
     if test.p_value is None:
         return ""
     p = p_text(test.p_value)
