@@ -156,6 +156,11 @@ CASES = {
         {"age", "born"},
         covariate("born", lambda T: 2020.5 - T.age + 10 * RNG.normal(size=N)),
     ),
+    "dependent-covariates": (
+        lambda X, Z: (X, Z[["age"]].join(pd.get_dummies(Z.site, dtype=int))),
+        {"A", "B", "C"},
+        lambda X, Z: (X, Z[["age"]].join(pd.get_dummies(Z.site, dtype=int)[["A", "B"]])),
+    ),
     "leak": (
         covariate("score", lambda T: np.exp(T.a) + 0.001 * RNG.normal(size=N)),
         {"score", "a"},
@@ -563,6 +568,13 @@ def test_a_node_that_nearly_follows_from_others_is_named_with_them():
     assert not found(X.assign(f=X.a + X.b + 0.2 * spread * left), Z, "collinear-nodes")
 
 
+@pytest.mark.parametrize("unit", [1e100, 1e-100])
+def test_totals_are_found_in_any_unit(unit):
+    X = clean()[0] * unit
+    assert not found(X, AGE, "collinear-nodes")
+    assert found(X.assign(f=X.a + X.b), AGE, "collinear-nodes")
+
+
 def test_where_nodes_are_as_many_as_rows_totals_cannot_be_told():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 70))).add_prefix("x")
     X["total"] = X.x0 + X.x1
@@ -585,6 +597,8 @@ def test_rows_of_few_answers_are_alike_by_chance():
     sex = pd.DataFrame({"sex": rng.choice(["F", "M"], 4 * N)})
     assert answers.join(sex).duplicated().mean() > 0.3
     assert not found(answers, sex, "duplicate-rows")
+    noise = rng.normal(scale=0.01, size=12)
+    assert not found(answers.assign(score=answers @ (1 + noise)), sex, "duplicate-rows")
 
 
 def test_rows_at_different_times_are_no_copies():

@@ -100,6 +100,16 @@ def test_strong_evidence_of_all_and_none_of_each_are_reconciled_at_once(found):
     assert found.paragraph in str(found)
 
 
+def test_indicators_of_one_category_are_not_called_chance(found):
+    """Each follows from the others, however many rows there are."""
+    lines = tuple(replace(line, p_value=None, adjusted_p_value=None) for line in found.per_covariate)
+    text = str(replace(found, per_covariate=lines))
+    assert "Which of them cannot be told: each follows from the others" in text
+    assert "from 400 rows" not in text
+    assert "chance:" not in text
+    assert "nothing is left to test: age, site, noise." in text
+
+
 def test_json_round_trip(found, tmp_path):
     path = found.save(tmp_path / "evidence.json")
     assert gf.Evidence.from_json(path.read_text()) == found

@@ -136,9 +136,12 @@ class Evidence:
         if len(self.per_covariate) < 2:
             return []
         matter = TestFacts.of(self).matter
-        lines, rest = [], []
+        lines, rest, untested = [], [], []
         for line in self.per_covariate:
-            p = "no test" if line.adjusted_p_value is None else p_text(line.adjusted_p_value)
+            if line.adjusted_p_value is None:
+                untested.append(line.name)
+                continue
+            p = p_text(line.adjusted_p_value)
             if line.name not in matter:
                 rest.append(f"{line.name} ({p})")
                 continue
@@ -149,6 +152,8 @@ class Evidence:
             )
         if rest:
             lines.append(f"  Given the others, no clearer than chance: {', '.join(rest)}; p {_ADJUSTED}.")
+        if untested:
+            lines.append(f"  Given the others, nothing is left to test: {', '.join(untested)}.")
         return lines
 
     def to_json(self) -> str:

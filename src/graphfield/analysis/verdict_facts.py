@@ -143,5 +143,10 @@ class Tested:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Covariates that were tested, and of which it cannot be told."""
+        """Covariates of which it cannot be told."""
         return tuple(name for name in self.adjusted or {} if name not in self.matter)
+
+    @property
+    def untested(self) -> tuple[str, ...]:
+        """Covariates of which nothing was left to test given the others."""
+        return tuple(name for name, p in (self.adjusted or {}).items() if p is None)

@@ -165,6 +165,8 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     """Skewed and heavy-tailed nodes; values that are not to be counted, as they look wrong, are NaN."""
     if values.shape[1] == 0:
         return
+    largest = np.nanmax(np.abs(values), axis=0)
+    values = values / np.where(largest > 0, largest, 1.0)  # powers of 1e100 would be infinite
     centred = values - np.nanmean(values, axis=0)
     spread = np.nanstd(centred, axis=0)
     centred /= np.where(spread > 0, spread, 1.0)

@@ -55,7 +55,8 @@ def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
 
 
 def _correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = values - values.mean(axis=0)
+    centred = values / np.abs(values).max(axis=0)  # powers of 1e100 would be infinite
+    centred -= centred.mean(axis=0)
     scaled = centred / np.sqrt(np.square(centred).sum(axis=0))
     return scaled.T @ scaled
 
@@ -213,3 +214,23 @@ def _columns(names: list[str], relations: list[Relation]) -> tuple[str, ...]:
     found = [i for one in relations[:_TOLD] for i in (one.node, *one.parts)]
     found += [one.node for one in relations[_TOLD:]]
     return tuple(names[i] for i in dict.fromkeys(found))
+
+
+def covariate_relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
+    """Covariates that follow from several others, such as the yes-or-no columns of one category."""
+    varies = np.ptp(values, axis=0) > 0
+    own, kept = values[:, varies], [name for name, one in zip(names, varies, strict=True) if one]
+    if len(kept) < 3 or len(values) <= len(kept) + SPARE_ROWS:
+        return
+    for one in find_totals(_correlation(own), len(values)):
+        if one.explained < EXACTLY or len(one.parts) < 2:  # pairs are another finding
+            continue
+        parts = [kept[i] for i in sorted(one.parts)]
+        yield Finding(
+            "dependent-covariates",
+            (kept[one.node], *parts),
+            f"Covariate {kept[one.node]!r} follows from {listing(parts)}, as one of the yes-or-no columns of "
+            "a category does from the others.",
+            "Leave it out, or make one column of them that names the category: what moves with one of them, "
+            "given the others, cannot be told.",
+        )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.check.codes import few_different
 from graphfield.check.covariates import filled_numbers
 from graphfield.check.findings import SERIES, Finding
 from graphfield.data.covariates import as_text, is_categorical
@@ -189,14 +190,33 @@ def _copied_rows(
 
 
 def _answers_alike(key: NDArray[np.uint64], nodes: pd.DataFrame, measured: NDArray[np.bool_]) -> bool:
-    """Whether equal rows are people who answer alike: then more are like another one but for one node."""
+    """Whether equal rows are people who answer alike: then more are like another one but for one node.
+
+    Scores that follow from the answers are no more than these.
+    """
     alike = pd.Series(key[measured])
     repeated = alike.duplicated(keep=False)
+    places = {name: j for j, name in enumerate(nodes.columns)}
+    scores = _scores(nodes, places)
+    key = key - sum((_hashed(nodes[name], places[name]) for name in scores), np.zeros_like(key))
     nearly = 0
-    for j, name in enumerate(nodes.columns):
-        others = pd.Series((key - _hashed(nodes[name], j))[measured])
+    for name in nodes.columns.difference(scores):
+        others = pd.Series((key - _hashed(nodes[name], places[name]))[measured])
         nearly += int((others.duplicated(keep=False) & ~repeated).sum())
     return nearly >= alike[repeated].nunique()
+
+
+def _scores(nodes: pd.DataFrame, places: dict[str, int]) -> list[str]:
+    """Nodes with many values that are the same wherever all answers, nodes with few, are."""
+    answers = [name for name in nodes.columns if few_different(nodes[name].to_numpy())]
+    pattern = pd.Series(
+        sum((_hashed(nodes[name], places[name]) for name in answers), np.zeros(len(nodes), np.uint64))
+    )
+    return [
+        name
+        for name in nodes.columns.difference(answers)
+        if nodes[name].groupby(pattern.to_numpy()).nunique().max() == 1
+    ]
 
 
 def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:
