@@ -62,6 +62,8 @@ def run_test(
     if found.p_value is not None:
         return replace(found, notes=(*found.notes, _AS_SERIES))
     one_by_one = _test(arguments, data, n_permutations, None)
+    if one_by_one.p_value is None:
+        return found
     return replace(one_by_one, notes=(*one_by_one.notes, _ONE_BY_ONE))
 
 
