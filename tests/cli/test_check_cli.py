@@ -458,3 +458,42 @@ def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
     assert "Leave them out with --drop" in said
     run("check", tmp_path, "--covariates", "age", code=2)
     assert "is a folder. Name the table in it" in capsys.readouterr().err
+
+
+def series(path, n=160):
+    """Nodes and a covariate that wander, in their order and sorted by the covariate."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(n, 4))
+    for row in range(1, n):
+        steps[row] += 0.8 * steps[row - 1]
+    frame = pd.DataFrame(steps, columns=["a", "b", "c", "heat"])
+    frame.to_csv(path / "series.csv", index=False)
+    frame.assign(heat=np.arange(n) // (n // 2)).to_csv(path / "sorted.csv", index=False)
+    return frame
+
+
+def test_rows_that_look_like_a_series_are_tested_as_one(tmp_path, capsys):
+    series(tmp_path)
+    run("evidence", tmp_path / "series.csv", "--covariates", "heat", "--permutations", "19")
+    said = capsys.readouterr().out
+    assert "covariates shifted circularly in time" in said
+    assert "they were tested as one" in said
+    run("evidence", tmp_path / "sorted.csv", "--covariates", "heat", "--permutations", "19")
+    assert "takes rows as independent of each other" in capsys.readouterr().out
+
+
+def test_rows_in_order_are_judged_in_blocks(tmp_path):
+    frame = series(tmp_path)
+    X, Z = frame[["a", "b"]], frame[["heat"]]
+    found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, in_order=True, n_folds=1)
+    assert (found.unit, found.n_units) == ("row block", 10)
+
+
+@pytest.mark.slow
+def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsys):
+    series(tmp_path)
+    table, model = tmp_path / "series.csv", tmp_path / "m"
+    run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
+    said = capsys.readouterr().out
+    assert "160 rows that took no part in the fit (50 row blocks, in 5 folds)" in said
+    assert "as in a series over time" in said

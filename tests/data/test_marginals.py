@@ -17,7 +17,7 @@ from graphfield.data.frames import as_frame
 from graphfield.data.marginals import MAX_KNOTS, NormalScores, normal_scores
 from graphfield.data.splits import group_labels, hold_out
 from graphfield.solvers import marginal_choice
-from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
+from graphfield.solvers.marginal_choice import FEWEST_GROUPS, FEWEST_ROWS, MarginalCheck, prefer_normal_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 NORMAL = {**SMALL, "marginals": "normal"}
@@ -223,8 +223,12 @@ def test_too_few_rows_or_groups_to_tell():
     assert not few.prefers
     assert np.isnan([few.gain, few.standard_error]).all()
     assert np.isfinite(preferred(np.exp(X[:250])).gain)
-    assert np.isnan(preferred(np.exp(X), groups=np.arange(1_000) % 20).gain)
-    assert np.isfinite(preferred(np.exp(X), groups=np.arange(1_000) % 100).gain)
+    groups = preferred(np.exp(X), groups=np.arange(1_000) % 49)
+    assert np.isnan(groups.gain)
+    assert (few.lacks, groups.lacks) == ("rows", "groups"), "1,000 rows are not few"
+    assert np.isfinite(preferred(np.exp(X), groups=np.arange(1_000) % 50).gain)
+    needs = f"needs {FEWEST_ROWS} rows, and {FEWEST_GROUPS} groups"
+    assert needs in gf.DNNCGM.__doc__
 
 
 def test_copies_of_rows_in_one_group_count_once():
@@ -439,20 +443,24 @@ def test_models_of_scores_within_clusters(tmp_path):
             [],
             "Nodes: as they are (normal scores ",
         ),
-        (np.array, 100, [], "Nodes: as they are (too few rows to tell"),
+        (np.array, 100, [], "Nodes: as they are (fewer than 250 rows are too few to tell"),
+        (np.array, 300, ["--group", "g"], "Nodes: as they are (fewer than 50 groups or "),
         (np.array, 100, ["--set", "marginals=normal"], "Nodes: normal scores.\n"),
     ],
-    ids=["bent", "plain", "few", "told"],
+    ids=["bent", "plain", "few", "grouped", "told"],
 )
 def test_fit_says_what_it_chose(tmp_path, capsys, shape, n, options, said):
     X, Z = chain(n)
     frame = pd.DataFrame(np.column_stack([shape(X), Z]), columns=[*(f"x{j}" for j in range(8)), "z1", "z2"])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    fast = [f"--set={name}={value}" for name, value in SMALL.items() if name != "random_state"]
+    frame.assign(g=np.arange(n) % 25).to_csv(tmp_path / "t.csv", index=False)
+    fast = [
+        "--nodes=x*",
+        *(f"--set={name}={value}" for name, value in SMALL.items() if name != "random_state"),
+    ]
     out = tmp_path / "m"
     arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "z*", "--out", str(out), "--no-verdict"]
     assert main([*arguments, *fast, *options]) == 0
     assert said in capsys.readouterr().out
     summary = json.loads((out / "fit.json").read_text())
     assert summary["marginals"] == gf.load(out).marginals_
-    assert (summary["normal_scores_gain"] is None) == (n == 100)
+    assert (summary["normal_scores_gain"] is None) == (n <= 300)

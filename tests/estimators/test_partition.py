@@ -12,6 +12,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import graphfield as gf
 from conftest import small_data
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
+from graphfield.estimators.tree import _rules
+from graphfield.fields.tree import Tree
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.solvers import covariance_tree
 from graphfield.solvers.covariance_tree import grow_covariance_tree
@@ -294,3 +298,18 @@ def test_a_node_that_never_varies_in_a_part():
     X[Z[:, 0] <= 0.3, 3] = 1.0
     model = gf.TreeCGM(random_state=0).fit(X, Z)
     assert np.isfinite(model.edge_weights(Z)).all()
+
+
+@pytest.mark.parametrize("first_cut", [28.5, 61.5])
+def test_leaves_that_share_a_graph_are_told_as_one_interval(first_cut):
+    """Not as "age <= 28.5 or 28.5 < age <= 61.5", whichever split the tree made first."""
+    encoder = CovariateEncoder().fit(as_frame(pd.DataFrame({"age": [20.0, 80.0], "sex": ["F", "M"]}), "Z"))
+    age = encoder.numeric[0]
+    low, high = ((cut - age.mean) / age.scale for cut in (28.5, 61.5))
+    if first_cut == 61.5:  # node 1 is split again, else node 2
+        left, right, cuts, apart = [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], [high, low, 0, 0, 0], [1, 0, 0]
+    else:
+        left, right, cuts, apart = [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [low, 0, high, 0, 0], [0, 0, 1]
+    tree = Tree(np.array(left), np.array(right), np.zeros(5, dtype=np.int64), np.array(cuts, dtype=float))
+    assert _rules(tree, np.array(apart), encoder) == ["age <= 61.5", "age > 61.5"]
+    assert _rules(tree, np.zeros(3, dtype=np.intp), encoder) == ["all rows"]

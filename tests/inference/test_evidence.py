@@ -24,6 +24,7 @@ from graphfield.inference.evidence import covariate_sentence, verdict
 from graphfield.inference.held_out_gain import Gain, _Comparison, held_out_gains
 from graphfield.inference.rearrange import Rows, Scheme, schemes_of
 from graphfield.inference.score_test import combined_p_value
+from graphfield.inference.verdict import reach_verdict
 from graphfield.numbers import p_text
 from graphfield.report import write_report
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_gram
@@ -64,7 +65,9 @@ def test_words(found):
         "letting edges vary lowers"
     )
     assert text.lower().count("evidence") == 1, "the answer is given once"
-    assert "It cannot be told from 400 rows whether edges move with, given the others: noise" in text
+    first, *lines = text.split("\n")
+    assert first.endswith("matter; whether noise does cannot be told from 400 rows.")
+    assert "  Given the others, no clearer than chance: noise (p" in lines[-2]
     assert "covariates exchanged between rows" in text
 
 
@@ -83,7 +86,28 @@ def test_what_is_not_seen_of_all_is_not_to_be_told_apart(found):
     lines = tuple(replace(line, p_value=0.4, adjusted_p_value=1.0) for line in found.per_covariate)
     none = replace(found, p_value=0.5, verdict="no evidence", per_covariate=lines)
     assert "cannot be told" not in str(none)
-    assert "No movement is seen with any of them, given the others: age (p = 1.000), site" in str(none)
+    assert "Given the others, no clearer than chance: age (p = 1.000), site" in str(none)
+
+
+def test_strong_evidence_of_all_and_none_of_each_are_reconciled_at_once(found):
+    """Of two covariates that go together, neither is clear given the other."""
+    lines = tuple(replace(line, p_value=0.1, adjusted_p_value=0.3) for line in found.per_covariate)
+    first = str(replace(found, per_covariate=lines)).split("\n")[0]
+    assert first.startswith("Strong evidence. ")
+    assert first.endswith("Which of them cannot be told from 400 rows.")
+    one = replace(found, per_covariate=found.per_covariate[:1])
+    assert "Which" not in str(one), "of one, nothing is left to tell"
+    assert found.paragraph in str(found)
+
+
+def test_indicators_of_one_category_are_not_called_chance(found):
+    """Each follows from the others, however many rows there are."""
+    lines = tuple(replace(line, p_value=None, adjusted_p_value=None) for line in found.per_covariate)
+    text = str(replace(found, per_covariate=lines))
+    assert "Which of them cannot be told: each follows from the others" in text
+    assert "from 400 rows" not in text
+    assert "chance:" not in text
+    assert "nothing is left to test: age, site, noise." in text
 
 
 def test_json_round_trip(found, tmp_path):
@@ -242,6 +266,9 @@ def test_too_little_to_tell():
     few = gf.dependence_test(rng.normal(size=(30, 3)), rng.normal(size=(30, 1)))
     assert few.verdict == "not known"
     assert "30 rows" in few.sentence
+    assert str(few).count("test") == 1, "that there was none is said once"
+    assert reach_verdict(evidence=few).paragraph == few.sentence, "with the reason"
+    assert reach_verdict(evidence=json.loads(few.to_json())).paragraph == few.sentence
     assert gf.Evidence.from_json(few.to_json()) == few
     label = np.repeat(np.arange(6), 20)
     groups = gf.dependence_test(rng.normal(size=(120, 3)), (label % 3)[:, None] * 1.0, groups=label)

@@ -13,7 +13,9 @@ from graphfield.nn import head_forms
 from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.nn.head_forms import by_coefficients, by_nodes, coefficients, fitted, reference
 from graphfield.nn.pack import Pack, member_arrays, packed, unpacked
+from graphfield.nn.private_kernels import copy_all, softmax_slope
 from graphfield.training import loop
+from graphfield.training.adam import has_fused_adam
 from graphfield.training.engines import GraphEngine, PlainEngine, _zero_state, make_engine, update
 from graphfield.training.loop import train
 
@@ -147,6 +149,35 @@ def test_losers_are_dropped_only_when_fits_compete():
         assert results[0].n_steps == 180
 
 
+@pytest.fixture(params=["torch as it is", "torch without private names"])
+def kernels(request, monkeypatch):
+    """A torch of a later version may have lost, or changed, what has no public name."""
+    has_fused_adam.cache_clear()
+    if request.param == "torch without private names":
+
+        def changed(*_arguments):
+            raise TypeError
+
+        monkeypatch.delattr(torch, "_foreach_copy_")
+        monkeypatch.setattr(torch, "_fused_adam_", changed)
+        monkeypatch.setattr(torch.ops, "aten", None)
+    yield request.param
+    monkeypatch.undo()
+    has_fused_adam.cache_clear()
+
+
+def test_private_kernels_have_public_twins(kernels):
+    assert has_fused_adam() == (kernels == "torch as it is")
+    logits = torch.randn(5, 20, generator=generator(0), requires_grad=True)
+    shares, slope = torch.softmax(logits, dim=-1), torch.randn(5, 20, generator=generator(1))
+    (expected,) = torch.autograd.grad(shares, logits, slope)
+    torch.testing.assert_close(softmax_slope(shares.detach(), slope), expected)
+    places = [torch.zeros(3), torch.zeros(2, 2)]
+    copy_all(places, [torch.ones(3), torch.ones(2, 2)])
+    assert all((place == 1).all() for place in places)
+
+
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("members", [1, 3])
 def test_the_update_is_torchs_adam_after_clipping_each_member(members):
     pack, _, _ = pack_and_plan(members)

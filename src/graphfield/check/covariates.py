@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphfield.check.codes import FEW_VALUES
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
+from graphfield.check.relations import covariate_relation_findings
 from graphfield.check.values import bad_dates, value_findings
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
@@ -73,6 +74,10 @@ def covariate_findings(
         yield from value_findings(values, np.array(plain, dtype=object), "covariate")
     known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
     yield from _same_covariates(numbers, known, codes)
+    two = {name: own.astype(np.float64) for name, own in codes.items() if np.ptp(own) == 1 and own.min() == 0}
+    linear = {**numbers, **two}
+    if linear:
+        yield from covariate_relation_findings(list(linear), np.column_stack(list(linear.values())))
     measured = ~bad_nodes[list(nodes.columns)].to_numpy()[rows]
     yield from _leaks(numbers, known, codes, nodes.iloc[rows], measured)
 

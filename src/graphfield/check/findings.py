@@ -14,10 +14,12 @@ from graphfield.messages import Argument
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 # Codes of findings about shapes that data may well have.
 NOTES = frozenset({"skewed-nodes", "heavy-tails"})
+# Code of the finding that rows look like a series.
+SERIES = "ordered-rows"
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
 # Columns that an argument to copy names one by one.
-_NAMED_TO_DROP = 8
+_NAMED_TO_DROP = 20
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
 _WIDEST = 40  # values in a line of text
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
@@ -96,6 +98,11 @@ class DataCheck:
     def codes(self) -> list[str]:
         """The codes of the warnings, each once."""
         return list(dict.fromkeys(finding.code for finding in self.warnings))
+
+    @property
+    def is_series(self) -> bool:
+        """Whether rows look like a series although nobody says when they were measured."""
+        return SERIES in self.codes()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, as in ``data_check.json`` of a model folder.

@@ -14,7 +14,7 @@ from graphfield.check.values import NUMBER_WITH_UNIT
 from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.covariates import OTHER, as_text
 from graphfield.data.spelling import alike_levels
-from graphfield.exceptions import agreed, count
+from graphfield.exceptions import agreed, count, listing
 from graphfield.messages import Argument, Message
 
 # A level with fewer rows than this says little about its graph.
@@ -24,6 +24,7 @@ _ROWS_PER_LEVEL = 5
 # Share of values that read as numbers or dates above which text was meant to hold them.
 _MEANT = 0.8
 _NAMED = 6
+_A_GUESS = "from so few, a graph is a guess"
 
 
 def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
@@ -76,6 +77,9 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     few = counts[counts < RARE_LEVEL]
     if not len(few):
         return
+    if pooled and list(few.index) == [OTHER]:
+        yield _small_pool(name, int(few.iloc[0]), pooled)
+        return
     shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
     more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
@@ -87,9 +91,18 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
         (name,),
         f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: "
         f"{shown}{more}.",
-        pool
-        if _pooling_helps(few, len(counts)) and not pooled
-        else f"{merge}, or leave these rows out: from so few, a graph is a guess.",
+        pool if _pooling_helps(few, len(counts)) else f"{merge}, or leave these rows out: {_A_GUESS}.",
+    )
+
+
+def _small_pool(name: str, n_rows: int, pooled: list[str]) -> Finding:
+    """Levels that are few even together: more of the same would not help."""
+    return Finding(
+        "rare-category",
+        (name,),
+        f"Covariate {name!r}: even together, the pooled levels ({listing(pooled)}) have "
+        f"{count(n_rows, 'row')} only.",
+        f"Leave these rows out, or write for each of these levels the one it is most like: {_A_GUESS}.",
     )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.check.codes import few_different
 from graphfield.check.covariates import filled_numbers
-from graphfield.check.findings import Finding
+from graphfield.check.findings import SERIES, Finding
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date
 from graphfield.data.frames import Frame
@@ -77,22 +78,9 @@ def row_findings(
 ) -> Iterator[Finding]:
     """Copied rows, and rows that are not independent although nobody said so."""
     n_rows = len(X.values)
-    if nodes.shape[1] > 1:
-        # Rows of nothing are no copies
-        measured = np.flatnonzero(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))
-        copies = _copies(nodes.iloc[measured], Z.take(measured))
-        if copies > COPIED_ROWS * n_rows and copies > _copies_by_chance(nodes):
-            yield Finding(
-                "duplicate-rows",
-                (),
-                f"{count(copies, 'row')} of {n_rows:,} {'is a copy' if copies == 1 else 'are copies'} of "
-                "an earlier row.",
-                Message(
-                    "Leave copies out; where they are repeated measurements, name the subject as the group "
-                    "({group}).",
-                    group=Argument("group"),
-                ),
-            )
+    moments = [] if time is None else [time]
+    moments += [rest[name] for name in rest.columns if is_date(rest[name])]
+    yield from _copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
     if labels is not None:
         yield from _level_findings(nodes, Z, bad_z, labels)
         return
@@ -105,7 +93,8 @@ def row_findings(
             f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
             "rows: it may be a subject with several rows each.",
             Message(
-                "If so, name it as the group ({group}), so that no subject is on both sides of a split.",
+                "If so, name it as the group ({group}), so that no subject is on both sides of a split: else "
+                "standard errors and p-values are too small.",
                 group=Argument("group", name),
             ),
         )
@@ -117,7 +106,8 @@ def row_findings(
             "The covariates are the same in many rows one after the other: rows look like several "
             "measurements of one subject or one place.",
             Message(
-                "If so, {pass_groups}, so that none is on both sides of a split.",
+                "If so, {pass_groups}, so that none is on both sides of a split: else standard errors and "
+                "p-values are too small.",
                 pass_groups=Message("pass the subject as groups", code="subject-as-groups"),
             ),
         )
@@ -138,14 +128,16 @@ def row_findings(
         following = _following(nodes, Z, bad_z)
         if following > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
             yield Finding(
-                "ordered-rows",
+                SERIES,
                 (),
                 f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
                 "out), as in a series over time.",
                 Message(
-                    "Name the column with the time ({time}) or blocks of rows as groups; else held-out rows "
-                    "are too easy and standard errors too small.",
+                    "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
                     time=Message("time", code="time-column"),
+                    otherwise=Message(
+                        "else held-out rows are too easy and standard errors too small", code="row-blocks"
+                    ),
                 ),
             )
 
@@ -169,12 +161,68 @@ def _level_findings(
         )
 
 
-def _copies(nodes: pd.DataFrame, Z: Frame) -> int:
-    keys = pd.util.hash_pandas_object(nodes, index=False).to_numpy()
-    for name in Z.names:
-        text = pd.Series(pd.factorize(Z.values[name].astype(object))[0])
-        keys = keys * np.uint64(1_000_003) ^ pd.util.hash_pandas_object(text, index=False).to_numpy()
-    return int(pd.Series(keys).duplicated().sum())
+def _copied_rows(
+    nodes: pd.DataFrame, Z: Frame, bad_x: pd.DataFrame, moments: list[pd.Series], *, grouped: bool
+) -> Iterator[Finding]:
+    """Rows that are equal in all nodes and covariates, and were not taken at different ``moments``."""
+    if nodes.shape[1] < 2:
+        return
+    measured = np.asarray(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))  # rows of nothing are no copies
+    beside = [*(Z.values[name] for name in Z.names), *moments]
+    columns = [*(nodes[name] for name in nodes.columns), *beside]
+    key = sum((_hashed(column, j) for j, column in enumerate(columns)), np.zeros(len(nodes), dtype=np.uint64))
+    copies = int(pd.Series(key[measured]).duplicated().sum())
+    if copies <= COPIED_ROWS * len(nodes) or copies <= _copies_by_chance(nodes):
+        return
+    if _answers_alike(key, nodes, measured):
+        return
+    advice = Message(
+        "Leave copies out; where they are repeated measurements, name the subject as the group ({group}).",
+        group=Argument("group"),
+    )
+    yield Finding(
+        "duplicate-rows",
+        (),
+        f"{count(copies, 'row')} of {len(nodes):,} {'is a copy' if copies == 1 else 'are copies'} of "
+        "an earlier row.",
+        "Leave copies out: a row counts once." if grouped else advice,
+    )
+
+
+def _answers_alike(key: NDArray[np.uint64], nodes: pd.DataFrame, measured: NDArray[np.bool_]) -> bool:
+    """Whether equal rows are people who answer alike: then more are like another one but for one node.
+
+    Scores that follow from the answers are no more than these.
+    """
+    alike = pd.Series(key[measured])
+    repeated = alike.duplicated(keep=False)
+    places = {name: j for j, name in enumerate(nodes.columns)}
+    scores = _scores(nodes, places)
+    key = key - sum((_hashed(nodes[name], places[name]) for name in scores), np.zeros_like(key))
+    nearly = 0
+    for name in nodes.columns.difference(scores):
+        others = pd.Series((key - _hashed(nodes[name], places[name]))[measured])
+        nearly += int((others.duplicated(keep=False) & ~repeated).sum())
+    return nearly >= alike[repeated].nunique()
+
+
+def _scores(nodes: pd.DataFrame, places: dict[str, int]) -> list[str]:
+    """Nodes with many values that are the same wherever all answers, nodes with few, are."""
+    answers = [name for name in nodes.columns if few_different(nodes[name].to_numpy())]
+    pattern = pd.Series(
+        sum((_hashed(nodes[name], places[name]) for name in answers), np.zeros(len(nodes), np.uint64))
+    )
+    return [
+        name
+        for name in nodes.columns.difference(answers)
+        if nodes[name].groupby(pattern.to_numpy()).nunique().max() == 1
+    ]
+
+
+def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:
+    """A number for every value, the same for equal values; other numbers in another place."""
+    codes = pd.factorize(column)[0].astype(np.int64)
+    return np.asarray(pd.util.hash_array(codes + place * (1 << 32)))
 
 
 def _is_sorted_by_a_node(nodes: pd.DataFrame) -> bool:

@@ -12,6 +12,8 @@ from graphfield.messages import Argument, Message
 
 # Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
 ROWS_PER_NODE = 10
+# Rows beyond the number of nodes without which it cannot be told whether a node follows from the others.
+SPARE_ROWS = 30
 # Rows per coefficient of a node on another that moves with a covariate, and rows at least, without which
 # nobody can tell how edges move.
 ROWS_PER_MOVEMENT, FEW_ROWS = 5, 100
@@ -46,11 +48,13 @@ def size_findings(columns: Sequence[Column], n_rows: int, complete: bool) -> Ite
 def _few_rows(n_rows: int, n_nodes: int, covariates: Sequence[Column]) -> Iterator[Finding]:
     wanted = max(FEW_ROWS, ROWS_PER_MOVEMENT * n_nodes * (1 + sum(map(_directions, covariates))))
     if n_rows < ROWS_PER_NODE * n_nodes:
+        wide = n_rows <= n_nodes + SPARE_ROWS
+        untold = " Whether nodes follow from others, as totals do, cannot be told." if wide else ""
         yield Finding(
             "few-rows",
             (),
             f"{count(n_rows, 'row')} for {count(n_nodes, 'node')}: {n_rows / n_nodes:.1f} rows per node, "
-            f"where {ROWS_PER_NODE} or more are wanted.",
+            f"where {ROWS_PER_NODE} or more are wanted.{untold}",
             "Use fewer nodes or more rows, and trust strong edges only.",
         )
     elif n_rows < wanted and covariates:

@@ -110,7 +110,7 @@ can tell who is connected to what.
     findings = [
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
-        *node_findings(x_frame, nodes, empty, rows),
+        *node_findings(x_frame, nodes, bad_x, empty, rows),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
@@ -190,6 +190,7 @@ def _about(present: pd.Series, kind: str) -> str:
 
 def _number(value: float) -> str:
     """Whole numbers with all their digits, by which people know them."""
+    value += 0.0  # no -0
     return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_DIGITS else f"{value:.4g}"
 
 

@@ -105,14 +105,20 @@ def _spread_beside_median(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return _MAD_TO_SD * np.nanmedian(beside, axis=0)
 
 
+def far_out_values(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The few values of complete columns that are far from all others; many would be a shape."""
+    distance = np.abs(values - np.median(values, axis=0))
+    spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
+    far = distance > FAR_OUT * np.where(spread > 0, spread, np.inf)
+    return far & (far.sum(axis=0) <= max(1, FAR_OUT_SHARE * len(values)))
+
+
 def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
     """A few values of complete columns of one role, "node" or "covariate", that are far from all others."""
     if values.size == 0:
         return
     distance = np.abs(values - np.median(values, axis=0))
-    spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
-    counts = (distance > FAR_OUT * np.where(spread > 0, spread, np.inf)).sum(axis=0)
-    counts[counts > max(1, FAR_OUT_SHARE * len(values))] = 0  # a shape, not a few values
+    counts = far_out_values(values).sum(axis=0)
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
     if not order:
         return

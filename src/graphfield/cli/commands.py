@@ -77,7 +77,7 @@ def fit(arguments: argparse.Namespace) -> None:
     evidence = None
     if arguments.evidence:
         with hide_data_warnings():
-            evidence = run_test(arguments, data)
+            evidence = run_test(arguments, data, in_order=found.is_series)
         extra[EVIDENCE] = evidence.to_json().encode()
     model = make_model(arguments)
     neural = arguments.model == "dnncgm" and not arguments.intervals
@@ -89,7 +89,7 @@ def fit(arguments: argparse.Namespace) -> None:
     with hide_data_warnings():
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
-    gain, why_not = judge_model(arguments, data, model)
+    gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
     extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
     summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}

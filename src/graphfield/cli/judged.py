@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from graphfield.inference.verdict import Verdict
 
 
-def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> tuple[ModelGain | None, str]:
+def judge_model(
+    arguments: argparse.Namespace, data: TableData, model: Any, *, in_order: bool
+) -> tuple[ModelGain | None, str]:
     """The model against one graph on rows that it has not seen, or None and why not."""
     from graphfield.data.roles import time_values
     from graphfield.inference.model_gain import gain_over_one_graph
@@ -27,7 +29,13 @@ def judge_model(arguments: argparse.Namespace, data: TableData, model: Any) -> t
     try:
         with hide_data_warnings():
             gain = gain_over_one_graph(
-                model, data.X, data.Z, groups=data.groups, time=time, missing=arguments.missing
+                model,
+                data.X,
+                data.Z,
+                groups=data.groups,
+                time=time,
+                missing=arguments.missing,
+                in_order=in_order,
             )
     except GraphfieldError as error:  # the model itself is there, and stays
         return None, render_for_shell(error.message, arguments)

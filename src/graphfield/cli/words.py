@@ -43,6 +43,7 @@ TEMPLATES = {
     "overwrite": "add --force",
     "pass-groups": "name it with --group",
     "resume": "Add --resume",
+    "row-blocks": "else a fit chooses by held-out rows that are too easy",
     "say-date-format": "Say which with --date-format dd/mm/yyyy or --date-format mm/dd/yyyy",
     "subject-as-groups": "pass the subject as groups (--group COLUMN)",
     "time-column": "--time COLUMN",

@@ -87,8 +87,8 @@ class DNNCGM(GraphEstimator):
         (skewed values, heavy tails); coefficients, means and residuals are then those of the scores, and
         ``predict`` returns to the node's values. Values beyond those of training count as the nearest of
         them. "auto" takes scores where they predict held-out rows clearly better in a static regression;
-        needs 250 rows. It means "raw" with ``center="none"`` or ``standardize=False``, and
-        what ``start`` has where there is one.
+        needs 250 rows, and 50 groups where rows belong to groups. It means "raw" with ``center="none"`` or
+        ``standardize=False``, and what ``start`` has where there is one.
     standardize : bool
         Divide nodes and numeric covariates by their standard deviations (undone on output).
     penalty : "auto" or float

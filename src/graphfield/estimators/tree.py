@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -189,11 +191,11 @@ class TreeCGM(GraphEstimator):
 
 def _rules(tree: Tree, part_of_leaf: NDArray[np.intp], encoder: CovariateEncoder) -> list[str]:
     """Which covariates belong to each part."""
-    rules = [_rule(tree, int(leaf), encoder) for leaf in tree.leaves]
-    return [
-        _either([rule for rule, own in zip(rules, part_of_leaf, strict=True) if own == part])
-        for part in range(int(part_of_leaf.max()) + 1)
-    ]
+    found = []
+    for part in range(int(part_of_leaf.max()) + 1):
+        nodes = tree.tops(tree.leaves[part_of_leaf == part])
+        found.append(_either(_joined([_rule(tree, node, encoder) for node in nodes])))
+    return found
 
 
 def _leaf_model(rows: NDArray[np.bool_], factor: float, subjects: NDArray | None, p: int) -> GraphicalLasso:
@@ -206,40 +208,71 @@ def _leaf_model(rows: NDArray[np.bool_], factor: float, subjects: NDArray | None
     return by_folds if n_units >= by_folds.n_folds else by_penalty
 
 
-def _rule(tree: Tree, leaf: int, encoder: CovariateEncoder) -> str:
-    """The way to one leaf in the user's units, one phrase per covariate."""
+@dataclass(frozen=True)
+class _Rule:
+    """The way to a node of the tree: an interval of each numeric covariate, and words about levels."""
+
+    bounds: dict[str, tuple[float, float]]
+    levels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        intervals = [_interval(name, *ends) for name, ends in self.bounds.items()]
+        return " and ".join([part for part in [*intervals, *self.levels] if part]) or "all rows"
+
+    def joined(self, other: _Rule) -> _Rule | None:
+        """One rule for both, where they differ in one interval, which the other one continues."""
+        names = {*self.bounds, *other.bounds}
+        unlike = [name for name in names if self.bounds.get(name) != other.bounds.get(name)]
+        if self.levels != other.levels or len(unlike) != 1 or names != {*self.bounds} & {*other.bounds}:
+            return None
+        (low, end), (start, high) = sorted([self.bounds[unlike[0]], other.bounds[unlike[0]]])
+        return _Rule({**self.bounds, unlike[0]: (low, high)}, self.levels) if end == start else None
+
+
+def _joined(rules: list[_Rule]) -> list[_Rule]:
+    """As few rules as intervals that continue each other make."""
+    for one, other in combinations(rules, 2):
+        both = one.joined(other)
+        if both is not None:
+            return _joined([both, *(rule for rule in rules if rule not in (one, other))])
+    return rules
+
+
+def _rule(tree: Tree, node: int, encoder: CovariateEncoder) -> _Rule:
+    """The way to one node in the user's units, one phrase per covariate."""
     levels = [(column.name, level) for column in encoder.categorical for level in column.levels]
-    bounds: dict[str, list[float]] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     is_level: dict[str, str] = {}
     is_not: dict[str, list[str]] = {}
-    for node, goes_left in tree.path(leaf):
-        which = int(tree.feature[node])
+    for split, goes_left in tree.path(node):
+        which = int(tree.feature[split])
         if which < len(encoder.numeric):
             column = encoder.numeric[which]
-            value = tree.threshold[node] * column.scale + column.mean
-            bounds.setdefault(column.name, [-np.inf, np.inf])[int(goes_left)] = value
+            value = float(tree.threshold[split] * column.scale + column.mean)
+            low, high = bounds.get(column.name, (-np.inf, np.inf))
+            bounds[column.name] = (low, value) if goes_left else (value, high)
         else:
             name, level = levels[which - len(encoder.numeric)]
             if goes_left:
                 is_not.setdefault(name, []).append(level)
             else:
                 is_level[name] = level
-    phrases = [_interval(name, low, high) for name, (low, high) in bounds.items()]
-    phrases += [f"{name} is {level!r}" for name, level in is_level.items()]
+    phrases = [f"{name} is {level!r}" for name, level in is_level.items()]
     known = {column.name: column.levels for column in encoder.categorical}
     phrases += [_without(n, out, known[n]) for n, out in is_not.items() if n not in is_level]
-    return " and ".join(phrases) or "all rows"
+    return _Rule(bounds, tuple(phrases))
 
 
-def _either(rules: list[str]) -> str:
+def _either(rules: list[_Rule]) -> str:
     """One rule or another; in brackets where it is not plain which words belong together.
 
-    >>> _either(["age <= 20", "age > 60 and sex is 'F'"])
+    >>> _either([_Rule({"age": (-np.inf, 20.0)}, ()), _Rule({"age": (60.0, np.inf)}, ("sex is 'F'",))])
     "age <= 20 or (age > 60 and sex is 'F')"
     """
-    if len(rules) == 1:
-        return rules[0]
-    return " or ".join(f"({rule})" if " and " in rule else rule for rule in rules)
+    texts = [str(rule) for rule in rules]
+    if len(texts) == 1:
+        return texts[0]
+    return " or ".join(f"({text})" if " and " in text else text for text in texts)
 
 
 def _without(name: str, out: list[str], levels: tuple[str, ...]) -> str:
@@ -252,5 +285,7 @@ def _without(name: str, out: list[str], levels: tuple[str, ...]) -> str:
 
 def _interval(name: str, low: float, high: float) -> str:
     if low == -np.inf:
+        if high == np.inf:
+            return ""
         return f"{name} <= {high:.4g}"
     return f"{name} > {low:.4g}" if high == np.inf else f"{low:.4g} < {name} <= {high:.4g}"

@@ -78,6 +78,16 @@ class Tree:
     def parent(self, node: int) -> int:
         return int(np.flatnonzero((self.left == node) | (self.right == node))[0])
 
+    def tops(self, leaves: NDArray[np.intp]) -> list[int]:
+        """As few nodes as possible below which these leaves are, and no others."""
+        covered = {int(leaf) for leaf in leaves}
+        inner = np.flatnonzero(self.left >= 0)
+        for node in inner[::-1]:  # children have larger numbers
+            children = {int(self.left[node]), int(self.right[node])}
+            if children <= covered:
+                covered = covered - children | {int(node)}
+        return sorted(covered)
+
     def path(self, leaf: int) -> list[tuple[int, bool]]:
         """Splits from the root down to node ``leaf``, and whether each is passed on the left."""
         steps: list[tuple[int, bool]] = []

@@ -220,7 +220,7 @@ def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple
 def _not_known(question: Question, lacking: str) -> Evidence:
     return Evidence(
         verdict="not known",
-        sentence=f"Whether the graph depends on the covariates cannot be told. {lacking}.",
+        sentence=f"No permutation test was possible. {lacking}.",
         p_value=None,
         gain_over_static=None,
         gain_over_linear=None,

@@ -13,8 +13,8 @@ from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
 from graphfield.inference.tests_of_covariates import Tested
-from graphfield.inference.verdict import reach_verdict
-from graphfield.inference.verdict_facts import NO
+from graphfield.inference.verdict_facts import Tested as TestFacts
+from graphfield.inference.verdict_words import which_sentence
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
@@ -112,25 +112,37 @@ class Evidence:
         numbers = ["gain", "standard_error", "p_value", "adjusted_p_value"]
         return table.astype(dict.fromkeys(numbers, float)).set_index("name")
 
+    @property
+    def paragraph(self) -> str:
+        """The answer for all covariates together, and which of them it is as far as that can be told."""
+        tested = TestFacts.of(self)
+        which = which_sentence(tested, tuple(tested.adjusted or {}))
+        return f"{self.verdict.capitalize()}. {self.sentence} {which}".strip()
+
     def __str__(self) -> str:
-        return "\n".join([f"{self.verdict.capitalize()}. {self.sentence}", *self.details()])
+        return "\n".join([self.paragraph, *self.details()])
 
     def details(self) -> list[str]:
         """Lines about the covariates one by one, how the test was made, and what else there is to know."""
-        return [*self._by_covariate(), f"Test: {self.scheme}.", *self.notes]
+        how = [] if self.p_value is None else [f"Test: {self.scheme}."]
+        return [*self._by_covariate(), *how, *self.notes]
 
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.
 
-        The p-values are those that decide, adjusted for the number of covariates.
+        The p-values are those that decide, adjusted for the number of covariates. What follows from them is
+        for the paragraph above to say.
         """
         if len(self.per_covariate) < 2:
             return []
-        told = reach_verdict(evidence=self)
-        lines, rest = [], []
+        matter = TestFacts.of(self).matter
+        lines, rest, untested = [], [], []
         for line in self.per_covariate:
-            p = "no test" if line.adjusted_p_value is None else p_text(line.adjusted_p_value)
-            if line.name not in told.matter:
+            if line.adjusted_p_value is None:
+                untested.append(line.name)
+                continue
+            p = p_text(line.adjusted_p_value)
+            if line.name not in matter:
                 rest.append(f"{line.name} ({p})")
                 continue
             gain = Gain(line.gain, line.standard_error)
@@ -139,10 +151,9 @@ class Evidence:
                 f"regressions {gain.side} that without it."
             )
         if rest:
-            start = f"It cannot be told from {self.n_rows:,} rows whether edges move with"
-            if told.test == NO:  # what is not seen of all together is not waiting to be told apart
-                start = "No movement is seen with" + ("" if lines else " any of them")
-            lines.append(f"  {start}, given the others: {', '.join(rest)}; p {_ADJUSTED}.")
+            lines.append(f"  Given the others, no clearer than chance: {', '.join(rest)}; p {_ADJUSTED}.")
+        if untested:
+            lines.append(f"  Given the others, nothing is left to test: {', '.join(untested)}.")
         return lines
 
     def to_json(self) -> str:

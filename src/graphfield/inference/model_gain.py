@@ -103,6 +103,7 @@ def gain_over_one_graph(
     time: Any = None,
     n_folds: int | None = None,
     missing: str | None = None,
+    in_order: bool = False,
 ) -> ModelGain:
     """Compare a model with one graph for all, on rows that took no part in its fit or in any choice.
 
@@ -119,13 +120,17 @@ def gain_over_one_graph(
     X, Z : tables
         As for ``fit``.
     groups : sequence of length n, optional
-        Rows with equal labels stay together, and standard errors are those of groups.
+        Rows with equal labels stay together, and standard errors are those of groups. Without groups and
+        time, they are those of rows that do not depend on each other.
     time : sequence of numbers or dates of length n, optional
         When rows were taken: folds are stretches of time.
     n_folds : int, optional
         1 holds one fifth out.
     missing : {"error", "drop", "impute"}, optional
         By default as the model has it.
+    in_order : bool
+        Whether rows that follow each other depend on each other, though the model was not told: they are
+        predicted and counted in blocks. Without effect beside groups or time.
 
     Examples
     --------
@@ -144,11 +149,16 @@ def gain_over_one_graph(
     if labels is None and time is not None:
         labels, unit = _time_labels(time, X)[inputs.rows], "time block"
         labels = np.unique(labels, return_inverse=True)[1]
+    blocks = None
+    if labels is None:
+        unit = "row block" if in_order else "row"
+        blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
     start = clock.perf_counter()
     single, fitted = _single_fit(model)
-    held_out = predict_held_out(single, inputs, labels, ordered=unit == "time block", n_folds=n_folds)
+    timed = unit == "time block"
+    held_out = predict_held_out(single, inputs, labels, ordered=timed, n_folds=n_folds, blocks=blocks)
     seconds = clock.perf_counter() - start
-    return replace(gain_of(held_out, "row" if labels is None else unit, seconds=seconds), fitted=fitted)
+    return replace(gain_of(held_out, unit, seconds=seconds), fitted=fitted)
 
 
 def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:

@@ -88,17 +88,20 @@ def predict_held_out(
     ordered: bool = False,
     n_folds: int | None = None,
     others: tuple[GraphEstimator, ...] = (),
+    blocks: NDArray[np.intp] | None = None,
 ) -> Predicted:
     """Copies of ``model`` (and of ``others``) and static graphs, each on rows that it has not seen.
 
-    ``labels`` are numbered from 0; ``ordered`` ones follow each other in time and make folds that do.
+    ``labels`` are numbered from 0; ``ordered`` ones follow each other in time and make folds that do. Copies
+    know of them, as the model does, and not of ``blocks``, which stay together and count as one.
     """
-    splits = _splits(len(inputs.X), labels, ordered, n_folds)
+    together = labels if blocks is None else blocks
+    splits = _splits(len(inputs.X), together, ordered, n_folds)
     parts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
         for (train, rows), fitted in zip(splits, _fields(model, inputs, labels, splits), strict=True):
-            units = rows if labels is None else labels[rows]
+            units = rows if together is None else together[rows]
             held_out = HeldOut(inputs.X[rows], inputs.Z.take(rows), units)
             groups = None if labels is None else labels[train]
             beside = [_field(other, inputs, labels, train) for other in others]
@@ -172,7 +175,7 @@ def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int
         what = f"{n} rows" if labels is None else f"{n} rows in {n_units} groups"
         raise DataError(
             f"{what} are too few to compare a model with one graph on rows that it has not seen: at least "
-            f"{MIN_ROWS} rows and {MIN_UNITS} groups are needed."
+            f"{MIN_ROWS} rows{'' if labels is None else f' and {MIN_UNITS} groups'} are needed."
         )
     if n_folds is None:
         n_folds = N_FOLDS if n <= FOLD_ROWS else 1

@@ -99,6 +99,9 @@ class TestResult(Protocol):
     def p_value(self) -> float | None: ...
 
     @property
+    def sentence(self) -> str: ...
+
+    @property
     def n_rows(self) -> int: ...
 
     @property
@@ -113,6 +116,7 @@ class Tested:
     p_value: float | None = None
     n_rows: int = 0
     adjusted: Mapping[str, float | None] | None = None  # p-values of covariates, given the others
+    why_not: str = ""  # there was none, in a sentence
 
     @classmethod
     def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
@@ -122,11 +126,13 @@ class Tested:
             lines = evidence.get("covariates") or []
             p_value, n_rows = evidence.get("p_value"), int(evidence.get("n_rows") or 0)
             adjusted = {str(line.get("name")): line.get("adjusted_p_value") for line in lines}
+            why_not = "" if p_value is not None else str(evidence.get("sentence") or "")
         else:
             p_value, n_rows = evidence.p_value, evidence.n_rows
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
+            why_not = "" if p_value is not None else evidence.sentence
         if p_value is None:
-            return cls(NOT_KNOWN, None, n_rows, adjusted)
+            return cls(NOT_KNOWN, None, n_rows, adjusted, why_not)
         return cls(YES if is_significant(p_value) else NO, p_value, n_rows, adjusted)
 
     @property
@@ -137,5 +143,10 @@ class Tested:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Covariates that were tested, and of which it cannot be told."""
+        """Covariates of which it cannot be told."""
         return tuple(name for name in self.adjusted or {} if name not in self.matter)
+
+    @property
+    def untested(self) -> tuple[str, ...]:
+        """Covariates of which nothing was left to test given the others."""
+        return tuple(name for name, p in (self.adjusted or {}).items() if p is None)

@@ -56,7 +56,7 @@ def _compared(gain: ModelGain) -> str:
 
 def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> str:
     if test.answer == NOT_KNOWN:
-        return "No permutation test was possible: there are too few rows or groups."
+        return test.why_not or "No permutation test was possible."
     if test.p_value is None:
         return ""
     p = p_text(test.p_value)
@@ -91,6 +91,8 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
             return ""
         return f"{given} {matter} would matter, which the test of all together does not confirm."
     rows = f"from {test.n_rows:,} rows" if test.n_rows else "from these rows"
+    if set(test.untested) >= set(covariates):
+        return "Which of them cannot be told: each follows from the others, or varies in too few groups."
     if not test.matter and set(test.undecided) >= set(covariates):
         return f"Which of them cannot be told {rows}."
     if not test.matter:

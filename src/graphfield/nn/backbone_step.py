@@ -16,6 +16,7 @@ from torch import Tensor
 from graphfield.nn.backbone import ResidualBackbone
 from graphfield.nn.branch import aside
 from graphfield.nn.layers import BatchNorm, Dense, gradient_of, turned
+from graphfield.nn.private_kernels import copy_all
 
 
 class ResidualStep:
@@ -156,7 +157,7 @@ class _Norm:
         )
         shaped = [one.view_as(into) for one, into in zip(found, self.gradients, strict=True)]
         with aside(*found):
-            torch._foreach_copy_(self.gradients, shaped)
+            copy_all(self.gradients, shaped)
         return self._apart(back)
 
     def _side_by_side(self, values: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from graphfield.nn.head_task import HeadTask
 from graphfield.nn.heads import GroupedHead, SharedHead
 from graphfield.nn.layers import Dense, gradient_of
 from graphfield.nn.losses import LOSSES
+from graphfield.nn.private_kernels import copy_all
 
 SHARING = ("all", "node", "edge")
 
@@ -188,7 +189,7 @@ class Field(nn.Module, ABC):
 def _differentiate(output: Tensor, slope: Tensor | None, parameters: list[nn.Parameter]) -> None:
     """Gradients by autograd, written over those that the parameters have."""
     found = torch.autograd.grad(output, parameters, slope, allow_unused=True, materialize_grads=True)
-    torch._foreach_copy_([gradient_of(parameter) for parameter in parameters], list(found))
+    copy_all([gradient_of(parameter) for parameter in parameters], list(found))
 
 
 class CoefField(Field):

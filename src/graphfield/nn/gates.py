@@ -15,6 +15,7 @@ from torch import Tensor
 from graphfield.nn.backbone import ResidualBackbone
 from graphfield.nn.fields import CoefField, Field, FieldConfig, Samples
 from graphfield.nn.layers import Dense
+from graphfield.nn.private_kernels import softmax_slope, softmax_slope_plain
 
 # Logits of a gate that has not been trained are spread by this factor: its shares must differ between
 # rows for the patterns to become different.
@@ -145,9 +146,8 @@ def _softmax(logits: Tensor) -> Tensor:
 def _softmax_slope(shares: Tensor, slope: Tensor) -> Tensor:
     """The slope by the logits, given that by the shares; see :func:`_softmax`."""
     if shares.is_cuda or shares.shape[-1] >= _VECTOR or not torch.backends.mkl.is_available():
-        return torch.ops.aten._softmax_backward_data(slope, shares, -1, slope.dtype)
-    weighted = slope * shares
-    return torch.addcmul(weighted, shares, weighted.sum(dim=-1, keepdim=True), value=-1)
+        return softmax_slope(shares, slope)
+    return softmax_slope_plain(shares, slope)
 
 
 def split_gate(gate: GateField, generator: torch.Generator) -> GateField:

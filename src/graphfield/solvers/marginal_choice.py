@@ -13,9 +13,10 @@ from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import folds, hold_out
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
-# Rows the choice looks at at most (fewer of very wide tables), and what it needs to be made at all.
+# Rows the choice looks at at most (fewer of very wide tables).
 MAX_CHECK_ROWS, MAX_CHECK_ENTRIES, MIN_CHECK_ROWS = 20_000, 5_000_000, 2_000
-MIN_HELD_OUT, MIN_HELD_OUT_GROUPS = 50, 10
+# What it needs to be made at all: rows, and groups where rows belong to any.
+FEWEST_ROWS, FEWEST_GROUPS = 250, 50
 # Products of a node and a feature of the covariates at most; beyond that relations are the same at every z.
 MAX_PRODUCTS = 1_000
 _HELD_OUT_SHARE = 0.2
@@ -53,6 +54,8 @@ class MarginalCheck:
     one_value_decides : bool
         Whether they are preferred only because a single value makes up most of a node's variance, as typing
         errors do: as it is, such a node has no relation to any other.
+    lacks : {"", "rows", "groups"}
+        What there is too little of to tell: fewer than 250 rows, or than 50 groups of rows.
     """
 
     prefers: bool
@@ -61,17 +64,22 @@ class MarginalCheck:
     explained_gain: float = float("nan")
     hides: bool = False
     one_value_decides: bool = False
+    lacks: str = ""
 
     @classmethod
     def from_saved(cls, values: Saved) -> MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
         numbers = (values.known(name) for name in ("gain", "standard_error", "explained_gain"))
         gain, error, explained = (optional(number, Saved.number, float("nan")) for number in numbers)
-        flags = (optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides"))
-        return cls(values["prefers"].flag(), gain, error, explained, *flags)
+        hides, one = (
+            optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides")
+        )
+        lacks = optional(values.get("lacks"), Saved.text, "")
+        return cls(values["prefers"].flag(), gain, error, explained, hides, one, lacks)
 
-
-_TOO_FEW = MarginalCheck(False, float("nan"), float("nan"))
+    @classmethod
+    def too_few(cls, lacks: str) -> MarginalCheck:
+        return cls(False, float("nan"), float("nan"), lacks=lacks)
 
 
 def prefer_normal_scores(
@@ -110,16 +118,14 @@ def prefer_normal_scores(
     """
     rows = np.linspace(0, len(X) - 1, check_rows(*X.shape)).round().astype(np.intp)
     labels = None if groups is None else groups[rows]
-    if labels is not None and len(np.unique(labels)) < 2:
-        return _TOO_FEW
-    train, held_out = hold_out(len(rows), _HELD_OUT_SHARE, labels, seed=0)
-    if len(held_out) < MIN_HELD_OUT:
-        return _TOO_FEW
-    if labels is not None and len(np.unique(labels[held_out])) < MIN_HELD_OUT_GROUPS:
-        return _TOO_FEW
-    splits = [(train, held_out)]
+    if len(rows) < FEWEST_ROWS:
+        return MarginalCheck.too_few("rows")
+    if labels is not None and len(np.unique(labels)) < FEWEST_GROUPS:
+        return MarginalCheck.too_few("groups")
     if len(rows) < _FEW_ROWS:
         splits = folds(len(rows), labels, round(1 / _HELD_OUT_SHARE), shuffle=True)
+    else:
+        splits = [hold_out(len(rows), _HELD_OUT_SHARE, labels, seed=0)]
     parts, units = [], []
     for train, held_out in ((rows[known], rows[new]) for known, new in splits):
         own = held_out if groups is None else groups[held_out]

@@ -18,7 +18,8 @@ from graphfield.nn.branch import branching
 from graphfield.nn.fields import Samples
 from graphfield.nn.pack import Pack
 from graphfield.nn.precision import has_triton, matmul_precision
-from graphfield.training.config import BETA1, BETA2, CLIP_NORM, EPSILON, WEIGHT_DECAY, TrainingConfig
+from graphfield.training.adam import adam_step
+from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY, TrainingConfig
 from graphfield.training.plan import Steps, sent
 
 logger = logging.getLogger(__name__)
@@ -193,23 +194,8 @@ def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
     adam["step"].add_(1)
     if len(pack) > 1:
         pack.gradient.div_(excess)
-    torch._fused_adam_(
-        [pack.values],
-        [pack.gradient],
-        [adam["exp_avg"]],
-        [adam["exp_avg_sq"]],
-        [],
-        [adam["step"]],
-        lr=rate,
-        beta1=BETA1,
-        beta2=BETA2,
-        weight_decay=WEIGHT_DECAY,
-        eps=EPSILON,
-        amsgrad=False,
-        maximize=False,
-        # The kernel divides by it, which saves a pass over the gradient of a single member.
-        grad_scale=excess if len(pack) == 1 else None,
-    )
+    # The kernel divides by it, which saves a pass over the gradient of a single member.
+    adam_step(pack.values, pack.gradient, adam, rate=rate, scale=excess if len(pack) == 1 else None)
 
 
 def make_engine(pack: Pack, data: Samples, config: TrainingConfig) -> Engine:
