@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -29,12 +30,13 @@ from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
 from graphfield.report.summary import summary
-from graphfield.report.templates import render
+from graphfield.templates import render as render_from
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
 )
+render = partial(render_from, "graphfield.report")
 NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{ data }}{% x %}", "<b>&\"'&lt;", "<!--"]
 NASTY += ["ünï\u2028cödé"]
 EVIDENCE = {
@@ -213,15 +215,23 @@ def test_a_card_shows_names_as_they_were_written(name):
     assert texts.count(name) == 4
 
 
+def text_of(item) -> str:
+    return item.read_text(encoding="utf-8")
+
+
+def is_code(item) -> bool:
+    return item.name.endswith(".py")
+
+
 def test_html_is_in_the_templates_which_trust_nothing_but_program_and_style():
     with pytest.raises(UndefinedError, match="test"):
         render("evidence", evidence={})
-    folder = files("graphfield.report")
-    code = "".join(item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".py"))
-    assert not re.search(r"escape\(|import escape|Markup|<(p|li|h\d|td|strong|span|a|div)\b", code)
-    pages = [item for item in (folder / "page").iterdir() if item.name.endswith(".jinja")]
-    trusted = re.findall(r"{{ ([^}]*?) \| safe", "".join(item.read_text(encoding="utf-8") for item in pages))
-    assert sorted(trusted) == ["data", 'source("page.css")', 'source(name ~ ".js")']
+    folders = [files("graphfield.report"), files("graphfield.experiments")]
+    written = "".join(text_of(item) for folder in folders for item in folder.iterdir() if is_code(item))
+    assert not re.search(r"escape\(|import (escape|html)\b|Markup|<(p|li|h\d|td|strong|span|a|div)\b", written)
+    pages = [item for folder in folders for item in (folder / "page").iterdir() if "jinja" in item.name]
+    trusted = re.findall(r"{{ ([^}]*?) \| safe", "".join(map(text_of, pages)))
+    assert sorted(trusted) == ["data", 'source("page.css")', 'source("table.css")', 'source(name ~ ".js")']
 
 
 def test_the_words_of_evidence_and_cards(tmp_path):

@@ -38,7 +38,7 @@ from graphfield.report.folder import (
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
 from graphfield.report.summary import summary, warnings
-from graphfield.report.templates import render
+from graphfield.templates import render
 
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
@@ -141,7 +141,7 @@ def write_report(
         "training": words.training(model),
         "version": __version__,
     }
-    return write_file(path, render("report", **page).encode(), overwrite=overwrite)
+    return write_file(path, render("graphfield.report", "report", **page).encode(), overwrite=overwrite)
 
 
 def _assembled(
