@@ -99,7 +99,7 @@ def test_nodes_without_an_edge_are_counted_and_listed(opened):
         lonely = set(model.node_names_) - linked_nodes(browser, model)
         assert len(lonely) >= 10
         told = browser.run("document.getElementById('isolated-short').textContent")
-        assert told.startswith(f"{len(lonely)} nodes without an edge at this z: ")
+        assert told.startswith(f"{len(lonely)} nodes without an edge at these covariates: ")
         assert set(browser.run("document.getElementById('isolated-all').textContent").split(", ")) == lonely
         assert browser.run("document.querySelectorAll('#net g.lonely').length") == len(lonely)
         counts.append(len(lonely))

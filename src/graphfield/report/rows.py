@@ -52,6 +52,7 @@ class Rows:
                 "name": column.name,
                 "kind": "category",
                 "levels": levels,
+                "ordered": column.ordered and not column.pooled,  # what was pooled has no place among them
                 "start": start,
                 "counts": counts,
             }
