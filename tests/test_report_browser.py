@@ -152,7 +152,7 @@ def test_a_flat_curve_has_an_axis(opened):
     assert "0" in browser.run(f"{labels}.map((t) => t.textContent)")
     assert "No edge here" in browser.run("document.getElementById('net-note').textContent")
     assert "no pair stands clear" in browser.run("document.getElementById('cut-note').textContent")
-    assert "The same in all rows: 0." in browser.run("document.getElementById('connect-panels').textContent")
+    assert "The same in all rows: 0 %." in browser.run("document.getElementById('connect-panels').textContent")
     assert browser.run("document.getElementById('net').getBoundingClientRect().height") < 60, "an empty space"
 
 

@@ -139,6 +139,19 @@ def test_names_of_levels_do_not_run_into_each_other(opened, count, width, height
             assert after - x >= (long + long_after) / 2 + 2
 
 
+def test_the_table_of_edges_is_not_cut_off(opened):
+    model, Z = many(76)
+    browser = opened(model, Z[["age"]])
+    browser.run("document.getElementById('only').click()")
+    browser.run("document.getElementById('pin').click()")
+    browser.run(WAIT)
+    box = "document.querySelector('#edges .scroll')"
+    assert len(browser.run("[...document.querySelectorAll('#table th')].map((h) => h.textContent)")) == 11
+    assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
+    buttons = "[...document.querySelectorAll('#table td button')].map((b) => b.offsetHeight)"
+    assert max(browser.run(buttons)) < 30, "a word in two lines"
+
+
 def test_the_window_is_used(opened):
     model, Z = many(76)
     browser = opened(model, Z[["age"]])

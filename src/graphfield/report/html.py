@@ -24,7 +24,7 @@ from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.report import words
-from graphfield.report.figures import STILL, Survey, effects, node_order, survey
+from graphfield.report.figures import SIZE, STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
     CHECK,
     EVIDENCE,
@@ -183,7 +183,10 @@ def _assembled(
         "order": node_order(found.mean, groups),
         "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict)),
         "connectivity": {
-            "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
+            "measures": [
+                {"name": name, "share": name != SIZE, "values": np.round(values, 5).tolist()}
+                for name, values in found.measures.items()
+            ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
         },
         "training": words.training_lines(model),

@@ -3,7 +3,7 @@
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
 // (points are [x, y] or [x, y, low, high], with an interval)
-// at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
+// share: whether y is told in percent, at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
 // a line with edges, true or false for each point, is bold where they are true
 function chart(box, o) {
   const f = chartFrame(box, o);
@@ -45,7 +45,7 @@ function chartAxes(f, o) {
   const { root, left, top, w, h, low, high, sx, sy } = f, base = top + h;
   for (const t of ticks(low, high, 5)) {
     root.append(svg("line", { class: t === 0 && low < 0 ? "axis" : "grid", x1: left, x2: left + w, y1: sy(t), y2: sy(t) }));
-    root.append(svg("text", { x: left - 5, y: sy(t) + 4, "text-anchor": "end" }, plain(t, 6)));
+    root.append(svg("text", { x: left - 5, y: sy(t) + 4, "text-anchor": "end" }, o.share ? `${plain(100 * t, 4)} %` : plain(t, 6)));
   }
   root.append(svg("line", { class: "axis", x1: left, x2: left + w, y1: base, y2: base }));
   if (f.levels) levelNames(f, base);

@@ -33,7 +33,7 @@ class EdgeTable {
       { id: "spread", label: "SD over rows", title: "Standard deviation of the partial correlation over the rows", value: (i) => pairs.spread[i], told: (v) => v.toFixed(3) },
       { id: "least", label: "Least", value: (i) => pairs.least[i] },
       { id: "most", label: "Most", value: (i) => pairs.most[i] },
-      { id: "present", label: "Rows with the edge", value: (i) => pairs.present[i], told: percent },
+      { id: "present", label: "Share of rows", title: "Share of the rows in which the pair is an edge", value: (i) => pairs.present[i], told: percent },
     );
     return found;
   }
