@@ -152,7 +152,9 @@ def test_a_flat_curve_has_an_axis(opened):
     assert "0" in browser.run(f"{labels}.map((t) => t.textContent)")
     assert "No edge here" in browser.run("document.getElementById('net-note').textContent")
     assert "no pair stands clear" in browser.run("document.getElementById('cut-note').textContent")
-    assert "The same in all rows: 0 %." in browser.run("document.getElementById('connect-panels').textContent")
+    assert "The same in all rows: 0 %." in browser.run(
+        "document.getElementById('connect-panels').textContent"
+    )
     assert browser.run("document.getElementById('net').getBoundingClientRect().height") < 60, "an empty space"
 
 
@@ -203,6 +205,7 @@ def test_one_graph_has_no_sliders_and_no_flat_curves(opened):
     model, Z = fitted("static"), table()[1]
     browser = opened(model, Z)
     assert not browser.run(SEEN)
+    assert " at " not in browser.run("document.getElementById('state').textContent")
     assert browser.run("[...document.querySelectorAll('#table th')].map((h) => h.textContent)") == [
         "Source",
         "Target",
@@ -286,15 +289,6 @@ def test_a_grid_of_frames_follows_the_model(opened, name):
     np.testing.assert_allclose(
         in_page(browser, there)[0], upper(model.partial_correlations(there)), atol=1e-4
     )
-
-
-@pytest.mark.slow
-def test_no_graph_moves_what_does_not_depend_on_covariates(opened):
-    browser = opened(fitted("static"), table()[1])
-    before = browser.run("window.graphfield.shown()")
-    assert " at " not in browser.run("document.getElementById('state').textContent")
-    browser.run(MOVE.format(which=0, value=75))
-    assert browser.run("window.graphfield.shown()") == before
 
 
 @pytest.mark.slow
@@ -406,6 +400,12 @@ def test_it_prints_without_controls(opened):
     state = browser.run("getComputedStyle(document.getElementById('state')).display")
     assert (shown, state) == ("none", "block")
     assert browser.pdf().startswith(b"%PDF")
+    one = opened(fitted("static"), table()[1], check={"warnings": [{"message": "Look.", "advice": "Do."}]})
+    one.media("print")
+    heads = "[...document.querySelectorAll('#table th')].map((h) => getComputedStyle(h).display)"
+    assert one.run(heads) == ["table-cell"] * 3
+    one.pdf()
+    assert one.run("document.querySelector('#look details').open"), "paper cannot be clicked"
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ class Page {
     this.show(true);
     this.connectivity();
     this.training();
+    window.addEventListener("beforeprint", () => document.querySelectorAll(".note details").forEach((one) => { one.open = true; }));
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (window.innerWidth === width) return;

@@ -53,7 +53,7 @@ class EdgeTable {
 
   draw() {
     const { page } = this, columns = this.columns(), found = this.matching(columns), shown = found.slice(0, this.rows);
-    const head = el("tr", {}, ...(page.moves ? [el("th", { scope: "col" }, "Curve")] : []));
+    const head = el("tr", {}, ...(page.moves ? [el("th", { scope: "col", class: "draw" }, "Curve")] : []));
     for (const c of columns) {
       const button = el("button", { type: "button", title: c.title }, c.label);
       button.addEventListener("click", () => {
@@ -78,7 +78,7 @@ class EdgeTable {
       const value = c.value(i);
       return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.told ? c.told(value) : signed(value, 3));
     });
-    return el("tr", {}, ...(page.moves ? [el("td", {}, button)] : []), ...cells);
+    return el("tr", {}, ...(page.moves ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }
 
   // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
