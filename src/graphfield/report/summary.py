@@ -19,6 +19,7 @@ from graphfield.report.words import number
 Pairs = Sequence[tuple[str, str]]
 _END = 0.995  # what is shown as 1.00
 _NAMED = 4  # edges that are named
+_LEAST = 5e-4  # what is shown as 0.001: a covariate that moves edges by less is not said to move them
 _FEW = 20  # edges up to which their average number has a decimal
 # Codes of a data check: what may make the graph wrong comes first, what is in the nature of the data last.
 FIRST = (
@@ -164,5 +165,5 @@ def _cut_off(survey: Survey, pairs: Pairs) -> list[tuple[str, str]]:
 
 def _movers(effects: Mapping[str, float]) -> list[str]:
     """What moves the graph most, and by how much."""
-    moved = {name: size for name, size in effects.items() if size > STILL}
-    return [f"{name} ({size:.2g})" for name, size in list(moved.items())[:6]]
+    moved = {name: size for name, size in effects.items() if size >= _LEAST}
+    return [f"{name} ({size:.3f})" for name, size in list(moved.items())[:6]]

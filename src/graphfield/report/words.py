@@ -150,12 +150,23 @@ def training(model: GraphEstimator) -> dict[str, Any] | None:
     if isinstance(compared, pd.DataFrame) and len(compared):
         return {
             "head": [str(name).replace("_", " ") for name in compared.columns],
-            "body": [[_cell(value) for value in row] for row in compared.itertuples(index=False)],
+            "body": [[_rounded(value) for value in row] for row in compared.itertuples(index=False)],
             "numbers": [i for i, kind in enumerate(compared.dtypes) if kind.kind in "if"],
         }
     if training_lines(model) is None:
         return None
     return {"note": "Loss per node in standard units; held-out rows decide when to stop and what to keep."}
+
+
+def _rounded(value: Any) -> str:
+    """A number to four decimals: what is smaller is no difference between models.
+
+    >>> _rounded(0.0032151), _rounded(-1e-10), _rounded(-0.05), _rounded("linear")
+    ('0.0032', '0', '\u22120.05', 'linear')
+    """
+    if not isinstance(value, float):
+        return _cell(value)
+    return _cell(round(value, 4) + 0.0).replace("-", "\u2212")
 
 
 def _cell(value: Any) -> str:
