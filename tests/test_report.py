@@ -390,6 +390,11 @@ def test_movement_that_is_not_supported_is_not_described(tmp_path):
     doubtful = section(written(fitted("linear"), tmp_path, gain=gain_of(0.001, 0.001)), "summary")
     assert "The average graph has" in doubtful
     assert not re.search("vary|moves the graph|nine rows in ten", doubtful)
+    mean = upper(fitted("linear").partial_correlations(table()[1].iloc[:60])).mean(axis=0)
+    most = int(np.abs(mean).argmax())
+    j, k = np.triu_indices(6, 1)
+    first = f"The strongest: <strong>n{j[most]} \u2013 n{k[most]}</strong> ({words.number(mean[most])})"
+    assert first in doubtful
 
 
 def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path):
