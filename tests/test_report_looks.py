@@ -139,6 +139,20 @@ def test_names_of_levels_do_not_run_into_each_other(opened, count, width, height
             assert after - x >= (long + long_after) / 2 + 2
 
 
+@pytest.mark.parametrize(("days", "wanted"), [(3000, "-01-01"), (120, "-01")])
+def test_dates_have_marks_at_months_and_years(opened, days, wanted):
+    X, Z = (
+        np.random.default_rng(1).normal(size=(500, 4)),
+        pd.DataFrame({"day": pd.date_range("2020-03-05", periods=500)}),
+    )
+    X[:, 1] += X[:, 0]
+    Z["day"] = Z["day"].iloc[0] + (Z["day"] - Z["day"].iloc[0]) * (days / 500)
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    texts = browser.run("[...document.querySelectorAll('#curve-panels text.tick')].map((t) => t.textContent)")
+    assert texts
+    assert all(text.endswith(wanted) for text in texts)
+
+
 def test_the_table_of_edges_is_not_cut_off(opened):
     model, Z = many(76)
     browser = opened(model, Z[["age"]])

@@ -50,7 +50,7 @@ function chartAxes(f, o) {
   root.append(svg("line", { class: "axis", x1: left, x2: left + w, y1: base, y2: base }));
   if (f.levels) levelNames(f, base);
   else {
-    const at = ticks(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 110 : 70))));
+    const at = (o.x.date ? dateTicks : ticks)(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 90 : 70))));
     for (const t of at) root.append(svg("line", { class: "axis", x1: sx(t), x2: sx(t), y1: base, y2: base + 4 }));
     for (const { at: x, text } of apart(at.map((t) => ({ at: sx(t), text: o.x.date ? dateText(t) : plain(t, 8) }))))
       root.append(svg("text", { class: "tick", x, y: base + 16, "text-anchor": "middle" }, text));
