@@ -47,7 +47,10 @@ def written(p: int, path: Path) -> Path:
         if j % 8:
             X[:, j] += (0.9 if j % 3 else turn) * X[:, j - 1]
     model = gf.RegGMM().fit(pd.DataFrame(X, columns=[f"node_{i}" for i in range(p)]), Z)
-    model.threshold_ = replace(model.threshold_, value=0.25)
+    near = np.abs(np.subtract.outer(np.arange(p), np.arange(p))) <= 2
+    model.field_ = model.field_.with_threshold(
+        replace(model.threshold_, value=0.1, clear=near & ~np.eye(p, dtype=bool))
+    )
     return write_report(model, path, Z=Z, overwrite=True)
 
 

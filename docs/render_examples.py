@@ -1,6 +1,7 @@
 """Run the examples and write docs/examples.md and docs/examples/NAME.md: what they print, draw and are.
 
 python docs/render_examples.py              # all; or name some: breast_cancer stocks
+python docs/render_examples.py page         # docs/report-page.png: the page of graphfield demo in a Chromium
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,11 +77,29 @@ def contents() -> str:
     )
 
 
+def draw_page(width: int = 1280, height: int = 1130) -> None:
+    """Write docs/report-page.png: the graph of the page of ``graphfield demo``."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from browser import Browser
+
+    demo = ROOT / "build" / "demo"
+    demo.parent.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-m", "graphfield", "demo", "--out", str(demo), "--force"], check=True)
+    with tempfile.TemporaryDirectory() as profile, Browser(Path(profile), width=width, height=height) as page:
+        page.open(demo / "report.html")
+        page.run("document.getElementById('explore').scrollIntoView()")
+        page.run("new Promise((done) => setTimeout(done, 300))")
+        page.picture(ROOT / "docs" / "report-page.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="some examples only")
+    parser.add_argument("names", nargs="*", choices=[*NAMES, "page", []], help="some only")
     PAGES.mkdir(parents=True, exist_ok=True)
     for name in parser.parse_args().names or NAMES:
+        if name == "page":
+            draw_page()
+            continue
         print(f"Running examples/{name}.py ...", flush=True)
         printed = run(name)
         (PAGES / f"{name}.md").write_text(page(name, printed, pictures(name)), encoding="utf-8")

@@ -28,7 +28,7 @@ Z = pd.DataFrame({"diagnosis": bunch.target.map({0: "malignant", 1: "benign"})})
 # 2. Does anything look wrong? Radius and perimeter are nearly copies, and the area follows from both:
 #    an edge between them would show arithmetic, and hide what else they are related to.
 for finding in gf.check_data(X, Z).warnings:
-    print(f"Look: {finding.message}")
+    print(f"{'Look' if finding.looks_wrong else 'Note'}: {finding.message}")
 X = X.drop(columns=["perimeter", "area"])
 
 # 3. Does the graph depend on the diagnosis at all? A test that needs no model.

@@ -24,10 +24,13 @@ def test_numbers_are_standardised_and_levels_are_codes():
 
 
 def test_state_round_trip():
-    Z = as_frame(small_data()[1], "Z")
+    Z = small_data()[1]
+    Z = as_frame(Z.assign(dose=pd.Categorical(Z["site"], ["C", "A", "B"], ordered=True)), "Z")
     encoder = CovariateEncoder(unknown="average").fit(Z)
     state = json.loads(json.dumps(encoder.to_state()))
     again = CovariateEncoder.from_state(Saved(state, "model.json"))
+    assert again.columns == encoder.columns
+    assert [column.ordered for column in again.categorical] == [False, True]
     np.testing.assert_array_equal(again.transform(Z).codes, encoder.transform(Z).codes)
     np.testing.assert_array_equal(again.transform(Z).numeric, encoder.transform(Z).numeric)
 

@@ -426,8 +426,9 @@ def test_entries_average_over_replicates(tmp_path, monkeypatch):
     markdown = as_markdown(table, found, "graphfield reproduce table4")
     assert "| 0.820 (0.028) | 0.820 (0.028) |" in markdown
     assert "| _difference_ | +0.010 | +0.080* |" in markdown  # 0.74 (0.032) published for D2
-    page = as_html(table, found, "graphfield reproduce table4")
+    page = as_html(table, found, "graphfield reproduce table4 --out <here>")
     assert page.count("0.820 (0.028)") == 2
+    assert "<code>graphfield reproduce table4 --out &lt;here&gt;</code>" in page
     assert "http" not in page
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -28,13 +29,14 @@ from graphfield.report import words, write_report
 from graphfield.report.figures import survey
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
-from graphfield.report.summary import summary
-from graphfield.report.templates import render
+from graphfield.report.summary import FIRST, LAST, summary, warnings
+from graphfield.templates import render as render_from
 from report_cases import MODELS, fitted, some_rows, table, upper
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.ThresholdWarning"
 )
+render = partial(render_from, "graphfield.report")
 NASTY = ["</script><b>bold", '"><img src=x onerror=alert(1)>', "{{ data }}{% x %}", "<b>&\"'&lt;", "<!--"]
 NASTY += ["ünï\u2028cödé"]
 EVIDENCE = {
@@ -213,15 +215,25 @@ def test_a_card_shows_names_as_they_were_written(name):
     assert texts.count(name) == 4
 
 
+def text_of(item) -> str:
+    return item.read_text(encoding="utf-8")
+
+
+def is_code(item) -> bool:
+    return item.name.endswith(".py")
+
+
 def test_html_is_in_the_templates_which_trust_nothing_but_program_and_style():
     with pytest.raises(UndefinedError, match="test"):
         render("evidence", evidence={})
-    folder = files("graphfield.report")
-    code = "".join(item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".py"))
-    assert not re.search(r"escape\(|import escape|Markup|<(p|li|h\d|td|strong|span|a|div)\b", code)
-    pages = [item for item in (folder / "page").iterdir() if item.name.endswith(".jinja")]
-    trusted = re.findall(r"{{ ([^}]*?) \| safe", "".join(item.read_text(encoding="utf-8") for item in pages))
-    assert sorted(trusted) == ["data", 'source("page.css")', 'source(name ~ ".js")']
+    folders = [files("graphfield.report"), files("graphfield.experiments")]
+    written = "".join(text_of(item) for folder in folders for item in folder.iterdir() if is_code(item))
+    assert not re.search(
+        r"escape\(|import (escape|html)\b|Markup|<(p|li|h\d|td|strong|span|a|div)\b", written
+    )
+    pages = [item for folder in folders for item in (folder / "page").iterdir() if "jinja" in item.name]
+    trusted = re.findall(r"{{ ([^}]*?) \| safe", "".join(map(text_of, pages)))
+    assert sorted(trusted) == ["data", 'source("page.css")', 'source("table.css")', 'source(name ~ ".js")']
 
 
 def test_the_words_of_evidence_and_cards(tmp_path):
@@ -232,12 +244,12 @@ def test_the_words_of_evidence_and_cards(tmp_path):
     told = section(text, "evidence")
     assert "One graph for all" in section(text, "verdict")
     assert "p = .400 from 99 rearrangements" in told
-    row = [">age<", ">.010<", ">.042<", "+1.00 % ± 0.20"]
+    row = [">age<", ">.010<", ">.042<", "+1.0 % (± 0.2)"]
     assert [text.find(cell) for cell in row] == sorted(text.find(cell) for cell in row)
     assert text.index(">p</th>") < text.index(">Adjusted p</th>")
     assert -1 not in [text.find(cell) for cell in row]
     assert "Seen &amp; noted." in text
-    assert "n1 &amp; n2 are copies. Drop one." in text
+    assert text.count("n1 &amp; n2 are copies.") == text.count("Drop one.") == 1
     assert "3 rows were dropped." in text
     without = write_report(model, tmp_path / "b.html", evidence_command="graphfield evidence x").read_text(
         encoding="utf-8"
@@ -253,7 +265,7 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     model, Z = fitted("linear"), table()[1].iloc[:200]
     text = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
     edges = upper(model.predict_graph(Z)).sum(axis=1)
-    assert f"has {edges.mean():,.0f} of 15 possible edges on average" in text
+    assert f"has {edges.mean():,.1f} of 15 possible edges on average" in text
     partial = upper(model.partial_correlations(Z))
     most = int(partial.std(axis=0).argmax())
     j, k = np.triu_indices(6, 1)
@@ -299,19 +311,34 @@ def test_rows_that_were_left_out_are_not_counted(tmp_path):
 
 
 def test_warnings_of_the_data_check_are_at_the_top(tmp_path):
-    told = written(fitted("linear"), tmp_path, check=CHECK)
-    assert "One thing in the data is worth a look:</strong> n1 &amp; n2 are copies. See the <a href" in told
-    many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in range(7)]}
-    told = written(fitted("linear"), tmp_path, check=many)
+    told = section(written(fitted("linear"), tmp_path, check=CHECK), "look")
+    assert "One thing in the data is worth a look" in told
     assert (
-        "7 things in the data are worth a look:</strong> Sign 0; Sign 1; Sign 2; Sign 3; Sign 4; and 2 more"
-        in told
+        "<li><details><summary><span>n1 &amp; n2 are copies.</span></summary>Drop one.</details></li>" in told
     )
+    many = {**CHECK, "warnings": [{"message": f"Sign {i}."} for i in (*range(7), 3)]}
+    told = section(written(fitted("linear"), tmp_path, check=many), "look")
+    assert "7 things in the data are worth a look" in told
+    assert re.findall(r"Sign \d|and \d more", told) == [
+        *(f"Sign {i}" for i in range(5)),
+        "and 2 more",
+        "Sign 5",
+        "Sign 6",
+    ]
     shape = {**CHECK, "warnings": [{"code": "skewed-nodes", "message": "n1 is skewed."}]}
     told = written(fitted("linear"), tmp_path, check=shape)
     assert "n1 is skewed." in section(told, "data")
     for plain in (told, written(fitted("linear"), tmp_path)):
         assert "worth a look" not in plain
+
+
+def test_what_may_make_the_graph_wrong_is_said_first():
+    codes = ["rare-category", "something new", "few-rows", "skewed-nodes", "duplicate-nodes"]
+    check = {"warnings": [{"code": code, "message": code} for code in codes]}
+    first = [message for message, _ in warnings(check)]
+    assert first == ["duplicate-nodes", "few-rows", "something new", "rare-category"]
+    checks = "".join(text_of(item) for item in files("graphfield.check").iterdir() if is_code(item))
+    assert [code for code in (*FIRST, *LAST) if f'"{code}"' not in checks] == []
 
 
 def test_the_verdict_stands_first_and_once(tmp_path):
@@ -363,6 +390,11 @@ def test_movement_that_is_not_supported_is_not_described(tmp_path):
     doubtful = section(written(fitted("linear"), tmp_path, gain=gain_of(0.001, 0.001)), "summary")
     assert "The average graph has" in doubtful
     assert not re.search("vary|moves the graph|nine rows in ten", doubtful)
+    mean = upper(fitted("linear").partial_correlations(table()[1].iloc[:60])).mean(axis=0)
+    most = int(np.abs(mean).argmax())
+    j, k = np.triu_indices(6, 1)
+    first = f"The strongest: <strong>n{j[most]} \u2013 n{k[most]}</strong> ({words.number(mean[most])})"
+    assert first in doubtful
 
 
 def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path):
@@ -406,7 +438,7 @@ def test_pairs_that_are_drawn_first_are_edges_of_what_is_shown(tmp_path, support
 def test_an_edge_is_one_from_both_nodes(tmp_path):
     """As in Python: an edge whose weaker direction is below the threshold is none."""
     told = section(written(fitted("linear"), tmp_path), "explore")
-    assert "above this from both nodes" in told
+    assert "above the threshold from both nodes" in told
     assert "either node" not in told
 
 
@@ -570,7 +602,7 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     assert main(["report", str(folder), "--out", str(out), "--node-groups", str(groups)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "One graph for all" in text
-    assert "What to look at" in text
+    assert "worth a look" in text
     assert page_data(text)["groups"] == list("aabbcc")
     (folder / "evidence.json").write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2

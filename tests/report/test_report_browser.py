@@ -32,6 +32,11 @@ MOVE = """(async () => {{
   slider.dispatchEvent(new Event('input', {{bubbles: true}}));
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)));
 }})()"""
+# Of what says nothing of one graph, what can be seen.
+SEEN = (
+    "['covariates', 'pin', 'curves', 'connectivity']"
+    ".filter((id) => document.getElementById(id).getClientRects().length)"
+)
 CELLS = "[...document.querySelectorAll('#table tbody tr')].map((r) => {cell})"
 # Milliseconds of one move of the first slider, to the end of the frame: the median of 40.
 TIMED = """(async () => {
@@ -136,15 +141,21 @@ def test_curves_and_chips_have_the_edges_of_predict_graph(opened):
 
 
 def test_a_flat_curve_has_an_axis(opened):
-    model = copy.copy(fitted("static"))
-    change_threshold(model, value=1.0)
-    browser = opened(model, table()[1])
+    model, Z = copy.copy(fitted("linear")), table()[1]
+    nothing = np.zeros((6, 6), dtype=bool)
+    change_threshold(model, value=1.0, clear=nothing)
+    browser = opened(model, Z)
     assert browser.run("document.getElementById('chosen').textContent").startswith("There is no edge to draw")
     browser.run("document.getElementById('heat').focus()")
     browser.key("Enter", 13)
     labels = "[...document.querySelector('#curve-panels svg').querySelectorAll('text[text-anchor=end]')]"
-    assert {"0", "0.1", "\u22120.1"} <= set(browser.run(f"{labels}.map((t) => t.textContent)"))
+    assert "0" in browser.run(f"{labels}.map((t) => t.textContent)")
     assert "No edge here" in browser.run("document.getElementById('net-note').textContent")
+    assert "no pair stands clear" in browser.run("document.getElementById('cut-note').textContent")
+    assert "The same in all rows: 0 %." in browser.run(
+        "document.getElementById('connect-panels').textContent"
+    )
+    assert browser.run("document.getElementById('net').getBoundingClientRect().height") < 60, "an empty space"
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
@@ -172,7 +183,7 @@ def test_movement_that_is_not_supported_is_shown_on_request(opened):
     assert page["moves"] is False
     average = upper(model.partial_correlations(Z)).mean(axis=0)
     np.testing.assert_allclose(browser.run("graphfield.shown()"), average, atol=1e-4)
-    assert browser.run("document.querySelector('#covariates input').matches(':disabled')")
+    assert not browser.run(SEEN)
     assert "average" in browser.run("document.getElementById('state').textContent")
     assert not browser.run("document.querySelectorAll('#curve-panels svg').length")
     headings = "['h-explore', 'h-edges'].map((id) => document.getElementById(id).textContent)"
@@ -186,8 +197,53 @@ def test_movement_that_is_not_supported_is_shown_on_request(opened):
     np.testing.assert_allclose(
         browser.run("graphfield.shown()"), upper(model.partial_correlations(at))[0], atol=1e-4
     )
-    assert not browser.run("document.querySelector('#covariates input').matches(':disabled')")
+    assert browser.run(SEEN) == ["covariates", "pin", "curves", "connectivity"]
     assert browser.run("document.querySelectorAll('#curve-panels svg').length") == 2
+
+
+def test_one_graph_has_no_sliders_and_no_flat_curves(opened):
+    model, Z = fitted("static"), table()[1]
+    browser = opened(model, Z)
+    assert not browser.run(SEEN)
+    assert " at " not in browser.run("document.getElementById('state').textContent")
+    assert browser.run("[...document.querySelectorAll('#table th')].map((h) => h.textContent)") == [
+        "Source",
+        "Target",
+        "Partial correlation",
+    ]
+    edges = int(upper(model.predict_graph(Z.iloc[:1])).sum())
+    assert edges, "a test of nothing"
+    assert browser.run("document.querySelectorAll('#table tbody tr').length") == edges
+    assert not browser.run("document.querySelectorAll('#net line.halo').length")
+
+
+def test_a_covariate_without_effect_is_named_once(opened):
+    X, Z = table()
+    X = X.assign(n1=X["n1"] + 3 * Z["site"].eq("A") * X["n0"])
+    model = gf.ByCluster(estimator=gf.GraphicalLasso(n_penalties=2, n_folds=2), by="site").fit(X, Z)
+    change_threshold(model, value=0.3, clear=~np.eye(6, dtype=bool))
+    browser = opened(model, Z)
+    assert "Without effect in this model: age." in browser.run(
+        "document.getElementById('covariates').textContent"
+    )
+    titles = "[...document.querySelectorAll('.panels .title')].map((t) => t.textContent)"
+    assert browser.run(titles) == ["site", "site"]
+    assert "age" not in browser.run("document.getElementById('state').textContent")
+
+
+def test_only_levels_with_an_order_are_joined(opened):
+    X, Z = table()
+    Z = Z[["site"]].assign(dose=pd.Categorical(Z["site"], ["C", "A", "B"], ordered=True))
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    lines = (
+        "Object.fromEntries([...document.querySelectorAll('#curve-panels svg')].map((chart) => "
+        "[chart.querySelector('.title').textContent, chart.querySelectorAll('polyline').length]))"
+    )
+    chosen = browser.run("window.graphfield.state().chosen.length")
+    assert chosen
+    assert browser.run(lines) == {"site": 0, "dose": chosen}
+    dots = browser.run("document.querySelectorAll('#curve-panels circle').length")
+    assert dots == 2 * 3 * chosen
 
 
 @pytest.mark.slow
@@ -233,15 +289,6 @@ def test_a_grid_of_frames_follows_the_model(opened, name):
     np.testing.assert_allclose(
         in_page(browser, there)[0], upper(model.partial_correlations(there)), atol=1e-4
     )
-
-
-@pytest.mark.slow
-def test_no_graph_moves_what_does_not_depend_on_covariates(opened):
-    browser = opened(fitted("static"), table()[1])
-    before = browser.run("window.graphfield.shown()")
-    assert " at " not in browser.run("document.getElementById('state').textContent")
-    browser.run(MOVE.format(which=0, value=75))
-    assert browser.run("window.graphfield.shown()") == before
 
 
 @pytest.mark.slow
@@ -353,6 +400,12 @@ def test_it_prints_without_controls(opened):
     state = browser.run("getComputedStyle(document.getElementById('state')).display")
     assert (shown, state) == ("none", "block")
     assert browser.pdf().startswith(b"%PDF")
+    one = opened(fitted("static"), table()[1], check={"warnings": [{"message": "Look.", "advice": "Do."}]})
+    one.media("print")
+    heads = "[...document.querySelectorAll('#table th')].map((h) => getComputedStyle(h).display)"
+    assert one.run(heads) == ["table-cell"] * 3
+    one.pdf()
+    assert one.run("document.querySelector('#look details').open"), "paper cannot be clicked"
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_nodes_without_an_edge_are_counted_and_listed(opened):
         lonely = set(model.node_names_) - linked_nodes(browser, model)
         assert len(lonely) >= 10
         told = browser.run("document.getElementById('isolated-short').textContent")
-        assert told.startswith(f"{len(lonely)} nodes without an edge at this z: ")
+        assert told.startswith(f"{len(lonely)} nodes without an edge at these covariates: ")
         assert set(browser.run("document.getElementById('isolated-all').textContent").split(", ")) == lonely
         assert browser.run("document.querySelectorAll('#net g.lonely').length") == len(lonely)
         counts.append(len(lonely))
@@ -137,6 +137,33 @@ def test_names_of_levels_do_not_run_into_each_other(opened, count, width, height
             assert (after - x) * np.sin(np.radians(abs(turn))) >= 11
         else:
             assert after - x >= (long + long_after) / 2 + 2
+
+
+@pytest.mark.parametrize(("days", "wanted"), [(3000, "-01-01"), (120, "-01")])
+def test_dates_have_marks_at_months_and_years(opened, days, wanted):
+    X, Z = (
+        np.random.default_rng(1).normal(size=(500, 4)),
+        pd.DataFrame({"day": pd.date_range("2020-03-05", periods=500)}),
+    )
+    X[:, 1] += X[:, 0]
+    Z["day"] = Z["day"].iloc[0] + (Z["day"] - Z["day"].iloc[0]) * (days / 500)
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    texts = browser.run("[...document.querySelectorAll('#curve-panels text.tick')].map((t) => t.textContent)")
+    assert texts
+    assert all(text.endswith(wanted) for text in texts)
+
+
+def test_the_table_of_edges_is_not_cut_off(opened):
+    model, Z = many(76)
+    browser = opened(model, Z[["age"]])
+    browser.run("document.getElementById('only').click()")
+    browser.run("document.getElementById('pin').click()")
+    browser.run(WAIT)
+    box = "document.querySelector('#edges .scroll')"
+    assert len(browser.run("[...document.querySelectorAll('#table th')].map((h) => h.textContent)")) == 11
+    assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
+    buttons = "[...document.querySelectorAll('#table td button')].map((b) => b.offsetHeight)"
+    assert max(browser.run(buttons)) < 30, "a word in two lines"
 
 
 def test_the_window_is_used(opened):

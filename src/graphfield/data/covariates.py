@@ -65,13 +65,15 @@ class Numeric:
 class Categorical:
     """A categorical column enters as the index of its level; shares are the training frequencies.
 
-    Levels that are ``pooled`` stand for :data:`OTHER`, which is one of the ``levels`` then.
+    Levels that are ``pooled`` stand for :data:`OTHER`, which is one of the ``levels`` then. Where the column
+    was ``ordered``, the levels stand in its order, else in that of the alphabet.
     """
 
     name: str
     levels: tuple[str, ...]
     shares: tuple[float, ...]
     pooled: tuple[str, ...] = ()
+    ordered: bool = False
 
     @property
     def indicators(self) -> NDArray[np.float64]:
@@ -141,7 +143,8 @@ class CovariateEncoder:
             check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
             shares = counts / counts.sum()
             few = () if OTHER not in levels else (level for level in pooled if level not in levels)
-            return Categorical(name, tuple(map(str, levels)), tuple(map(float, shares)), tuple(few))
+            known = tuple(map(str, levels)), tuple(map(float, shares)), tuple(few)
+            return Categorical(name, *known, is_ordered(column))
         date = is_date(column)
         values = to_days(column) if date else column.to_numpy(dtype=np.float64)
         bounds = float(values.min()), float(values.max())
@@ -302,7 +305,8 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
     pooled: list[str] = optional(state.get("pooled"), lambda value: value.names(), [])
     if pooled and (OTHER not in levels or not set(pooled).isdisjoint(levels)):
         state["pooled"].refuse(f"levels besides {OTHER!r} and the others")
-    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled))
+    ordered = optional(state.get("ordered"), Saved.flag, False)
+    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled), ordered)
 
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
@@ -354,6 +358,11 @@ def _level(value: object) -> str:
     return str(value)
 
 
+def is_ordered(column: pd.Series) -> bool:
+    """Whether the levels of a column have an order of their own."""
+    return isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
+
+
 def level_order(column: pd.Series, levels: Iterable[str]) -> list[str]:
     """Levels as text in the order that the column gives them, else in that of the alphabet.
 
@@ -361,10 +370,9 @@ def level_order(column: pd.Series, levels: Iterable[str]) -> list[str]:
     >>> level_order(pd.Series(pain), {"much", "little"})
     ['little', 'much']
     """
-    kind = column.dtype
-    if not isinstance(kind, pd.CategoricalDtype) or not kind.ordered:
+    if not is_ordered(column):
         return sorted(levels)
-    places = {_level(value): place for place, value in enumerate(kind.categories)}
+    places = {_level(value): place for place, value in enumerate(column.cat.categories)}
     return sorted(levels, key=lambda level: (places.get(level, len(places)), level))
 
 

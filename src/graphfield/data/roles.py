@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, level_order
+from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, is_ordered, level_order
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
@@ -261,7 +261,7 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
 
 def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:
     """Levels of an ordered category after pooling, in their order and "other" at the end."""
-    if not (isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered):
+    if not is_ordered(column):
         return pooled
     levels = level_order(column, set(pooled.dropna()) - {OTHER})
     return pooled.astype(pd.CategoricalDtype([*levels, OTHER], ordered=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import warnings
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from graphfield.experiments.methods import LINES, METHODS, Cell
 from graphfield.experiments.specs import Row, TableSpec, split_column
 from graphfield.folders import write_file
 from graphfield.messages import Message, message_of
+from graphfield.templates import render
 
 METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
 EVALUATION_TITLES = {
@@ -211,20 +211,16 @@ def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
 
 def as_html(table: TableSpec, found: list[Entry], command: str) -> str:
     """One self-contained page."""
-    body = [f"<h1>{html.escape(table.title)}</h1>", f"<p><code>{html.escape(command)}</code></p>"]
-    notes = "".join(f"<li>{html.escape(note.format(source=table.source))}</li>" for note in NOTES)
-    body.append(f"<ul>{notes}</ul>")
-    for metric in table.metrics:
-        columns = shown_columns(table, found)
-        head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
-        body.append(f"<h2>{METRIC_TITLES[metric]}</h2><div class='wide'><table>")
-        body.append(f"<thead><tr><td></td>{head}</tr></thead><tbody>")
-        for line in printed_lines(metric, table, found):
-            cells = "".join(f"<td>{html.escape(c)}</td>" for c in line.cells)
-            body.append(f'<tr class="{line.kind}"><th scope="row">{html.escape(line.label)}</th>{cells}</tr>')
-        body.append("</tbody></table></div>")
-    body.append(f"<p>{html.escape(_footer(found))}</p>")
-    return _PAGE.format(title=html.escape(table.title), body="\n".join(body))
+    return render(
+        "graphfield.experiments",
+        "table",
+        title=table.title,
+        command=command,
+        notes=[note.format(source=table.source) for note in NOTES],
+        columns=shown_columns(table, found),
+        metrics=[(METRIC_TITLES[name], list(printed_lines(name, table, found))) for name in table.metrics],
+        footer=_footer(found),
+    )
 
 
 def _footer(found: list[Entry]) -> str:
@@ -271,26 +267,3 @@ def write_cells(out: Path) -> None:
                 lines.append({**cell, **key, **metrics, **times, "device": device})
     text = pd.DataFrame(lines).to_csv(index=False, float_format="%.5g")
     write_file(out / "cells.csv", text.encode(), overwrite=True)
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem;
-        color: #1b1b1b; background: #fff; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .25rem .7rem; text-align: right; white-space: nowrap; }}
-th[scope=row] {{ text-align: left; font-weight: normal; white-space: normal; min-width: 18rem; }}
-thead th {{ border-bottom: 2px solid #444; }}
-tr.ours > * {{ border-top: 1px solid #ccc; }}
-tr.ours th {{ font-weight: 600; }}
-tr.published > *, tr.difference > * {{ color: #555; }}
-tr.published th, tr.difference th {{ padding-left: 2rem; }}
-tr.heading th {{ padding-top: 1.2rem; font-style: italic; }}
-code {{ background: #f2f2f2; padding: .1rem .3rem; }}
-</style></head><body>
-{body}
-</body></html>
-"""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_BESIDE = 0.05  # how far dots of several edges stand from each other, in distances between levels
+
+
 def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None = None) -> Axes:
     """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
 
@@ -51,7 +54,7 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     n_columns = 1 if len(edges) <= 18 else 2
     handles = ax.get_legend_handles_labels()[0]
     if not has_intervals and (curves["high"] > curves["low"]).any():
-        handles.append(_shade("shaded" if is_numeric else "bars"))
+        handles.append(_spread_key(is_numeric))
     ax.legend(
         handles=handles,
         loc="center left",
@@ -65,12 +68,15 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     return ax
 
 
-def _shade(what: str) -> Any:
-    """For the legend: what is shaded is often taken for an error of the line."""
+def _spread_key(shaded: bool) -> Any:
+    """For the legend: what is shaded, or a bar, is often taken for an error of the line."""
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    label = f"{what}: 10 to 90 % of rows,\nwhose other covariates differ"
-    return Patch(color=GREY, alpha=0.25, linewidth=0, label=label)
+    label = f"{'shaded' if shaded else 'bars'}: 10 to 90 % of rows,\nwhose other covariates differ"
+    if shaded:
+        return Patch(color=GREY, alpha=0.25, linewidth=0, label=label)
+    return Line2D([], [], color=GREY, marker="|", markersize=12, linestyle="none", label=label)
 
 
 def _lines(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
@@ -85,7 +91,8 @@ def _lines(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
 def _levels(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
     low, high = ends
     levels = list(dict.fromkeys(parts[0]["value"]))
-    aside = np.linspace(-0.25, 0.25, len(parts)) if len(parts) > 1 else np.zeros(1)
+    reach = min(0.25, _BESIDE * (len(parts) - 1) / 2)
+    aside = np.linspace(-reach, reach, len(parts))
     for part, colour, shift in zip(parts, colours(len(parts)), aside, strict=True):
         where = np.array([levels.index(level) for level in part["value"]]) + shift
         middle = part["partial_correlation"].to_numpy()

@@ -258,7 +258,7 @@ def plot_heatmaps(
         axis.set_title(title, fontsize=10)
     for axis in list(axes.flat)[len(matrices) :]:
         axis.set_axis_off()
-    figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.7, label="partial correlation")
+    figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.7, pad=0.02, label="partial correlation")
     return axes.ravel()[: len(matrices)]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DIVERGING = "RdBu_r"
 SEQUENTIAL = "Blues"
 # The palette of Okabe and Ito, which colour-blind people can tell apart; black is left for text.
-_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#F0E442")
+_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#5D3A9B")
 GREY = "#666666"
 # Points: labels smaller than this cannot be read, and larger ones shout.
 _SMALLEST, _LARGEST = 4.5, 8.0

@@ -17,6 +17,7 @@ from graphfield.graphs.connectivity import density, pair_means, transitivity, wi
 
 _BLOCK = 50
 DENSITY = "Density: share of all pairs that have an edge"
+SIZE = "Average |partial correlation| of all pairs"  # the one measure that is no share
 STILL = 1e-4  # a standard deviation below which nothing varies
 _STEPS = 9  # values along a covariate by which its effect is judged
 
@@ -69,7 +70,7 @@ def _measures(
     negative = density(graphs & (partial < 0))
     found = {
         DENSITY: edges,
-        "Average |partial correlation| of all pairs": pair_means(np.abs(partial)),
+        SIZE: pair_means(np.abs(partial)),
         "Share of edges that are negative": negative / np.where(edges > 0, edges, 1.0),
         "Clustering: share of connected triples that are triangles": transitivity(graphs),
     }

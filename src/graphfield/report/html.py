@@ -24,7 +24,7 @@ from graphfield.graphs.groups import Groups, group_labels
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.report import words
-from graphfield.report.figures import STILL, Survey, effects, node_order, survey
+from graphfield.report.figures import SIZE, STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
     CHECK,
     EVIDENCE,
@@ -37,8 +37,8 @@ from graphfield.report.folder import (
 )
 from graphfield.report.frames import frames_program
 from graphfield.report.rows import Rows
-from graphfield.report.summary import summary, warnings
-from graphfield.report.templates import render
+from graphfield.report.summary import average_edges, summary, warnings
+from graphfield.templates import render
 
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
@@ -141,7 +141,7 @@ def write_report(
         "training": words.training(model),
         "version": __version__,
     }
-    return write_file(path, render("report", **page).encode(), overwrite=overwrite)
+    return write_file(path, render("graphfield.report", "report", **page).encode(), overwrite=overwrite)
 
 
 def _assembled(
@@ -158,6 +158,7 @@ def _assembled(
     shown = _choose_program(model, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
         covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
+        covariate["idle"] = covariate["name"] in verdict.unused
     reach = interval_reach(model.field_) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
@@ -167,6 +168,7 @@ def _assembled(
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),
+        "opening": words.opening(verdict),
         "threshold": {
             "value": model.threshold_.value,
             "reason": model.threshold_.reason,
@@ -181,7 +183,10 @@ def _assembled(
         "order": node_order(found.mean, groups),
         "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict)),
         "connectivity": {
-            "measures": [{"name": n, "values": np.round(v, 5).tolist()} for n, v in found.measures.items()],
+            "measures": [
+                {"name": name, "share": name != SIZE, "values": np.round(values, 5).tolist()}
+                for name, values in found.measures.items()
+            ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
         },
         "training": words.training_lines(model),
@@ -244,12 +249,14 @@ def _opening_edges(
 ) -> NDArray[np.bool_]:
     """Pairs that are edges of the graph on which the page opens.
 
-    Where it moves, also those of most rows: an edge that changes its sign is none in between.
+    Where it moves, also those of most rows: an edge that changes its sign is none in between. Where there are
+    none of these, those of any row.
     """
     if verdict.shows_average:
-        return (np.abs(survey.mean) > model.threshold_.value) & model.threshold_.clear_pairs
+        return average_edges(model, survey)
     graph = model.predict_graph(pd.DataFrame([typical]), threshold="auto")[0]
-    return graph[np.triu_indices(len(graph), 1)] | (survey.present > _MOST_ROWS)
+    found = graph[np.triu_indices(len(graph), 1)] | (survey.present > _MOST_ROWS)
+    return found if found.any() else survey.present > 0
 
 
 def _first_chosen(survey: Survey, edges: NDArray[np.bool_]) -> list[int]:

@@ -52,13 +52,14 @@ class Rows:
                 "name": column.name,
                 "kind": "category",
                 "levels": levels,
+                "ordered": column.ordered and not column.pooled,  # what was pooled has no place among them
                 "start": start,
                 "counts": counts,
             }
         low, high = (float(v) for v in np.quantile(values, [0.01, 0.99]))
         if not high > low:
             low, high = column.low, column.high
-        decimals = int(np.clip(3 - np.floor(np.log10(high - low)), 0, 12))
+        decimals = int(np.clip(2 - np.floor(np.log10(high - low)), 0, 12))
         if (values == values.round()).all() and high - low >= 10:
             decimals = 0
         low, high = _outward(low, high, decimals)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
@@ -16,6 +18,28 @@ from graphfield.report.words import number
 
 Pairs = Sequence[tuple[str, str]]
 _END = 0.995  # what is shown as 1.00
+_NAMED = 4  # edges that are named
+_LEAST = 5e-4  # what is shown as 0.001: a covariate that moves edges by less is not said to move them
+_FEW = 20  # edges up to which their average number has a decimal
+# Codes of a data check: what may make the graph wrong comes first, what is in the nature of the data last.
+FIRST = (
+    "identifier-node",
+    "duplicate-nodes",
+    "collinear-nodes",
+    "monotone-nodes",
+    "missing-code",
+    "coded-category",
+    "text-among-numbers",
+    "repeated-subjects",
+    "missing-groups",
+    "duplicate-rows",
+    "ordered-rows",
+    "many-rows-lost",
+    "too-few-rows",
+    "few-rows",
+    "few-groups",
+)
+LAST = ("outliers", "discrete-node", "rare-category", "mostly-one-value", "cyclic-covariate", "unused-dates")
 
 
 def summary(
@@ -29,20 +53,32 @@ def summary(
 ) -> dict[str, Any]:
     """How many edges there are, which vary most, which covariate moves the graph most.
 
-    Where it is not supported that the graph ``moves``, nothing is said about how it does.
+    Where it is not supported that the graph ``moves``, nothing is said about how it does: of one graph for
+    all, the strongest edges are named.
     """
+    if not moves:
+        survey = replace(survey, least=survey.mean, most=survey.mean)
+    still = not moves or _stands_still(survey)
     return {
         "edges": _edges(model, rows, survey) if moves else _average_edges(model, survey),
-        "varying": _varying(survey, pairs) if moves else None,
+        "strongest": _strongest(model, survey, pairs) if still else [],
+        "varying": None if still else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
-        "movers": _movers(effects) if moves else [],
+        "movers": [] if still or len(effects) < 2 else _movers(effects),
     }
 
 
-def warnings(check: Mapping[str, Any] | None) -> list[str]:
-    """What to look at in the data, by name; the data card says what to do about it."""
+def warnings(check: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What to look at in the data and what to do about it, each once, what matters most first."""
     found = [one for one in (check or {}).get("warnings") or [] if one.get("code") not in NOTES]
-    return [str(one.get("message", "")).strip().rstrip(".") for one in found]
+    found.sort(key=lambda one: _place(one.get("code")))
+    said = ((str(one.get("message", "")).strip(), str(one.get("advice", "")).strip()) for one in found)
+    return list(dict.fromkeys(said))
+
+
+def _place(code: Any) -> int:
+    order = [*FIRST, None, *LAST]
+    return order.index(code if code in order else None)
 
 
 def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> dict[str, str]:
@@ -50,45 +86,60 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> dict[str, str]:
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
         where = f"Over {count(len(rows.Z), 'row')} of the training table the graph"
-    still = survey.spread.max(initial=0.0) <= STILL
+    still = _stands_still(survey)
     if still:
         where = "The graph"
-    rule = (
-        f"{int(model.threshold_.clear_pairs.sum()):,} pairs stand clear of their noise; such a pair is an "
-        f"edge where its strength is above {model.threshold_.value:.3f} from both nodes."
-    )
+    cut, n_clear = model.threshold_.value, int(model.threshold_.clear_pairs.sum())
+    stand = "pair stands clear of its noise; it" if n_clear == 1 else "pairs stand clear of their noise; each"
+    rule = f"{n_clear:,} {stand} is an edge where its strength is above {cut:.3f} from both nodes."
     most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
     found = _edge_counts(survey, still) if survey.present.any() else ""
-    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule}
+    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule if n_clear else ""}
+
+
+def _stands_still(survey: Survey) -> bool:
+    return bool(survey.spread.max(initial=0.0) <= STILL)
 
 
 def _edge_counts(survey: Survey, still: bool) -> str:
     density, n_pairs = survey.measures[DENSITY], len(survey.mean)
     low, high = (round(float(np.quantile(density, q)) * n_pairs) for q in (0.05, 0.95))
     average = float(density.mean())
+    shown = f"{average * n_pairs:,.{0 if still or average * n_pairs >= _FEW else 1}f}"
     spread = f"; nine rows in ten have {low:,} to {high:,}" if high > low else ""
     return (
-        f"{average * n_pairs:,.0f} of {n_pairs:,} possible edges{'' if still else ' on average'} "
+        f"{shown} of {n_pairs:,} possible edges{'' if still else ' on average'} "
         f"({100 * average:.2g}\u00a0%{spread})"
     )
 
 
 def _average_edges(model: GraphEstimator, survey: Survey) -> dict[str, str]:
-    cut, n_pairs = model.threshold_.value, len(survey.mean)
-    n_edges = int(((np.abs(survey.mean) > cut) & model.threshold_.clear_pairs).sum())
+    n_edges, n_pairs = int(average_edges(model, survey).sum()), len(survey.mean)
     found = (
         f"{n_edges:,} of {n_pairs:,} possible edges: pairs that stand clear of their noise and whose partial "
-        f"correlation, averaged over the rows, is above {cut:.3f} in size"
+        f"correlation, averaged over the rows, is above {model.threshold_.value:.3f} in size"
     )
     return {"where": "The average graph", "found": found, "rule": ""}
 
 
+def average_edges(model: GraphEstimator, survey: Survey) -> NDArray[np.bool_]:
+    """Pairs that are edges of the average graph over the rows."""
+    return (np.abs(survey.mean) > model.threshold_.value) & model.threshold_.clear_pairs
+
+
+def _strongest(model: GraphEstimator, survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]]:
+    """The strongest edges of one graph, each with its partial correlation."""
+    sizes = np.abs(survey.mean) * average_edges(model, survey)
+    order = [int(i) for i in np.argsort(-sizes, kind="stable")[:_NAMED] if sizes[i] > 0]
+    return [(pairs[i], number(float(survey.mean[i]))) for i in order]
+
+
 def _varying(survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]] | None:
     """The edges that vary most, each with its range; None where nothing is to be said of that."""
-    if survey.spread.max(initial=0.0) <= STILL or not survey.present.any():
+    if not survey.present.any():
         return None
     spread = survey.spread * (survey.present > 0)
-    order = [int(i) for i in np.argsort(-spread, kind="stable")[:4] if spread[i] > STILL]
+    order = [int(i) for i in np.argsort(-spread, kind="stable")[:_NAMED] if spread[i] > STILL]
     return [(pairs[i], _range(survey.least[i], survey.most[i]) + _where(survey.present[i])) for i in order]
 
 
@@ -114,5 +165,5 @@ def _cut_off(survey: Survey, pairs: Pairs) -> list[tuple[str, str]]:
 
 def _movers(effects: Mapping[str, float]) -> list[str]:
     """What moves the graph most, and by how much."""
-    moved = {name: size for name, size in effects.items() if size > STILL}
-    return [f"{name} ({size:.2g})" for name, size in list(moved.items())[:6]]
+    moved = {name: size for name, size in effects.items() if size >= _LEAST}
+    return [f"{name} ({size:.3f})" for name, size in list(moved.items())[:6]]

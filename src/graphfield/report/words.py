@@ -10,10 +10,11 @@ import pandas as pd
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
+from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
-from graphfield.numbers import p_digits, p_text
+from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
 _KINDS = {
@@ -80,17 +81,6 @@ def _tested(found: Mapping[str, Any]) -> list[str]:
     return of
 
 
-def percent(value: float, error: float) -> tuple[str, str]:
-    """A share and its standard error in percent, with two digits of the smaller one.
-
-    >>> percent(0.0676, 0.0071), percent(-0.000058, 0.000033), percent(0.0, 0.0)
-    (('6.76', '0.71'), ('-0.0058', '0.0033'), ('0.00', '0.00'))
-    """
-    sizes = [100 * abs(size) for size in (value, error) if size]
-    digits = int(np.clip(1 - np.floor(np.log10(min(sizes))), 2, 6)) if sizes else 2
-    return f"{100 * value:.{digits}f}", f"{100 * error:.{digits}f}"
-
-
 def _covariate_gain(row: Mapping[str, Any]) -> list[str]:
     """Name, p, adjusted p, and the gain or why there is no p."""
     ps = [row.get(key) for key in ("p_value", "adjusted_p_value")]
@@ -103,9 +93,8 @@ def _covariate_gain(row: Mapping[str, Any]) -> list[str]:
 def _gain_cell(gain: float | None, error: float | None) -> str:
     if gain is None:
         return ""
-    size, spread = percent(gain, error or 0.0)
-    sign = "+" if gain > 0 else ""
-    return f"{sign}{size} %".replace("-", "\u2212") + ("" if error is None else f" \u00b1 {spread}")
+    told = f"{100 * gain:.2g} %" if error is None else str(Gain(gain, error))
+    return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
 
 
 _CHOSEN = {"rank_": "Patterns mixed", "n_archetypes_": "Archetypes", "n_leaves_": "Leaves"}
@@ -155,18 +144,29 @@ def intervals(model: Any) -> str:
     )
 
 
-def training(model: GraphEstimator) -> dict[str, Any]:
-    """What was compared on held-out rows, or a note; the curve is drawn below it."""
+def training(model: GraphEstimator) -> dict[str, Any] | None:
+    """What was compared on held-out rows, or a note on the curve that is drawn below; None without both."""
     compared = getattr(model, "held_out_", None)
     if isinstance(compared, pd.DataFrame) and len(compared):
         return {
             "head": [str(name).replace("_", " ") for name in compared.columns],
-            "body": [[_cell(value) for value in row] for row in compared.itertuples(index=False)],
+            "body": [[_rounded(value) for value in row] for row in compared.itertuples(index=False)],
             "numbers": [i for i, kind in enumerate(compared.dtypes) if kind.kind in "if"],
         }
     if training_lines(model) is None:
-        return {"note": f"{type(model).__name__} has no training curve."}
+        return None
     return {"note": "Loss per node in standard units; held-out rows decide when to stop and what to keep."}
+
+
+def _rounded(value: Any) -> str:
+    """A number to four decimals: what is smaller is no difference between models.
+
+    >>> _rounded(0.0032151), _rounded(-1e-10), _rounded(-0.05), _rounded("linear")
+    ('0.0032', '0', '\u22120.05', 'linear')
+    """
+    if not isinstance(value, float):
+        return _cell(value)
+    return _cell(round(value, 4) + 0.0).replace("-", "\u2212")
 
 
 def _cell(value: Any) -> str:
@@ -210,10 +210,13 @@ def _data_facts(fit: Mapping[str, Any], used: RowsUsed | None) -> list[tuple[str
 
 def _checked(check: Mapping[str, Any]) -> dict[str, Any]:
     shown = ("name", "role", "kind", "missing", "distinct", "note")
+    notes = [one for one in check.get("warnings") or [] if one.get("code") in NOTES]
     return {
-        "look": [
-            f"{w.get('message', '')} {w.get('advice', '')}".strip() for w in check.get("warnings") or []
-        ],
+        "notes": [f"{one.get('message', '')} {one.get('advice', '')}".strip() for one in notes],
         "changes": check.get("changes") or [],
-        "columns": [[column.get(key, "") for key in shown] for column in check.get("columns") or []],
+        "columns": [[_count(column.get(key, "")) for key in shown] for column in check.get("columns") or []],
     }
+
+
+def _count(value: Any) -> Any:
+    return f"{value:,}" if isinstance(value, int) else value

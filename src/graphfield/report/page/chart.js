@@ -1,8 +1,9 @@
-// One kind of chart: lines with intervals, points, bars, against a number, a date or levels.
+// One kind of chart: lines with intervals, points, bars, against a number, a date or levels. Only levels that have an
+// order are joined: what lies between others means nothing.
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
 // (points are [x, y] or [x, y, low, high], with an interval)
-// at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
+// share: whether y is told in percent, at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
 // a line with edges, true or false for each point, is bold where they are true
 function chart(box, o) {
   const f = chartFrame(box, o);
@@ -10,8 +11,7 @@ function chart(box, o) {
   chartGround(f, o);
   chartAxes(f, o);
   chartMarks(f, o);
-  const ends = o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o.lines.length) : numberLine(f, line)));
-  chartEnds(f, o.lines, ends);
+  chartEnds(f, o.lines, o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o) : numberLine(f, line))));
   return f.root;
 }
 
@@ -45,12 +45,12 @@ function chartAxes(f, o) {
   const { root, left, top, w, h, low, high, sx, sy } = f, base = top + h;
   for (const t of ticks(low, high, 5)) {
     root.append(svg("line", { class: t === 0 && low < 0 ? "axis" : "grid", x1: left, x2: left + w, y1: sy(t), y2: sy(t) }));
-    root.append(svg("text", { x: left - 5, y: sy(t) + 4, "text-anchor": "end" }, plain(t, 6)));
+    root.append(svg("text", { x: left - 5, y: sy(t) + 4, "text-anchor": "end" }, o.share ? `${plain(100 * t, 4)} %` : plain(t, 6)));
   }
   root.append(svg("line", { class: "axis", x1: left, x2: left + w, y1: base, y2: base }));
   if (f.levels) levelNames(f, base);
   else {
-    const at = ticks(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 110 : 70))));
+    const at = (o.x.date ? dateTicks : ticks)(o.x.low, o.x.high, Math.max(3, Math.floor(w / (o.x.date ? 90 : 70))));
     for (const t of at) root.append(svg("line", { class: "axis", x1: sx(t), x2: sx(t), y1: base, y2: base + 4 }));
     for (const { at: x, text } of apart(at.map((t) => ({ at: sx(t), text: o.x.date ? dateText(t) : plain(t, 8) }))))
       root.append(svg("text", { class: "tick", x, y: base + 16, "text-anchor": "middle" }, text));
@@ -81,18 +81,18 @@ function stroked(root, line, points, wide, opacity) {
   root.append(svg("polyline", { class: wide > 1 ? "curve" : "curve faint", points: joined(points), fill: "none", stroke: line.colour, "stroke-width": wide, "stroke-dasharray": line.dash || undefined, "stroke-opacity": opacity }));
 }
 
-// A line over levels: points, with bars of intervals beside each other. Gives the height of its end.
-function levelLine({ root, w, levels, sx, sy }, line, n, count) {
-  const aside = line.points[0]?.length > 2 ? Math.min(7, w / levels.length / 7) * (n - (count - 1) / 2) : 0;
+// Over levels: points, with bars of intervals, those of several lines beside each other. Gives the last point.
+function levelLine({ root, w, levels, sx, sy }, line, n, o) {
+  const aside = Math.min(9, w / levels.length / 7) * (n - (o.lines.length - 1) / 2);
   const points = line.points.map(([x, y]) => [sx(x) + aside, sy(y)]);
   for (const [x, , low, high] of line.points.filter((q) => q.length > 2))
     root.append(svg("line", { class: "interval", x1: sx(x) + aside, x2: sx(x) + aside, y1: sy(low), y2: sy(high), stroke: line.colour, "stroke-width": 2 }));
   points.forEach(([x, y], i) => {
     const there = !line.edges || line.edges[i];
-    root.append(svg("circle", { cx: x, cy: y, r: there ? 4 : 3, fill: there ? line.colour : "#fff", stroke: line.colour }));
+    root.append(svg("circle", { cx: x, cy: y, r: there ? 4.5 : 3.5, fill: there ? line.colour : "#fff", stroke: line.colour }));
   });
-  stroked(root, line, points, 1, 0.5);
-  return points.at(-1)?.[1];
+  if (o.x.ordered) stroked(root, line, points, 1, 0.5);
+  return points.at(-1);
 }
 
 // A line over numbers, with its band.
@@ -106,12 +106,13 @@ function numberLine({ root, sx, sy }, line) {
     stroked(root, line, points.slice(i, end + 1), there(i) ? 2.2 : 1, there(i) ? 1 : 0.75);
     i = end;
   }
-  return points.at(-1)?.[1];
+  return points.at(-1);
 }
 
-// Labels at the ends of lines, moved apart.
-function chartEnds({ root, left, w }, lines, heights) {
-  const ends = lines.map((line, n) => ({ line, y: heights[n] })).filter((e) => e.line.label && e.y !== undefined).sort((a, b) => a.y - b.y);
+// Labels beside the last points, moved apart.
+function chartEnds({ root, levels }, lines, last) {
+  const ends = lines.map((line, n) => ({ line, y: last[n]?.[1] })).filter((e) => e.line.label && e.y !== undefined).sort((a, b) => a.y - b.y);
+  const x = Math.max(...last.map((point) => point?.[0] || 0)) + (levels ? 9 : 4);
   ends.forEach((e, i) => { if (i && e.y < ends[i - 1].y + 11) e.y = ends[i - 1].y + 11; });
-  for (const e of ends) root.append(svg("text", { x: left + w + 4, y: e.y + 4, style: `fill:${e.line.colour};font-weight:650` }, e.line.label));
+  for (const e of ends) root.append(svg("text", { x, y: e.y + 4, style: `fill:${e.line.colour};font-weight:650` }, e.line.label));
 }

@@ -4,9 +4,9 @@ class Controls {
   constructor(page) {
     this.page = page;
     this.fields = {};
-    const box = byId("covariates");
-    page.data.covariates.forEach((c, i) => box.append(c.kind === "number" ? this.slider(c, i) : this.menu(c, i)));
-    if (!page.data.covariates.length) box.append(el("p", { class: "small" }, "This model has no covariates: there is one graph."));
+    const box = byId("covariates"), idle = page.data.covariates.filter((c) => c.idle).map((c) => c.name);
+    page.data.covariates.forEach((c, i) => { const field = c.kind === "number" ? this.slider(c, i) : this.menu(c, i); if (!c.idle) box.append(field); });
+    if (idle.length) box.append(el("p", { class: "small" }, `Without effect in this model: ${idle.join(", ")}.`));
     this.movement();
     byId("reset").addEventListener("click", () => { for (const c of page.data.covariates) this.put(c.name, c.start); page.changed(); });
     byId("controls").addEventListener("submit", (e) => e.preventDefault());
@@ -22,17 +22,20 @@ class Controls {
 
   // Movement that held-out rows do not support is shown to those who ask for it.
   movement() {
-    const { page } = this, box = byId("movement"), verdict = page.data.verdict;
-    const doubtful = verdict.shows_average && page.data.covariates.length > 0;
+    const { page } = this, box = byId("movement");
     const headings = [byId("h-explore"), byId("h-edges")].map((heading) => [heading, heading.textContent]);
     const put = () => {
-      page.moves = !doubtful || box.checked;
-      byId("covariates").disabled = !page.moves;
-      byId("reset").hidden = !page.data.covariates.length || !page.moves;
+      page.moves = page.data.opening === "moving" || box.checked;
+      document.body.classList.toggle("still", !page.moves);
       for (const [heading, opening] of headings) heading.textContent = box.checked ? heading.dataset.moving : opening;
     };
-    byId("movement-label").hidden = !doubtful;
-    box.addEventListener("change", () => { put(); page.evaluate(); page.show(true); page.connectivity(); });
+    box.addEventListener("change", () => {
+      put();
+      if (!page.moves) this.unpin();
+      page.evaluate();
+      page.show(true);
+      page.connectivity();
+    });
     put();
   }
 
@@ -79,20 +82,21 @@ class Controls {
 
   threshold() {
     const { page } = this, range = byId("cut"), number = byId("cut-value"), found = page.data.threshold;
-    range.max = Math.max(page.limit, Math.ceil(found.value * 20) / 10, 0.1);
+    range.max = Math.min(1, Math.max(page.limit, Math.ceil(found.value * 20) / 10, 0.1));
     const put = (value) => { page.cut = value; page.show(); };
     range.addEventListener("input", () => { number.value = range.value; put(Number(range.value)); });
     number.addEventListener("input", () => { if (number.value !== "" && number.valueAsNumber >= 0) { range.value = number.value; put(number.valueAsNumber); } });
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    byId("cut-note").replaceChildren(`Chosen in the fit: ${found.value.toFixed(3)}, for pairs that stand clear of their noise (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
+    const chosen = page.never.size < page.field.pairs ? `Chosen in the fit: ${found.value.toFixed(3)}, for pairs that stand clear of their noise` : "By the fit, no pair stands clear of its noise";
+    byId("cut-note").replaceChildren(`${chosen} (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
   }
 
   pin() {
     const { page } = this;
     page.pinned = { z: { ...page.z }, graph: page.now, words: page.words() };
-    byId("pinned").textContent = `Pinned: ${page.pinned.words || "the one graph"}.`;
+    byId("pinned").textContent = `Pinned: ${page.pinned.words}.`;
     byId("views").hidden = byId("unpin").hidden = false;
     byId("views").querySelector("[value=difference]").checked = true;
     page.show();
@@ -103,7 +107,7 @@ class Controls {
     byId("pinned").textContent = "";
     byId("views").hidden = byId("unpin").hidden = true;
     byId("views").querySelector("[value=now]").checked = true;
-    byId("pin").focus();
+    if (this.page.moves) byId("pin").focus();
     this.page.show();
   }
 }

@@ -51,7 +51,7 @@ class Heatmap {
     c.strokeRect(margin, margin, step * p, step * p);
     if (this.labelled) this.labels(c, order);
     if (page.groups) this.blocks(c, order);
-    for (const pair of page.chosen) this.outline(c, order, page.field.first[pair], page.field.second[pair], "#1b1f24", 1.5);
+    for (const pair of page.drawn()) this.outline(c, order, page.field.first[pair], page.field.second[pair], "#1b1f24", 1.5);
     if (this.cell) this.outline(c, order, order[this.cell[0]], order[this.cell[1]], "#e8a317", 3, true);
   }
 

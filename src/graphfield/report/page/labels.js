@@ -2,6 +2,7 @@
 
 const LONGEST = 18, SHORTEST = 6; // letters of a label
 const FILL = 0.36, FULL = 0.46; // share of the picture that dots and labels should take, and may before names get shorter
+const ALONE = 260, EACH = 60; // the height that a picture has at most for few nodes
 const TALLEST = 3.5; // times the width, on narrow screens with many nodes
 
 // What all names begin with, up to the last separator; it is left out where names have to be short.
@@ -20,7 +21,7 @@ function labelTexts(names, most, start) {
 // Font, texts and height of a picture of this width in which all labels find a place.
 function labelPlan(names, start, width) {
   const n = names.length, font = n <= 40 && width > 500 ? 12 : n <= 100 ? 11 : n <= 200 ? 10 : 9, radius = n <= 40 ? 6 : n <= 120 ? 4.5 : 3.5;
-  const low = Math.round(Math.min(0.8 * width, 740)), high = width * (width > 700 ? 0.95 : 1.25);
+  const low = n ? Math.round(Math.min(0.8 * width, 740, ALONE + EACH * n)) : 0, high = width * (width > 700 ? 0.95 : 1.25);
   for (let most = LONGEST; ; most--) {
     const texts = labelTexts(names, most, start), boxes = texts.map((text) => labelBox(text, font, radius));
     const tall = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / width, fits = tall / FULL <= high;

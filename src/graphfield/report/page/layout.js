@@ -55,11 +55,13 @@ function separate(x, y, boxes, edges, clearance, width, height) {
     y[a] = Math.max(boxes[a][1], Math.min(height - boxes[a][3], y[a]));
   };
   for (let a = 0; a < n; a++) inside(a);
-  const rounds = Math.min(PUSHES, SPRING_WORK / (n * n));
-  for (let round = 0, moved = true; moved && round < rounds; round++) {
-    moved = round < rounds / 2 && stepAside(x, y, edges, clearance); // in the end names matter more
-    for (let a = 0; a < n; a++)
-      for (let b = a + 1; b < n; b++) moved = pushApart(x, y, boxes, a, b) || moved;
+  const order = boxes.map((_, a) => a), tall = Math.max(0, ...boxes.map((box) => box[1] + box[3]));
+  const aside = Math.min(PUSHES / 2, SPRING_WORK / (n * n) / 2);
+  for (let round = 0, moved = true; moved && round < PUSHES; round++) {
+    moved = round < aside && stepAside(x, y, edges, clearance); // in the end names matter more
+    order.sort((a, b) => y[a] - y[b]);
+    for (let i = 0; i < n; i++)
+      for (let k = i + 1; k < n && y[order[k]] - y[order[i]] < 2 * tall; k++) moved = pushApart(x, y, boxes, order[i], order[k]) || moved;
     for (let a = 0; a < n; a++) inside(a);
   }
 }

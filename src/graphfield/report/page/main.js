@@ -3,6 +3,7 @@
 const MOST_CHOSEN = 6;
 const MANY = 45; // nodes beyond which the heatmap has no names, and the network takes the width of two pictures
 const FLAT = 0.1; // curves are drawn at least from minus this to this
+const SAME = 1e-4; // a measure of graphs that differs by less does not move
 const END = 0.9995; // what is shown as 1.000: estimates are cut off there
 const CUT_OFF = "\u00b11.000 is the end of the scale, where estimates are cut off: not to be taken literally.";
 
@@ -32,6 +33,7 @@ class Page {
     this.show(true);
     this.connectivity();
     this.training();
+    window.addEventListener("beforeprint", () => document.querySelectorAll(".note details").forEach((one) => { one.open = true; }));
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (window.innerWidth === width) return;
@@ -57,8 +59,9 @@ class Page {
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
-  // The graph at z or, where movement is not to be shown, the average over the rows.
-  evaluate() { this.now = this.moves ? this.field.graphAt(this.z) : this.average(); }
+  // The graph at z or, where movement is not to be shown, the average over the rows. One that is the same everywhere
+  // is that at any z.
+  evaluate() { this.now = this.moves || this.data.opening === "one" ? this.field.graphAt(this.z) : this.average(); }
   average() { return { partial: this.pairs.mean, weaker: this.pairs.mean.map(Math.abs) }; }
 
   // z has changed: at most one evaluation per frame of the screen.
@@ -89,14 +92,14 @@ class Page {
   }
 
   words(z = this.z) {
-    if (this.data.verdict.model === "one graph") return "";
+    if (this.data.opening === "one") return "";
     if (!this.moves) return "the average over the rows";
-    return this.data.covariates.map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
+    return this.moving().map((c) => `${c.name} = ${told(c, z[c.name])}`).join(", ");
   }
 
   // Where the pinned graph was, in what is different now.
   changes() {
-    const moved = this.data.covariates.filter((c) => this.pinned.z[c.name] !== this.z[c.name]);
+    const moved = this.moving().filter((c) => this.pinned.z[c.name] !== this.z[c.name]);
     return moved.map((c) => `${c.name} = ${told(c, this.pinned.z[c.name])}`).join(", ");
   }
 
@@ -112,7 +115,7 @@ class Page {
       return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)})`;
     };
     const { view } = this.shown, now = this.words();
-    let what = tell(this.now), where = now ? `, at ${now}.` : ".";
+    let what = tell(this.now), where = now ? `, ${this.moves ? "at" : "in"} ${now}.` : ".";
     if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, now ? `, at ${this.pinned.words}.` : "."];
     if (view === "difference") where += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
     byId("state").replaceChildren(el("strong", {}, what), where);
@@ -122,11 +125,12 @@ class Page {
     const now = this.now.partial[i], edge = this.isEdge(this.now, i) ? "edge" : "no edge";
     let text = `${this.pairName(i)}: ${signed(now, 3)} (${edge})`;
     if (this.pinned) text += `, pinned ${signed(this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
-    return `${text}. Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
+    const range = this.moves ? ` Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.` : "";
+    return `${text}.${range}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
   toggle(i) {
-    if (i === undefined) return;
+    if (i === undefined || !this.moves) return;
     if (this.chosen.includes(i)) this.chosen = this.chosen.filter((other) => other !== i);
     else this.chosen = [...this.chosen, i].slice(-MOST_CHOSEN);
     this.heatmap.draw();
@@ -136,15 +140,19 @@ class Page {
     byId("announce").textContent = `${this.pairName(i)} ${this.chosen.includes(i) ? "drawn below" : "removed"}.`;
   }
 
+  // Pairs whose curves are drawn; those of a graph that stands still say nothing.
+  drawn() { return this.moves ? this.chosen : []; }
+  moving() { return this.data.covariates.filter((c) => !c.idle); }
+
   curves() {
+    if (!this.moves) return;
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
       return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}`, button);
     });
     byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, `${this.count(this.now).edges ? "No edge is chosen" : "There is no edge to draw at this threshold"}: click a cell of the heatmap for the curve of a pair.`)]));
-    const covariates = this.data.covariates.filter((c) => !c.fixed), panels = byId("curve-panels");
-    if (!this.moves) { panels.replaceChildren(this.hidden()); return; }
+    const covariates = this.moving().filter((c) => !c.fixed), panels = byId("curve-panels");
     if (!this.chosen.length || !covariates.length) {
       panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
       return;
@@ -164,8 +172,6 @@ class Page {
     const share = this.pairs.present[i];
     return share > 0 && this.moves ? ` (no edge here; one in ${percent(share)} of the rows)` : " (no edge)";
   }
-
-  hidden() { return el("div", {}, "Not shown: held-out rows do not support that the graph moves. Tick the box above the covariates to see it."); }
 
   panels(box, count) {
     while (box.children.length > count) box.lastChild.remove();
@@ -199,13 +205,14 @@ class Page {
       measures.forEach((m, i) => menu.append(el("option", { value: i }, m.name)));
       menu.addEventListener("change", () => this.connectivity());
     }
-    const { name, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
-    if (!this.moves) { box.replaceChildren(this.hidden()); return; }
-    const boxes = this.panels(box, this.data.covariates.length);
-    this.data.covariates.forEach((c, n) => {
+    if (!this.moves) return;
+    const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
+    if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
+    const covariates = this.moving(), boxes = this.panels(box, covariates.length);
+    covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
       const dots = values.map((v, i) => [level ? x[i] : Math.max(c.low, Math.min(c.high, x[i])), v, level ? (((i * 0.618) % 1) - 0.5) * 0.5 : 0]);
-      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, x: c, y: [Math.max(0, low - room), high + room], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
+      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, share, x: c, y: [Math.max(0, low - room), high + room], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
     });
   }
 

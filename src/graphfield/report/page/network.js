@@ -141,7 +141,7 @@ class Network {
     }
     for (const line of free) line.remove();
     this.isolate();
-    this.halos.replaceChildren(...page.chosen.filter((i) => wanted.has(i)).map((i) => {
+    this.halos.replaceChildren(...page.drawn().filter((i) => wanted.has(i)).map((i) => {
       const halo = svg("line", { class: "halo", "stroke-width": 7 + widest * Math.min(1, Math.abs(values[i]) / page.shown.limit) });
       this.place(halo, i);
       return halo;
@@ -180,7 +180,7 @@ class Network {
   }
 
   note(edges) {
-    const words = [edges ? "Point at a line or a node; click a line to draw its curve." : "No edge here: no pair is above the threshold."];
+    const { page } = this, words = [edges ? `Point at a line or a node${page.moves ? "; click a line to draw its curve" : ""}.` : "No edge here: no pair is above the threshold."];
     if (edges > MOST_LINES) words.push(`Drawn: the ${MOST_LINES} strongest of ${edges.toLocaleString("en")} edges.`);
     if (this.shortened) words.push(`Names are shortened${this.start ? ` (all begin with \u201c${this.start}\u201d)` : ""}: point at a node for the whole.`);
     byId("net-note").textContent = words.join(" ");
@@ -192,7 +192,7 @@ class Network {
     for (let i = 0; i < f.pairs; i++) if (edges[i]) linked[f.first[i]] = linked[f.second[i]] = 1;
     this.nodes.forEach(({ group }, i) => { if (group.classList.contains("lonely") === Boolean(linked[i])) group.classList.toggle("lonely", !linked[i]); });
     this.strays = linked.some((on, i) => on && !this.placed[i]);
-    const names = page.order().filter((i) => !linked[i]).map((i) => page.names[i]), where = view === "difference" ? " in either graph" : page.moves && page.words() ? " at this z" : "";
+    const names = page.order().filter((i) => !linked[i]).map((i) => page.names[i]), where = view === "difference" ? " in either graph" : page.moves && page.words() ? " at these covariates" : "";
     byId("isolated").hidden = !names.length;
     const told = `${names.length.toLocaleString("en")} ${names.length === 1 ? "node" : "nodes"} without an edge${where}: `, all = names.join(", ");
     const few = told.length + all.length <= FEW_LETTERS;

@@ -13,7 +13,13 @@ class EdgeTable {
     byId("csv").addEventListener("click", () => this.save());
   }
 
+  // Of a graph that does not move there is nothing to say over rows; that a pair is an edge, where all are.
   columns() {
+    const left = new Set([...(byId("only").checked ? ["edge"] : []), ...(this.page.moves ? [] : ["mean", "spread", "least", "most", "present"])]);
+    return this.allColumns().filter((c) => !left.has(c.id));
+  }
+
+  allColumns() {
     const { page } = this, f = page.field, now = page.now, pairs = page.pairs;
     const found = [
       { id: "source", label: "Source", text: true, value: (i) => page.names[f.first[i]] },
@@ -23,11 +29,11 @@ class EdgeTable {
     ];
     if (page.pinned) found.push({ id: "change", label: "Now minus pinned", value: (i) => now.partial[i] - page.pinned.graph.partial[i], order: (i) => Math.abs(now.partial[i] - page.pinned.graph.partial[i]) });
     found.push(
-      { id: "mean", label: "Average over rows", value: (i) => pairs.mean[i] },
-      { id: "spread", label: "Varies by (standard deviation)", value: (i) => pairs.spread[i], unsigned: true },
+      { id: "mean", label: "Mean over rows", value: (i) => pairs.mean[i] },
+      { id: "spread", label: "SD over rows", title: "Standard deviation of the partial correlation over the rows", value: (i) => pairs.spread[i], told: (v) => v.toFixed(3) },
       { id: "least", label: "Least", value: (i) => pairs.least[i] },
       { id: "most", label: "Most", value: (i) => pairs.most[i] },
-      { id: "present", label: "Share of rows with the edge", value: (i) => pairs.present[i], unsigned: true },
+      { id: "present", label: "Share of rows", title: "Share of the rows in which the pair is an edge", value: (i) => pairs.present[i], told: percent },
     );
     return found;
   }
@@ -47,9 +53,9 @@ class EdgeTable {
 
   draw() {
     const { page } = this, columns = this.columns(), found = this.matching(columns), shown = found.slice(0, this.rows);
-    const head = el("tr", {}, el("th", { scope: "col" }, "Curve"));
+    const head = el("tr", {}, ...(page.moves ? [el("th", { scope: "col", class: "draw" }, "Curve")] : []));
     for (const c of columns) {
-      const button = el("button", { type: "button" }, c.label);
+      const button = el("button", { type: "button", title: c.title }, c.label);
       button.addEventListener("click", () => {
         this.sort = { by: c.id, down: this.sort.by === c.id ? !this.sort.down : !c.text };
         this.draw();
@@ -70,14 +76,14 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
-      return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.unsigned ? value.toFixed(3) : signed(value, 3));
+      return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.told ? c.told(value) : signed(value, 3));
     });
-    return el("tr", {}, el("td", {}, button), ...cells);
+    return el("tr", {}, ...(page.moves ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }
 
   // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
   csv() {
-    const columns = this.columns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
+    const columns = this.allColumns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
     const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
     const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text);
     const lines = [columns.map((c) => names[c.id]).join(",")];

@@ -8,6 +8,20 @@ function ticks(low, high, count) {
   return out;
 }
 
+const MONTHS = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200];
+
+// Marks of dates (days since 1970): first days of months or years, or of any days where there are few.
+function dateTicks(low, high, count) {
+  const step = MONTHS.find((m) => (high - low) / (30.44 * m) <= count) || MONTHS.at(-1), first = new Date(low * 864e5);
+  if ((high - low) / 30.44 < 2) return ticks(low, high, count).filter(Number.isInteger);
+  const out = [];
+  for (let month = Math.ceil((12 * first.getUTCFullYear() + first.getUTCMonth()) / step) * step; ; month += step) {
+    const day = new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12, 1) / 864e5;
+    if (day > high) return out;
+    if (day >= low) out.push(day);
+  }
+}
+
 const TICK_FONT = 11, TICK_GAP = 6; // pixels
 const TILTS = [40, 60]; // degrees
 const ENOUGH = 12; // letters by which names can mostly be told apart

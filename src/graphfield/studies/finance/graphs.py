@@ -96,7 +96,7 @@ class MarketGraphs(Study):
     def _findings(self) -> list[str]:
         numbers, name = self._numbers_of_bands(), self.volatility
         parts = [
-            f"{numbers[label]['density']:.3f} where {name} is {side} {numbers[label]['cut']:.4g} "
+            f"{100 * numbers[label]['density']:.1f} % where {name} is {side} {numbers[label]['cut']:.4g} "
             f"({numbers[label]['days']:,} days)"
             for label, side in ((HIGH, "above"), (NORMAL, "below"))
         ]
