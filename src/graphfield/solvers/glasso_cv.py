@@ -18,7 +18,7 @@ from graphfield.data.splits import folds
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, quiet
 from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, smallest_penalty, too_dense
+from graphfield.solvers.penalties import PathSearch, PenaltyChoice, penalty_path, smallest_penalty, too_dense
 
 _ROUNDS = 2
 # The first grid ends at this share of the penalty that leaves no edge.
@@ -101,16 +101,15 @@ def _search(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]
 
 def _followed(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]:
     """Scores at descending penalties until they have become worse for good."""
-    scores: dict[float, float] = {}
-    best, worse = -np.inf, 0
-    for penalty in map(float, grid):
+
+    def attempt(penalty: float, _: bool | None) -> tuple[float, bool]:
         likelihoods, degrees = zip(*(fold.likelihood(penalty) for fold in parts), strict=True)
-        score = scores[penalty] = float(np.mean(likelihoods))
-        best, worse = (score, 0) if score >= best else (best, worse + 1)
-        dense = too_dense(float(np.mean(degrees)), parts[0].n_train)
-        if worse >= (1 if dense else _WORSE):
-            break
-    return scores
+        return -float(np.mean(likelihoods)), too_dense(float(np.mean(degrees)), parts[0].n_train)
+
+    search = PathSearch(grid.tolist(), attempt).walk(
+        0, lambda s: s.worse >= (1 if s.last.solution else _WORSE)
+    )
+    return {one.value: -one.loss for one in search.tried.values()}
 
 
 def _best(scores: dict[float, float]) -> float:

@@ -11,18 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
 from graphfield.data.splits import folds
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, search_path, too_dense
-
-__all__ = [
-    "nodewise_cv_errors",
-    "nodewise_ebic",
-    "nodewise_lasso_at",
-    "nodewise_lasso_cv",
-    "nodewise_lasso_ebic",
-    "nodewise_lasso_path",
-    "penalty_path",
-    "residual_variances",
-]
+from graphfield.solvers.penalties import PathSearch, PenaltyChoice, search_path, too_dense
 
 # Duality gap relative to the variance of a node. scikit-learn's 1e-4 leaves two digits in the
 # coefficients; this leaves eight and with more rows than nodes costs a tenth more time.
@@ -165,12 +154,13 @@ def nodewise_lasso_ebic(
 def _search(S: NDArray, n_samples: int, n_penalties: int) -> tuple[NDArray, NDArray]:
     """The penalties worth a look and their coefficients: down to the noise or to a full graph."""
     penalties = search_path(S, n_samples, n_penalties)
-    found = np.zeros((0, *S.shape))
-    for stop in range(_BLOCK, len(penalties) + _BLOCK, _BLOCK):
-        start = found[-1] if len(found) else np.zeros(S.shape)
-        found = np.concatenate([found, _solve(S, penalties[len(found) : stop], start)])
-        if too_dense(np.count_nonzero(found[-1]) / len(S), n_samples):
-            break
+    blocks = np.split(penalties, range(_BLOCK, len(penalties), _BLOCK))
+    empty = np.zeros((1, *S.shape))
+    search = PathSearch(
+        blocks, lambda block, near: (0.0, _solve(S, block, (empty if near is None else near)[-1]))
+    )
+    search.walk(0, lambda s: too_dense(np.count_nonzero(s.last.solution[-1]) / len(S), n_samples))
+    found = np.concatenate([one.solution for one in search.tried.values()])
     return penalties[: len(found)], found
 
 
