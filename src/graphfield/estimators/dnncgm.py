@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,17 @@ from graphfield.estimators.dnncgm_setup import (
     Units,
     check_together,
     choose_marginals,
+    choose_way,
     chosen_penalty,
     field_config,
-    plans,
     problem_of,
-    ranks_to_try,
     read_training_columns,
     scale_features,
+    training_config,
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Job, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields, joined
 from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.fields.base import Common, State
@@ -123,6 +124,8 @@ class DNNCGM(GraphEstimator):
 
     Attributes
     ----------
+    way_ : str
+        Which of the two ways of fitting it was, "patterns" or "full head", and why.
     rank_ : int or None
         Patterns in use.
     penalty_ : float
@@ -228,18 +231,13 @@ class DNNCGM(GraphEstimator):
             data.streams = Streams(folder.seed, self._streams)
         units = self._learn_units(data, data.labels, origin)
         samples = self._samples(data.X, data.Z, units)
-        n_train = len(samples)
         if data.own is None:
             rows = data.split(self.validation_fraction)
         else:
+            rows = np.arange(len(samples)), len(samples) + np.arange(len(data.own[0]))
             samples = joined(samples, self._samples(*data.own[:2], units))
-            rows = np.arange(n_train), np.arange(n_train, len(samples))
-        ranks = ranks_to_try(self, units.schema, len(rows[0]), origin)
-        job = self._job(units, rows, data.labels, samples, data.streams, ranks, origin)
-        training, mixing = plans(self, len(job.rows), ranks)
-        W = scale_features(self, units.schema, samples)
-        (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
-        return self._take(fitted, units, data)
+        (field,) = fit_models([self], [data], [rows], units, samples, origin, folder)
+        return field
 
     @property
     def _network(self) -> CoefField:
@@ -289,12 +287,12 @@ class DNNCGM(GraphEstimator):
         labels: NDArray | None,
         samples: Samples,
         streams: Streams,
-        ranks: tuple[int, ...],
-        start: StartingPoint | None = None,
+        way: Way,
+        start: StartingPoint | None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, units.schema, ranks), tuple(streams[name] for name in TRAINED)
+        config, seeds = field_config(self, units.schema, way.rank), tuple(streams[name] for name in TRAINED)
         if start is not None:
             start.check(units.schema, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
@@ -303,12 +301,12 @@ class DNNCGM(GraphEstimator):
 
     def _take(self, fitted: Fitted, units: Units, data: TrainingSet) -> NeuralField:
         """What training found as a field, and the rest as attributes."""
-        scaler = units.scaler
+        scaler, edges = units.scaler, fitted.edges
         if fitted.left is not None:
             scaler = NodeScaler(scaler.center, scaler.scale * fitted.left.cpu().numpy())
-        self.training_, self.variation_ = fitted.history, fitted.variation
-        self.n_steps_, self.best_step_ = fitted.n_steps, fitted.best_step
-        self.penalty_, self.lost_ = fitted.penalty, fitted.lost
+        self.training_, self.variation_ = edges.history, edges.variation
+        self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
+        self.penalty_, self.lost_ = edges.penalty, edges.lost
         common = Common(
             units.schema,
             scaler,
@@ -317,12 +315,13 @@ class DNNCGM(GraphEstimator):
             fitted.residual_scales,
             bool(self.standardize),
         )
-        field = NeuralField(common, fitted.coef, NeuralMean(fitted.mean, units.scaler), self.device)
-        data.judged = field.with_network(fitted.judged or fitted.coef)
+        field = NeuralField(common, edges.coef, NeuralMean(fitted.mean, units.scaler), self.device)
+        data.judged = field.with_network(edges.judged)
         return field
 
     def _get_learned(self) -> State:
         return {
+            "way": self.way_,
             "n_steps": self.n_steps_,
             "best_step": self.best_step_,
             "lost": self.lost_,
@@ -335,8 +334,34 @@ class DNNCGM(GraphEstimator):
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
         assert isinstance(self.field_, NeuralField)
         self.field_ = replace(self.field_, device=self.device)
+        self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
         self.variation_ = state["variation"].number(0, 1)
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))
+
+
+def fit_models(
+    models: Sequence[DNNCGM],
+    tables: Sequence[TrainingSet],
+    splits: Sequence[tuple[NDArray, NDArray]],
+    units: Units,
+    samples: Samples,
+    start: StartingPoint | None = None,
+    folder: CheckpointFolder | None = None,
+    *,
+    compete: bool = False,
+) -> list[NeuralField]:
+    """The fields of one model or several that train together, which differ in little but their rows."""
+    first, n_train = models[0], max(len(train) for train, _ in splits)
+    way = choose_way(first, units.schema, n_train, start)
+    jobs = [
+        model._job(units, rows, data.labels, samples, data.streams, way, start)
+        for model, rows, data in zip(models, splits, tables, strict=True)
+    ]
+    training, W = training_config(first, n_train), scale_features(first, units.schema, samples)
+    found = fit_fields(jobs, samples, way, training, first.center, folder, features=W, compete=compete)
+    for model in models:
+        model.way_ = str(way)
+    return [model._take(one, units, data) for model, one, data in zip(models, found, tables, strict=True)]

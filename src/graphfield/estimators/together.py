@@ -10,16 +10,10 @@ from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import hold_out
-from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import (
-    STREAMS,
-    plans,
-    ranks_to_try,
-    scale_features,
-)
+from graphfield.estimators.dnncgm import DNNCGM, fit_models
+from graphfield.estimators.dnncgm_setup import STREAMS
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
-from graphfield.estimators.neural_fit import fit_fields
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.exceptions import DataError, ParameterError
 
@@ -94,18 +88,10 @@ def fit_together(
     ]
     units = first._learn_units(tables[0], labels)
     samples = first._samples(inputs.X, inputs.Z, units)
-    n_train = max(len(train) for train, _ in splits)
-    ranks = ranks_to_try(first, units.schema, n_train)
-    jobs = [
-        model._job(units, split, labels, samples, stream, ranks)
-        for model, split, stream in zip(models, splits, streams, strict=True)
-    ]
-    training, mixing = plans(first, n_train, ranks)
-    W = scale_features(first, units.schema, samples)
-    results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
-    for model, result, data in zip(models, results, tables, strict=True):
+    fields = fit_models(models, tables, splits, units, samples, compete=compete)
+    for model, field, data in zip(models, fields, tables, strict=True):
         model.marginal_check_ = first.marginal_check_
-        model._adopt(model._take(result, units, data), data)
+        model._adopt(field, data)
     return models
 
 
