@@ -161,7 +161,7 @@ def test_cross_validation_by_quadratic_forms_equals_that_on_rows(groups):
         for i, penalty in enumerate(penalties):
             fitted = mean + (X[test] - mean) @ raw_lasso(X[train], penalty).T
             expected[i] += ((X[test] - fitted) ** 2).sum() / X.size
-    errors = nodewise_cv_errors(X, folds(60, groups, 4), penalties)
+    errors = nodewise_cv_errors([(X[a], X[b]) for a, b in folds(60, groups, 4)], penalties)
     np.testing.assert_allclose(errors, expected, rtol=1e-8)
 
 
@@ -314,7 +314,7 @@ def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, 
         warnings.simplefilter("ignore")
         theirs = GraphicalLassoCV(alphas=6, cv=4, n_refinements=2, assume_centered=True, max_iter=200).fit(X)
     np.random.set_state(state)  # noqa: NPY002
-    ours = graphical_lasso_cv(X, None, 6, 4)
+    ours = graphical_lasso_cv(X, [(X[a], X[b]) for a, b in folds(n, None, 4)], 6)
     assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
     np.testing.assert_allclose(ours.solution, theirs.precision_, atol=2e-3)
     assert optimality_violation(ours.solution, X.T @ X / n, ours.penalty) < 0.005 * ours.penalty

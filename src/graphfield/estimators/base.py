@@ -99,8 +99,8 @@ class GraphEstimator(BaseEstimator, ABC):
             Rows with equal labels (one subject) are never split between training and held-out rows, or
             between folds. Levels that groups have of their own are subtracted.
         X_val, Z_val : tables, optional
-            Own held-out rows, which train nothing and say above which strength an edge is one; an estimator
-            that holds rows out to choose something chooses on these.
+            Own held-out rows. They train nothing; whatever is to be chosen is chosen on them (penalties,
+            numbers of patterns, leaves or archetypes, which candidate), and where to cut for edges.
         **options
             Of some estimators: see their own documentation.
         """

@@ -12,7 +12,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.frames import Frame
 from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
@@ -35,7 +34,7 @@ from graphfield.estimators.dnncgm_setup import (
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields
 from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.fields.base import Common, State
@@ -230,13 +229,8 @@ class DNNCGM(GraphEstimator):
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
         units = self._learn_units(data, data.labels, origin)
-        samples = self._samples(data.X, data.Z, units)
-        if data.own is None:
-            rows = data.split(self.validation_fraction)
-        else:
-            rows = np.arange(len(samples)), len(samples) + np.arange(len(data.own[0]))
-            samples = joined(samples, self._samples(*data.own[:2], units))
-        (field,) = fit_models([self], [data], [rows], units, samples, origin, folder)
+        rows = data.split(self.validation_fraction)
+        (field,) = fit_models([self], [data], [rows], units, origin, folder)
         return field
 
     @property
@@ -272,32 +266,36 @@ class DNNCGM(GraphEstimator):
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
         return Units(schema.with_scores(scores), scaler)
 
-    def _samples(self, X: NDArray, Z: Frame, units: Units) -> Samples:
+    def _samples(self, data: TrainingSet, units: Units) -> Samples:
         """Rows in standard units, on the device."""
+        X = data.all_nodes
         values, scores = np.empty(X.shape, dtype=np.float32), units.schema.scores
         for rows in row_blocks(*X.shape):
             nodes = X[rows] if scores is None else scores.transform(X[rows])
             values[rows] = units.scaler.transform(nodes, dtype=np.float32)
-        return make_samples(values, units.schema.encoder.transform(Z), resolve_device(self.device))
+        return make_samples(values, data.encode(units.schema.encoder), resolve_device(self.device))
 
     def _job(
         self,
         units: Units,
         rows: tuple[NDArray, NDArray],
-        labels: NDArray | None,
+        data: TrainingSet,
         samples: Samples,
-        streams: Streams,
         way: Way,
         start: StartingPoint | None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, units.schema, way.rank), tuple(streams[name] for name in TRAINED)
+        config, seeds = (
+            field_config(self, units.schema, way.rank),
+            tuple(data.streams[name] for name in TRAINED),
+        )
         if start is not None:
             start.check(units.schema, config)
-        parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
-        rescale = bool(self.standardize)
-        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
+        parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], data.labels))
+        rescale, penalty = bool(self.standardize), chosen_penalty(self)
+        own = data.own is not None
+        return Job(config, train, held_out, seeds, start, rescale, parts, penalty, own, data.labels)
 
     def _take(self, fitted: Fitted, units: Units, data: TrainingSet) -> NeuralField:
         """What training found as a field, and the rest as attributes."""
@@ -347,17 +345,17 @@ def fit_models(
     tables: Sequence[TrainingSet],
     splits: Sequence[tuple[NDArray, NDArray]],
     units: Units,
-    samples: Samples,
     start: StartingPoint | None = None,
     folder: CheckpointFolder | None = None,
     *,
     compete: bool = False,
 ) -> list[NeuralField]:
     """The fields of one model or several that train together, which differ in little but their rows."""
+    samples = models[0]._samples(tables[0], units)
     first, n_train = models[0], max(len(train) for train, _ in splits)
     way = choose_way(first, units.schema, n_train, start)
     jobs = [
-        model._job(units, rows, data.labels, samples, data.streams, way, start)
+        model._job(units, rows, data, samples, way, start)
         for model, rows, data in zip(models, splits, tables, strict=True)
     ]
     training, W = training_config(first, n_train), scale_features(first, units.schema, samples)

@@ -12,7 +12,7 @@ from graphfield.estimators.static import StaticGraph
 from graphfield.fields.base import State
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
-from graphfield.solvers.penalties import PenaltyChoice
+from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 
 
 class GraphicalLasso(StaticGraph):
@@ -84,8 +84,8 @@ class GraphicalLasso(StaticGraph):
         self.center = center
         self.missing = missing
 
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        return graphical_lasso_cv(values, groups, self.n_penalties, self.n_folds)
+    def _by_cv(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        return graphical_lasso_cv(values, pairs, self.n_penalties)
 
     def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
         return graphical_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)

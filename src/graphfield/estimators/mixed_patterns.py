@@ -57,5 +57,6 @@ class MixedPatterns(Way):
             done = finished(chosen, job.config, member_samples(data, i), task)
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
-            fitted.append(Edges(done.field, done.judged, history, *steps, chosen.penalty, done.variation))
+            coef = done.judged if job.spares_held_out else done.field
+            fitted.append(Edges(coef, done.judged, history, *steps, chosen.penalty, done.variation))
         return fitted

@@ -45,6 +45,7 @@ class Job:
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
+    spares_held_out: bool  # the held-out rows are the user's own, which train nothing
     labels: NDArray | None = None  # of groups, one for each row of the samples
 
     @property
@@ -263,15 +264,6 @@ def _moving_scales(
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
     return learn(values(chosen).cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
-
-
-def joined(data: Samples, more: Samples) -> Samples:
-    """The rows of both."""
-    return Samples(
-        torch.cat([data.x, more.x]),
-        torch.cat([data.numeric, more.numeric]),
-        torch.cat([data.codes, more.codes]),
-    )
 
 
 def member_samples(data: Samples, member: int) -> Samples:

@@ -12,7 +12,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.static import StaticGraph
 from graphfield.fields.base import State
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
-from graphfield.solvers.penalties import PenaltyChoice
+from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 
 
 class NodewiseLasso(StaticGraph):
@@ -86,8 +86,8 @@ class NodewiseLasso(StaticGraph):
         self.center = center
         self.missing = missing
 
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        return nodewise_lasso_cv(values, groups, self.n_penalties, self.n_folds)
+    def _by_cv(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        return nodewise_lasso_cv(values, pairs, self.n_penalties)
 
     def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
         return nodewise_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)

@@ -22,7 +22,7 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.static import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.penalties import PenaltyChoice
+from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
@@ -63,8 +63,8 @@ class StaticGraph(GraphEstimator):
     _definite: ClassVar[bool] = False
 
     @abstractmethod
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        """The penalty chosen on held-out rows of the standardised ``values``."""
+    def _by_cv(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        """The penalty for standardised ``values``, chosen on the held-out rows of pairs of such values."""
 
     @abstractmethod
     def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
@@ -84,13 +84,14 @@ class StaticGraph(GraphEstimator):
     def _fit(self, data: TrainingSet) -> StaticField:
         schema = self._learn_schema(data, standardize=True, unknown="average")
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
-        values, mean, scales = scaler.transform(data.X), None, None
+        values, mean, scales = scaler.transform(data.all_nodes), None, None
         if self.center == "covariates":
             values, mean, scales, spread = _without_mean_and_scale(values, schema.encoder, data)
             scaler = NodeScaler(scaler.center, scaler.scale * spread)
-        chosen = self._choose(values, data.labels)
+        known = values[: len(data.X)]
+        chosen = self._choose(known, data.fold_pairs(values, self.n_folds))
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
-        weights, residual_scale = self._use(chosen.solution, values, scaler.scale)
+        weights, residual_scale = self._use(chosen.solution, known, scaler.scale)
         common = Common(schema, scaler, residual_scale, scales)
         return StaticField(common, weights.astype(np.float32), mean, self._definite)
 
@@ -98,9 +99,9 @@ class StaticGraph(GraphEstimator):
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
 
-    def _choose(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
+    def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
         if self.penalty == "cv":
-            return self._by_cv(values, groups)
+            return self._by_cv(values, pairs)
         S = values.T @ values / len(values)
         return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
 
@@ -124,14 +125,14 @@ def _without_mean_and_scale(
 
     Then that mean, in the same units, the scales that move with z, and by how much units are smaller.
     """
-    W = features(encoder, encoder.transform(data.Z))
-    mean = linear_mean(values, W, _RIDGE)
+    W, n = features(encoder, data.encode(encoder)), len(data.X)
+    mean = linear_mean(values[:n], W[:n], _RIDGE)
     left = values - W @ mean
-    folds = cross_labels(len(left), data.labels)
-    scales = learn_node_scales(left, W, len(encoder.numeric), folds, data.labels)
+    folds = cross_labels(n, data.labels)
+    scales = learn_node_scales(left[:n], W[:n], len(encoder.numeric), folds, data.labels)
     if scales is not None:
         left /= scales.at(W)
-    spread = left.std(axis=0)
+    spread = left[:n].std(axis=0)
     spread[spread < 1e-9] = 1.0  # a node that z determines
     return left / spread, mean / spread, scales, spread
 

@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
+from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
-from graphfield.data.splits import folds
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, quiet
 from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
-from graphfield.solvers.penalties import PathSearch, PenaltyChoice, penalty_path, smallest_penalty, too_dense
+from graphfield.solvers.penalties import (
+    FoldPairs,
+    PathSearch,
+    PenaltyChoice,
+    penalty_path,
+    smallest_penalty,
+    too_dense,
+)
 
 _ROUNDS = 2
 # The first grid ends at this share of the penalty that leaves no edge.
@@ -38,6 +44,7 @@ class _Fold:
     held_out: NDArray[np.float64]
     n_train: int
     unpenalised: float
+    varies: bool  # all nodes among the training rows
     solver: PrecisionSolver = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -46,9 +53,9 @@ class _Fold:
     @classmethod
     def of(cls, train: NDArray[np.float64], held_out: NDArray[np.float64]) -> _Fold:
         plain = EmpiricalCovariance().fit(train)
-        return cls(
-            plain.covariance_, empirical_covariance(held_out), len(train), float(plain.score(held_out))
-        )
+        outside = held_out - held_out.mean(axis=0)
+        moments, likely = outside.T @ outside / len(outside), float(plain.score(held_out))
+        return cls(plain.covariance_, moments, len(train), likely, bool((np.ptp(train, axis=0) > 0).all()))
 
     def likelihood(self, penalty: float) -> tuple[float, float]:
         """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
@@ -61,20 +68,17 @@ class _Fold:
         return float(found) if np.isfinite(found) else -np.inf, n_neighbours
 
 
-def graphical_lasso_cv(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> PenaltyChoice:
+def graphical_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
     """Sparse precision matrix of centred ``X`` (n, p), with the path of held-out log-likelihoods.
 
     ``n_penalties`` are tried from the empty graph down, and as many again around the best one. The
     numbers of edges on the path are those on all rows.
     """
     S = X.T @ X / len(X)
-    splits = folds(len(X), groups, n_folds)
-    # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
-    usable = [split for split in splits if (np.ptp(X[split[0]], axis=0) > 0).all()]
     with quiet():
-        parts = [_Fold.of(X[train], X[held_out]) for train, held_out in usable or splits]
+        parts = [_Fold.of(train, held_out) for train, held_out in pairs]
+    # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
+    parts = [part for part in parts if part.varies] or parts
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
     best = _best(scores)
     tried = sorted(scores, reverse=True)

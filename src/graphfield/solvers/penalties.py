@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +16,9 @@ _BELOW_NOISE = 0.1
 _MOST_NEIGHBOURS = 0.5
 # Where there is no number of penalties to try: each is this share of the one before, so many at most.
 RATIO, LONGEST = 0.7, 20
+
+# Values to fit, and held-out values to choose on, fold by fold.
+FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 @dataclass(frozen=True)

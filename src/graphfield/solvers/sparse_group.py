@@ -111,12 +111,15 @@ def sparse_group_path(
 ) -> PenaltyPath:
     """Cross-validate penalties, each common to all nodes, from "all zero" downward.
 
-    ``folds`` (n,) is the fold, counted from 0, that holds a row out; the other arguments are those of
-    :func:`sparse_group_coefficients`. The path of ``n_penalties`` stops early once the error rises.
+    ``folds`` (n,) is the fold, counted from 0, that holds a row out, or -1 for rows that none does; the other
+    arguments are those of :func:`sparse_group_coefficients`. The path of ``n_penalties`` stops early once
+    the error rises.
     """
-    counts = np.unique(folds, return_counts=True)[1]
+    counts = np.bincount(folds[folds >= 0])
     parts = [c * interaction_gram(X[folds == f], W[folds == f]) for f, c in enumerate(counts)]
     total = np.sum(parts, axis=0)
+    if (kept := folds < 0).any():
+        total += kept.sum() * interaction_gram(X[kept], W[kept])
     # A hair above the edge, so that rounding lets nothing in.
     top = _zero_penalty(total / len(X), covariate, mix) * (1 + 1e-9)
     training = [
@@ -131,11 +134,13 @@ def sparse_group_path(
             fold.solve(penalty, _PATH_TOLERANCE)
         both = zip(training, parts, strict=True)
         sums = np.array([_squared_error(fold.coef, part) / X.shape[1] for fold, part in both])
-        return sum(sums) / len(X), sums / counts
+        return sum(sums) / counts.sum(), sums / counts
 
     search = PathSearch(penalties, attempt).walk(0, lambda s: s.last.value * _BEYOND_BEST < s.best.value)
     tried = search.tried.values()
-    spread = np.std([one.solution for one in tried], axis=1, ddof=1) / np.sqrt(len(counts))
+    spread = np.full(len(tried), np.nan)  # one fold says nothing of it
+    if len(counts) > 1:
+        spread = np.std([one.solution for one in tried], axis=1, ddof=1) / np.sqrt(len(counts))
     return PenaltyPath(penalties[: len(tried)], np.array([one.loss for one in tried]), spread)
 
 

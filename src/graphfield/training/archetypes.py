@@ -50,6 +50,7 @@ class ArchetypeTask:
     seed: int
     number: int | None
     penalty: float | None
+    everything: Tensor  # rows from which archetypes are found once all is chosen
 
     @cached_property
     def x(self) -> Tensor:
@@ -79,7 +80,7 @@ def fit_archetypes(
         gate = _taught(gate, coordinates(patterns.double(), points[:number]), task, training)
         gate, penalty = _improved(gate, penalty, task, training)
     shares = shares_of(gate.eval(), task.data).double()
-    everything = torch.cat([task.train, task.held_out])
+    everything = task.everything
     problem = JointProblem(shares[everything], task.x[everything])
     less = penalty * (len(task.train) / len(everything)) ** 0.5
     # From above, as every solution before: the end of a path depends a little on where it came from.
