@@ -21,7 +21,7 @@ from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Sampl
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import learn_scales, row_step
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
@@ -250,7 +250,7 @@ def _residual_scales(
 
 
 def _moving_scales(
-    learn: Callable[..., MovingScales | None],
+    learn: Callable[[ScaleRows], MovingScales | None],
     job: Job,
     data: Samples,
     features: NDArray[np.float64],
@@ -263,7 +263,8 @@ def _moving_scales(
     chosen = torch.cat(parts)
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
-    return learn(values(chosen).cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
+    nodes, n_numeric = values(chosen).cpu().numpy(), data.numeric.shape[1]
+    return learn(ScaleRows(nodes, features[rows], n_numeric, fold, units))
 
 
 def member_samples(data: Samples, member: int) -> Samples:

@@ -33,7 +33,7 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import learn_scales
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -177,7 +177,7 @@ class RegGMM(GraphEstimator):
 
     def _moving_scales(
         self,
-        learn: Callable[..., MovingScales | None],
+        learn: Callable[[ScaleRows], MovingScales | None],
         values: NDArray,
         W: NDArray,
         encoder: CovariateEncoder,
@@ -185,7 +185,8 @@ class RegGMM(GraphEstimator):
     ) -> MovingScales | None:
         if self.center != "covariates" or not self.standardize:
             return None
-        return learn(values, W, len(encoder.numeric), cross_labels(len(values), labels), labels)
+        folds = cross_labels(len(values), labels)
+        return learn(ScaleRows(values, W, len(encoder.numeric), folds, labels))
 
     def _check_machine(self) -> None:
         if self.penalty == "sparse-group":

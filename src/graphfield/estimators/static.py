@@ -23,6 +23,7 @@ from graphfield.fields.static import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
+from graphfield.solvers.scale_choice import ScaleRows
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
@@ -129,7 +130,7 @@ def _without_mean_and_scale(
     mean = linear_mean(values[:n], W[:n], _RIDGE)
     left = values - W @ mean
     folds = cross_labels(n, data.labels)
-    scales = learn_node_scales(left[:n], W[:n], len(encoder.numeric), folds, data.labels)
+    scales = learn_node_scales(ScaleRows(left[:n], W[:n], len(encoder.numeric), folds, data.labels))
     if scales is not None:
         left /= scales.at(W)
     spread = left[:n].std(axis=0)
