@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import string
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from graphfield.data.frames import check_same_length
 from graphfield.data.missing import check_complete
@@ -43,8 +41,7 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError
 from graphfield.fields.base import Common, State
 from graphfield.nn.fields import Samples
-from graphfield.nn.gates import GateField
-from graphfield.training.archetypes import NUMBERS, ArchetypeTask, fit_archetypes
+from graphfield.training.archetypes import NUMBERS, ArchetypeFit, ArchetypeTask, fit_archetypes
 from graphfield.training.config import resolve_device
 from graphfield.training.joint_precision import row_losses
 from graphfield.training.mixture import shares_of
@@ -187,8 +184,8 @@ class ArchetypeCGM(GraphEstimator):
             self.network_ = _checked_start(start, inputs)
         field = self.network_.field_
         assert isinstance(field, NeuralField)
-        found = self._find(field, data)
-        shares = shares_of(found.gate, found.samples)[: len(data.X)].double().cpu().numpy()
+        found, samples = self._find(field, data)
+        shares = shares_of(found.gate, samples)[: len(data.X)].double().cpu().numpy()
         order = np.argsort(-shares.mean(axis=0), kind="stable")
         self.mean_shares_, self.penalty_ = shares.mean(axis=0)[order], found.penalty
         self.held_out_ = pd.DataFrame(found.table)
@@ -268,7 +265,7 @@ class ArchetypeCGM(GraphEstimator):
             rank = max(asked, min(2 * asked, MAX_PATTERN_COLUMNS // n_nodes))
         return DNNCGM(rank=rank, random_state=seed, **params)
 
-    def _find(self, field: NeuralField, data: TrainingSet) -> _Found:
+    def _find(self, field: NeuralField, data: TrainingSet) -> tuple[ArchetypeFit, Samples]:
         """Gate and archetypes, from the shares in which ``field`` mixes its patterns at these rows."""
         device = resolve_device(self.device)
         own = [] if data.own is None else [data.own[:2]]
@@ -288,8 +285,7 @@ class ArchetypeCGM(GraphEstimator):
         )
         patterns = evaluate_shares(field.network, encoded, device)
         training = gate_training(self.network_, len(train))
-        found = fit_archetypes(task, patterns, field.network.config, training)
-        return _Found(found.gate, found.matrices, found.penalty, found.table, samples)
+        return fit_archetypes(task, patterns, field.network.config, training), samples
 
     def _get_learned(self) -> State:
         header, own = pack_model(self.network_)
@@ -310,15 +306,6 @@ class ArchetypeCGM(GraphEstimator):
         self.penalty_ = state["penalty"].number(0)
         self.held_out_ = pd.DataFrame(state["held_out"].columns())
         self.mean_shares_ = arrays.read("mean_shares", (self.n_archetypes_,), low=0, high=1)
-
-
-@dataclass(frozen=True)
-class _Found:
-    gate: GateField
-    matrices: Tensor
-    penalty: float
-    table: Any
-    samples: Samples
 
 
 def _checked_start(start: Any, inputs: Inputs) -> DNNCGM:

@@ -83,6 +83,15 @@ class _Done:
     seconds: float
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some rows, what a level unseen among them means, and own held-out rows as arguments of ``fit``."""
+
+    rows: NDArray[np.intp] | slice
+    unknown: str
+    own: dict[str, Any]
+
+
 class Fits:
     """The rows, and the candidates fitted to some or all of them."""
 
@@ -103,7 +112,7 @@ class Fits:
         judged: list[Judged] = []
         left_out: list[LeftOut] = []
         # A level that is in the held-out rows alone is no reason to fail.
-        for one in self._fit_all(names, train, "average", {}):
+        for one in self._fit_all(names, _Part(train, "average", {})):
             start = time.perf_counter()
             if isinstance(one.model, GraphfieldError):
                 if one.name == STATIC:
@@ -120,15 +129,13 @@ class Fits:
     def again(self, names: list[str]) -> list[GraphEstimator]:
         """The candidates of these names, fitted to all rows; the user's own held-out rows choose for them."""
         models = []
-        for one in self._fit_all(names, slice(None), self.auto.unknown, own_tables(self.data)):
+        for one in self._fit_all(names, _Part(slice(None), self.auto.unknown, own_tables(self.data))):
             if isinstance(one.model, GraphfieldError):
                 raise one.model
             models.append(one.model)
         return models
 
-    def _fit_all(
-        self, names: list[str], rows: NDArray[np.intp] | slice, unknown: str, own: dict[str, Any]
-    ) -> list[_Done]:
+    def _fit_all(self, names: list[str], part: _Part) -> list[_Done]:
         """The candidates in their order; neural ones, which take longest, beside the others."""
         neural = [name for name in names if name in NEURAL]
         lanes = [lane for lane in (neural, [name for name in names if name not in NEURAL]) if lane]
@@ -138,7 +145,7 @@ class Fits:
             for name in lane:
                 before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
                 place = (len(done), len(lane)) if len(lanes) == 1 else None
-                done.append(self._try(name, before, rows, unknown, own, place))
+                done.append(self._try(name, before, part, place))
             return done
 
         with warnings.catch_warnings():  # here, as it holds for all threads
@@ -147,13 +154,7 @@ class Fits:
         return [found[name] for name in names]
 
     def _try(
-        self,
-        name: str,
-        fitted: Mapping[str, GraphEstimator],
-        rows: NDArray[np.intp] | slice,
-        unknown: str,
-        own: dict[str, Any],
-        place: tuple[int, int] | None,
+        self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part, place: tuple[int, int] | None
     ) -> _Done:
         start = time.perf_counter()
         model: GraphEstimator | GraphfieldError
@@ -162,26 +163,20 @@ class Fits:
             shown = place is not None and name not in NEURAL
             with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
                 advance(place[0] if place else 0, name)
-                model = self._fit(name, fitted, rows, unknown, own)
+                model = self._fit(name, fitted, part)
         except GraphfieldError as error:
             model = error
         return _Done(name, model, time.perf_counter() - start)
 
-    def _fit(
-        self,
-        name: str,
-        fitted: Mapping[str, GraphEstimator],
-        rows: NDArray[np.intp] | slice,
-        unknown: str,
-        own: dict[str, Any],
-    ) -> GraphEstimator:
+    def _fit(self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part) -> GraphEstimator:
+        rows = part.rows
         plan = CANDIDATES[name](self.auto, fitted)
         model, known = plan.model, plan.model.get_params(deep=False)
-        common = {"random_state": self.seeds[name], "unknown": unknown, "device": self.auto.device}
+        common = {"random_state": self.seeds[name], "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
         model.set_params(**{key: value for key, value in common.items() if key in known})
         if isinstance(model, GraphicalLasso):  # few groups cannot make five folds
             model.n_folds = min(model.n_folds, self.n_units(rows))
         X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
         groups = None if self.data.labels is None else self.data.labels[rows]
-        return model.fit(X, Z, groups=groups, **own, **plan.options)
+        return model.fit(X, Z, groups=groups, **part.own, **plan.options)

@@ -21,10 +21,10 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.ranges import check_reach
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import check_options, one_row
+from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.parameters import Rule, check_all
-from graphfield.estimators.training_set import TrainingSet, read_training_set
+from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
 from graphfield.exceptions import DataError
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
@@ -107,19 +107,18 @@ class GraphEstimator(BaseEstimator, ABC):
         self._check_parameters()
         check_options(self._fit, options)
         self._check_machine()
-        data = read_training_set(
-            X,
-            Z,
-            groups,
-            X_val,
-            Z_val,
+        data = self._read_rows(X, Z, groups, X_val, Z_val)
+        return self._adopt(self._fit(data, **options), data)
+
+    def _read_rows(self, *tables: Any) -> TrainingSet:
+        """The checked rows of a fit: from X, Z, groups, X_val and Z_val."""
+        return read_training_set(
+            *tables,
             missing=self._missing_policy(),
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
-            random_state=getattr(self, "random_state", 0),
-            streams=self._streams,
+            streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
         )
-        return self._adopt(self._fit(data, **options), data)
 
     @abstractmethod
     def _fit(self, data: TrainingSet) -> GraphField:

@@ -20,6 +20,7 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import GraphfieldError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
+from graphfield.fields.state import join_states
 from graphfield.messages import Message
 
 F = TypeVar("F", bound=GraphField)
@@ -59,12 +60,7 @@ def with_typical_scale(field: F, Z: Frame) -> F:
 
 def pack_members(models: Sequence[GraphEstimator]) -> State:
     """Fitted models without their fields, which are parts of another."""
-    shells: list[dict[str, Any]] = []
-    arrays: dict[str, NDArray] = {}
-    for which, model in enumerate(models):
-        shell, own = pack_shell(model)
-        shells.append(shell)
-        arrays |= {f"member/{which}/{name}": array for name, array in own.items()}
+    shells, arrays = join_states([pack_shell(model) for model in models], "member")
     return {"members": shells}, arrays
 
 

@@ -228,9 +228,7 @@ class DNNCGM(GraphEstimator):
             tables = [data.X, data.Z.values, data.labels, *own]
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
-        units = self._learn_units(data, data.labels, origin)
-        rows = data.split(self.validation_fraction)
-        (field,) = fit_models([self], [data], [rows], units, origin, folder)
+        (field,) = fit_models([self], [data], [data.split(self.validation_fraction)], origin, folder)
         return field
 
     @property
@@ -256,12 +254,10 @@ class DNNCGM(GraphEstimator):
     def _check_together(self) -> None:
         check_together(self)
 
-    def _learn_units(
-        self, data: TrainingSet, labels: NDArray | None, origin: StartingPoint | None = None
-    ) -> Units:
+    def _learn_units(self, data: TrainingSet, origin: StartingPoint | None) -> Units:
         """Names and covariates, the marginals, and the scales of the nodes."""
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
-        scores, self.marginal_check_ = choose_marginals(self, schema, data.inputs, labels, origin)
+        scores, self.marginal_check_ = choose_marginals(self, schema, data, origin)
         # Normal scores have the mean and the standard deviation of their node.
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
         return Units(schema.with_scores(scores), scaler)
@@ -344,15 +340,15 @@ def fit_models(
     models: Sequence[DNNCGM],
     tables: Sequence[TrainingSet],
     splits: Sequence[tuple[NDArray, NDArray]],
-    units: Units,
     start: StartingPoint | None = None,
     folder: CheckpointFolder | None = None,
     *,
     compete: bool = False,
 ) -> list[NeuralField]:
     """The fields of one model or several that train together, which differ in little but their rows."""
-    samples = models[0]._samples(tables[0], units)
     first, n_train = models[0], max(len(train) for train, _ in splits)
+    units = first._learn_units(tables[0], start)
+    samples = first._samples(tables[0], units)
     way = choose_way(first, units.schema, n_train, start)
     jobs = [
         model._job(units, rows, data, samples, way, start)
@@ -361,5 +357,5 @@ def fit_models(
     training, W = training_config(first, n_train), scale_features(first, units.schema, samples)
     found = fit_fields(jobs, samples, way, training, first.center, folder, features=W, compete=compete)
     for model in models:
-        model.way_ = str(way)
+        model.way_, model.marginal_check_ = str(way), first.marginal_check_
     return [model._take(one, units, data) for model, one, data in zip(models, found, tables, strict=True)]

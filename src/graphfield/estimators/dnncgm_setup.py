@@ -18,7 +18,6 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.full_head import FullHead
-from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.mixed_patterns import MixedPatterns
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
@@ -36,6 +35,7 @@ from graphfield.estimators.parameters import (
     Seed,
 )
 from graphfield.estimators.starting_point import StartingPoint
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
@@ -152,11 +152,7 @@ def read_training_columns(state: Saved) -> dict[str, list[Any]]:
 
 
 def choose_marginals(
-    model: Parameters,
-    schema: Schema,
-    inputs: Inputs,
-    labels: NDArray | None,
-    start: StartingPoint | None = None,
+    model: Parameters, schema: Schema, data: TrainingSet, start: StartingPoint | None
 ) -> tuple[NormalScores | None, MarginalCheck | None]:
     """The map to normal scores, where the model is to be one of these; the check, where one was made."""
     wanted, check = model.marginals, None
@@ -165,10 +161,10 @@ def choose_marginals(
     elif wanted == "auto" and start is not None:
         wanted = start.marginals
     elif wanted == "auto":
-        W = features(schema.encoder, schema.encoder.transform(inputs.Z))
-        check = prefer_normal_scores(inputs.X, W, labels)
+        W = features(schema.encoder, schema.encoder.transform(data.Z))
+        check = prefer_normal_scores(data.X, W, data.labels)
         wanted = "normal" if check.prefers else "raw"
-    return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
+    return (NormalScores.learn(data.X) if wanted == "normal" else None), check
 
 
 def scale_features(model: Parameters, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import hold_out
 from graphfield.estimators.dnncgm import DNNCGM, fit_models
 from graphfield.estimators.dnncgm_setup import STREAMS
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
-from graphfield.estimators.training_set import Streams, TrainingSet, read_own_rows
+from graphfield.estimators.inputs import Inputs, check_flag, root_seed
+from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.exceptions import DataError, ParameterError
 
 # What may differ between models that train together; all else decides the shape of the computation.
@@ -78,22 +78,17 @@ def fit_together(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
         )
-    inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
-    own = read_own_rows(inputs, X_val, Z_val, first.missing)
-    wanted = first.center != "none" and own is None
-    inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
-    chosen = _chosen_rows(rows, len(models), inputs, len(X))
-    streams = [Streams(root_seed(model.random_state), STREAMS) for model in models]
-    tables = [TrainingSet(inputs, labels, None, levels, own, stream) for stream in streams]
+    data = first._read_rows(X, Z, groups, X_val, Z_val)
+    chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
+    others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
+    tables = [data, *(replace(data, streams=streams) for streams in others)]
     splits = [
-        _split(model, rows, data, streams[0] if compete else data.streams)
-        for model, rows, data in zip(models, chosen, tables, strict=True)
+        _split(model, own, table, (data if compete else table).streams)
+        for model, own, table in zip(models, chosen, tables, strict=True)
     ]
-    units = first._learn_units(tables[0], labels)
-    fields = fit_models(models, tables, splits, units, compete=compete)
-    for model, field, data in zip(models, fields, tables, strict=True):
-        model.marginal_check_ = first.marginal_check_
-        model._adopt(field, data)
+    fields = fit_models(models, tables, splits, compete=compete)
+    for model, field, table in zip(models, fields, tables, strict=True):
+        model._adopt(field, table)
     return models
 
 

@@ -22,7 +22,6 @@ from graphfield.estimators.inputs import (
     HeldOutTable,
     Inputs,
     child_seeds,
-    root_seed,
     taken_out,
     training_inputs,
 )
@@ -140,16 +139,15 @@ def read_training_set(
     missing: str,
     standardize: bool,
     subtract_levels: bool,
-    random_state: Any,
-    streams: Sequence[str],
+    streams: Streams,
 ) -> TrainingSet:
-    """Every check of the data of a fit, then the split and the seeds."""
+    """Every check of the data of a fit."""
     inputs = training_inputs(X, Z, missing, standardize=standardize)
     wanted = subtract_levels and X_val is None
     inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
     given = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
     own = read_own_rows(inputs, X_val, Z_val, missing)
-    return TrainingSet(inputs, labels, given, levels, own, Streams(root_seed(random_state), streams))
+    return TrainingSet(inputs, labels, given, levels, own, streams)
 
 
 def read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable | None:
