@@ -4,7 +4,7 @@
 
 A stay is a function of the package that is called with node values (an array, frame or tensor with a column
 for each node and at least half of the rows, or a value that holds one), each counted once, in the order of
-the first call. A climb is a stay in a higher layer than the one before it; layers are those of pyproject.toml.
+the first call. A climb is a stay in a higher layer than the one before it, by the layers of pyproject.toml.
 """
 
 from __future__ import annotations

@@ -282,10 +282,8 @@ class DNNCGM(GraphEstimator):
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = (
-            field_config(self, units.schema, way.rank),
-            tuple(data.streams[name] for name in TRAINED),
-        )
+        config = field_config(self, units.schema, way.rank)
+        seeds = tuple(data.streams[name] for name in TRAINED)
         if start is not None:
             start.check(units.schema, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], data.labels))

@@ -81,9 +81,6 @@ class Parameters(Protocol):
     max_steps: int | None
     schedule: Schedule
     patience: int | None
-    validation_fraction: float
-    missing: str
-    unknown: str
     device: str
     random_state: Any
 

@@ -21,10 +21,6 @@ class FullHead(Way):
 
     name: ClassVar[str] = "full head"
 
-    @property
-    def rank(self) -> None:
-        return None
-
     def fit(
         self, jobs: Sequence[Job], data: Samples, folder: CheckpointFolder | None, *, compete: bool
     ) -> list[Edges]:
@@ -33,18 +29,11 @@ class FullHead(Way):
         fields, results = train_fields(
             fields, data, members, self.training, "Graphs", folder, stage="edges", compete=compete
         )
-        return [
-            Edges(
-                coef,
-                coef,
-                pd.DataFrame(vars(result.curve)),
-                result.n_steps,
-                result.best_step,
-                job.config.penalty,
-                lost=result.lost,
-            )
-            for job, coef, result in zip(jobs, fields, results, strict=True)
-        ]
+        found = []
+        for job, coef, result in zip(jobs, fields, results, strict=True):
+            history, steps = pd.DataFrame(vars(result.curve)), (result.n_steps, result.best_step)
+            found.append(Edges(coef, coef, history, *steps, job.config.penalty, lost=result.lost))
+        return found
 
 
 def _coef_field(job: Job) -> CoefField:

@@ -83,9 +83,9 @@ class Way(ABC):
         return f"{self.name} ({self.reason})"
 
     @property
-    @abstractmethod
     def rank(self) -> int | None:
-        """Patterns; None where there are none."""
+        """Patterns, where there are any."""
+        return None
 
     @abstractmethod
     def fit(
