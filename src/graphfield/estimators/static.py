@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -41,8 +42,8 @@ class StaticGraph(GraphEstimator):
     With ``center="constant"`` Z is checked and then ignored; with "covariates" means are linear in it, and
     scales of nodes move with it where held-out rows support that.
 
-    A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
-    :meth:`_at`) and what follows from the solution (:meth:`_use`).
+    A subclass says how to solve for a penalty that held-out rows or the extended BIC choose, or that is given
+    (``_solvers``), and what follows from the solution (:meth:`_use`).
     """
 
     penalty: float | str
@@ -60,20 +61,9 @@ class StaticGraph(GraphEstimator):
         "ebic_gamma": Number(0),
         "missing": MISSING,
     }
+    _solvers: ClassVar[tuple[Callable[..., PenaltyChoice], ...]]
     # Whether the solution is a precision matrix, whose edges never shrink.
     _definite: ClassVar[bool] = False
-
-    @abstractmethod
-    def _by_cv(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
-        """The penalty for standardised ``values``, chosen on the held-out rows of pairs of such values."""
-
-    @abstractmethod
-    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
-        """The penalty chosen by the extended BIC from the correlation matrix."""
-
-    @abstractmethod
-    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
-        """The solution at a given penalty."""
 
     @abstractmethod
     def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
@@ -101,10 +91,13 @@ class StaticGraph(GraphEstimator):
         return self.center == "covariates"
 
     def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        by_cv, by_ebic, at = self._solvers
         if self.penalty == "cv":
-            return self._by_cv(values, pairs)
+            return by_cv(values, pairs, self.n_penalties)
         S = values.T @ values / len(values)
-        return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
+        if self.penalty == "ebic":
+            return by_ebic(S, len(values), self.n_penalties, self.ebic_gamma)
+        return at(S, float(self.penalty))
 
     def _get_learned(self) -> State:
         path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
