@@ -53,9 +53,13 @@ class _Fold:
     @classmethod
     def of(cls, train: NDArray[np.float64], held_out: NDArray[np.float64]) -> _Fold:
         plain = EmpiricalCovariance().fit(train)
-        outside = held_out - held_out.mean(axis=0)
-        moments, likely = outside.T @ outside / len(outside), float(plain.score(held_out))
-        return cls(plain.covariance_, moments, len(train), likely, bool((np.ptp(train, axis=0) > 0).all()))
+        around_mean, around_known = (
+            (held_out - mean).T @ (held_out - mean) / len(held_out)
+            for mean in (held_out.mean(axis=0), plain.location_)
+        )
+        likely = float(log_likelihood(around_known, plain.get_precision()))
+        varies = bool((np.ptp(train, axis=0) > 0).all())
+        return cls(plain.covariance_, around_mean, len(train), likely, varies)
 
     def likelihood(self, penalty: float) -> tuple[float, float]:
         """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
