@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import graphfield as gf
-from conftest import plain_params, small_data
+from conftest import SMALL, plain_params, small_data
+from graphfield.estimators.registry import ESTIMATORS as REGISTRY
 from graphfield.graphs.strength import partial_from_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -259,3 +260,37 @@ def test_refit_forgets_the_first_fit(estimator, data):
     model.fit(X.to_numpy(), Z[["site"]].to_numpy())
     assert model.predict_coef(Z[["site"]].to_numpy()).shape[1:] == (6, 6)
     assert not hasattr(model, "feature_names_in_")
+
+
+# One that has something to choose, of each entry of the registry.
+CHOOSING = {
+    "GraphicalLasso": lambda: gf.GraphicalLasso(n_penalties=3),
+    "NodewiseLasso": lambda: gf.NodewiseLasso(n_penalties=8),
+    "RegGMM": lambda: gf.RegGMM(penalty="sparse-group", n_penalties=8),
+    "TreeCGM": lambda: gf.TreeCGM(max_leaves=3, random_state=0),
+    "DNNCGM": lambda: gf.DNNCGM(**{**SMALL, "max_steps": 3, "center": "constant", "marginals": "raw"}),
+    "ArchetypeCGM": lambda: gf.ArchetypeCGM(max_steps=5, hidden_size=8, device="cpu", random_state=0),
+    "AutoCGM": lambda: gf.AutoCGM(candidates=("linear",), combine=False, marginals="raw", random_state=0),
+    "ByCluster": lambda: gf.ByCluster(estimator=gf.NodewiseLasso(n_penalties=8), by="site"),
+    "Ensemble": lambda: gf.Ensemble(
+        estimator=gf.NodewiseLasso(n_penalties=8), n_members=2, resample=True, random_state=0
+    ),
+}
+SLOW_TO_CHOOSE = ("RegGMM", "ArchetypeCGM", "DNNCGM", "AutoCGM")
+
+
+def test_every_estimator_is_asked_to_choose_on_own_rows():
+    assert set(CHOOSING) == set(REGISTRY)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW_TO_CHOOSE)) for n in CHOOSING]
+)
+def test_own_held_out_rows_decide_what_is_chosen(name):
+    """Rows in which no node has to do with another ask for fewer edges than rows like those of the fit."""
+    (X, Z), (X_val, Z_val) = small_data(), small_data(150, seed=7)
+    rng = np.random.default_rng(0)
+    apart = X_val.apply(rng.permutation)
+    alike, none = (CHOOSING[name]().fit(X, Z, X_val=own, Z_val=Z_val) for own in (X_val, apart))
+    assert none.edge_weights(Z).mean() < 0.9 * alike.edge_weights(Z).mean()
+    assert none.held_out_rows_ is None

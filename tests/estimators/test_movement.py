@@ -9,7 +9,7 @@ import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.estimators import dnncgm_setup
-from graphfield.estimators.dnncgm_setup import ranks_to_try
+from graphfield.estimators.dnncgm_setup import choose_way
 from graphfield.fields import Schema
 from graphfield.solvers.marginal_choice import prefer_normal_scores
 
@@ -56,10 +56,27 @@ def wide(n_nodes: int) -> Schema:
 
 def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
     monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 4 * 10**9)
-    assert ranks_to_try(gf.DNNCGM(device="cpu"), wide(1_000), 5_000) == (8,)
+    assert choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000).ranks == (8,)
     monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**9)
     with pytest.warns(gf.TrainingWarning, match=r"2\.8 GB of memory, but 1\.0 GB are free"):
-        assert ranks_to_try(gf.DNNCGM(device="cpu"), wide(1_000), 5_000) == ()
+        way = choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000)
+    assert str(way) == "full head (8 patterns of 1000 nodes need 2.8 GB of memory, but 1.0 GB are free)"
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({}, "patterns (the default)"),
+        ({"rank": 4}, "patterns (rank=4)"),
+        ({"rank": None}, "full head (rank=None)"),
+        (
+            {"loss": "huber"},
+            "full head (sharing='all', loss='squared' and hidden layers are needed for patterns)",
+        ),
+    ],
+)
+def test_the_way_of_fitting_is_said_with_its_reason(params, said):
+    assert str(choose_way(gf.DNNCGM(device="cpu", **params), wide(10), 500)) == said
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,7 +8,7 @@ import pytest
 
 import graphfield as gf
 from graphfield.data.moving_scales import MovingScales
-from graphfield.solvers.scale_choice import learn_scales
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales
 
 SIGNS = np.array([1, -1, 1, -1])
 AT = pd.DataFrame({"z": [-0.95, -0.5, 0.0, 0.5, 0.95]})
@@ -36,7 +36,7 @@ def found(log_scale: np.ndarray, W: np.ndarray, n_numeric: int) -> np.ndarray:
     """Logarithms of the scales that are learned, each of which must move."""
     rng = np.random.default_rng(1)
     values = rng.normal(size=log_scale.shape) * np.exp(log_scale)
-    scales = learn_scales(values, W, n_numeric, np.arange(len(W)) % 3)
+    scales = learn_scales(ScaleRows(values, W, n_numeric, np.arange(len(W)) % 3))
     assert scales.moves.all()
     np.testing.assert_allclose((scales.at(W) ** 2).mean(axis=0), 1, rtol=1e-6)
     return np.log(scales.at(W))
@@ -68,7 +68,7 @@ def test_scales_that_do_not_move_stay_as_they_are():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         W = np.column_stack([np.ones(400), rng.normal(size=(400, 2)), rng.random(400) < 0.3])
-        scales = learn_scales(rng.standard_t(4, size=(400, 20)), W, 2, np.arange(400) % 3)
+        scales = learn_scales(ScaleRows(rng.standard_t(4, size=(400, 20)), W, 2, np.arange(400) % 3))
         kept += 0 if scales is None else scales.moves.sum()
     assert kept <= 5, "of 100"
 
@@ -76,10 +76,11 @@ def test_scales_that_do_not_move_stay_as_they_are():
 def test_few_rows_and_covariates_that_hardly_vary_move_no_scale():
     rng = np.random.default_rng(0)
     W = np.column_stack([np.ones(200), np.arange(200) == 7])
-    assert learn_scales(rng.normal(size=(200, 2)), W, 1, np.arange(200) % 3) is None
+    assert learn_scales(ScaleRows(rng.normal(size=(200, 2)), W, 1, np.arange(200) % 3)) is None
     z = np.linspace(-1.7, 1.7, 40)
     W = np.column_stack([np.ones(40), z])
-    assert learn_scales(rng.normal(size=(40, 2)) * np.exp(z)[:, None], W, 1, np.arange(40) % 3) is None
+    values = rng.normal(size=(40, 2)) * np.exp(z)[:, None]
+    assert learn_scales(ScaleRows(values, W, 1, np.arange(40) % 3)) is None
 
 
 def test_a_scale_does_not_depend_on_which_other_rows_are_asked_for():

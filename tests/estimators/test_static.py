@@ -22,7 +22,8 @@ from graphfield.metrics import auprc
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_admm import optimality_violation
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
-from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path, penalty_path
+from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path
+from graphfield.solvers.penalties import PathSearch, penalty_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
@@ -160,7 +161,7 @@ def test_cross_validation_by_quadratic_forms_equals_that_on_rows(groups):
         for i, penalty in enumerate(penalties):
             fitted = mean + (X[test] - mean) @ raw_lasso(X[train], penalty).T
             expected[i] += ((X[test] - fitted) ** 2).sum() / X.size
-    errors = nodewise_cv_errors(X, folds(60, groups, 4), penalties)
+    errors = nodewise_cv_errors([(X[a], X[b]) for a, b in folds(60, groups, 4)], penalties)
     np.testing.assert_allclose(errors, expected, rtol=1e-8)
 
 
@@ -313,7 +314,7 @@ def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, 
         warnings.simplefilter("ignore")
         theirs = GraphicalLassoCV(alphas=6, cv=4, n_refinements=2, assume_centered=True, max_iter=200).fit(X)
     np.random.set_state(state)  # noqa: NPY002
-    ours = graphical_lasso_cv(X, None, 6, 4)
+    ours = graphical_lasso_cv(X, [(X[a], X[b]) for a, b in folds(n, None, 4)], 6)
     assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
     np.testing.assert_allclose(ours.solution, theirs.precision_, atol=2e-3)
     assert optimality_violation(ours.solution, X.T @ X / n, ours.penalty) < 0.005 * ours.penalty
@@ -420,3 +421,33 @@ def test_a_better_static_graph_is_no_graph_that_varies(monkeypatch):
     assert list(model.chosen_) == ["linear"]
     assert model.depends_on_covariates_ is False
     assert "that of its own average graph" in model.summary_
+
+
+@pytest.mark.parametrize(
+    ("first", "worse", "tried", "best"),
+    [(0, 2, [0, 1, 2, 3, 4, 5], 3), (2, 1, [2, 3, 4], 3), (5, 1, [5, 6, 4, 3, 2], 3)],
+)
+def test_a_search_ends_beyond_the_best_and_starts_from_the_nearest_solution(first, worse, tried, best):
+    starts = []
+
+    def attempt(value, near):
+        starts.append(near)
+        return (value - 3.2) ** 2, value
+
+    search = PathSearch(range(10), attempt).walk(first, lambda s: s.worse >= worse).walk_back()
+    assert list(search.tried) == tried
+    assert search.best.value == best
+    assert starts[0] is None
+    assert all(abs(start - value) == 1 for start, value in zip(starts[1:], tried[1:], strict=True))
+
+
+def test_a_search_asks_for_progress():
+    search = PathSearch(range(10), lambda value, _: (1 - value / 100, value), progress=0.025)
+    search.walk(0, lambda s: s.worse >= 4)
+    assert search.best.value == 9
+    assert (
+        PathSearch(range(10), lambda value, _: (-value / 100, value), 0.2)
+        .walk(0, lambda s: s.worse >= 2)
+        .best.value
+        == 0
+    )

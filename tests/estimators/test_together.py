@@ -83,18 +83,18 @@ def test_rows_left_out_do_not_matter():
 
 
 def test_copies_of_a_row_stay_on_one_side(monkeypatch):
-    from graphfield.estimators import together
+    from graphfield.estimators import dnncgm
 
     X, Z = small_data(100)
     resample = np.random.default_rng(0).integers(0, 100, 100)
     seen = []
-    original = together.fit_fields
+    original = dnncgm.fit_fields
 
     def spy(jobs, *args, **kwargs):
         seen.extend(jobs)
         return original(jobs, *args, **kwargs)
 
-    monkeypatch.setattr(together, "fit_fields", spy)
+    monkeypatch.setattr(dnncgm, "fit_fields", spy)
     gf.fit_together([gf.DNNCGM(**FULL)], X, Z, rows=[resample])
     train, held_out = seen[0].rows.numpy(), seen[0].held_out.numpy()
     assert not set(train) & set(held_out)
@@ -244,16 +244,16 @@ def test_competing_needs_common_held_out_rows():
 
 
 def test_competitors_with_different_seeds_are_judged_on_the_same_rows(monkeypatch):
-    from graphfield.estimators import together
+    from graphfield.estimators import dnncgm
 
     seen = []
-    original = together.fit_fields
+    original = dnncgm.fit_fields
 
     def spy(jobs, *args, **kwargs):
         seen.extend(jobs)
         return original(jobs, *args, **kwargs)
 
-    monkeypatch.setattr(together, "fit_fields", spy)
+    monkeypatch.setattr(dnncgm, "fit_fields", spy)
     members = [gf.DNNCGM(**{**FULL, "random_state": seed}) for seed in (0, 1)]
     gf.fit_together(members, *small_data(), compete=True)
     np.testing.assert_array_equal(seen[0].held_out.numpy(), seen[1].held_out.numpy())
@@ -263,7 +263,9 @@ def test_who_lost_is_saved(tmp_path):
     model = gf.DNNCGM(**FULL).fit(*small_data())
     assert model.lost_ is False
     model.lost_ = True
-    assert gf.load(model.save(tmp_path / "m")).lost_ is True
+    loaded = gf.load(model.save(tmp_path / "m"))
+    assert loaded.lost_ is True
+    assert loaded.way_ == "full head (rank=None)"
 
 
 def test_a_start_from_other_columns_or_nothing_fitted_is_refused():

@@ -28,16 +28,7 @@ def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
             convert=Message("Convert the column with pandas.to_numeric", code="convert-covariate"),
         )
     if numeric.mean() > 0.5 and not numeric.all():
-        odd = str(levels[~numeric][0])
-        row = int(rows[text == odd][0])
-        raise DataError(
-            "Covariate {name!r} holds numbers, but {row} holds {odd!r}. Correct it, or leave the cell "
-            "empty and use {drop}.",
-            name=name,
-            row=Row(row),
-            odd=odd,
-            drop=Argument("missing", "drop"),
-        )
+        raise _odd_one(name, "numbers", str(levels[~numeric][0]), text, rows, "Correct it")
     if len(levels) == len(text) > MANY_LEVELS:
         raise DataError(
             "Covariate {name!r} has a different text in every row (for example {text!r}). If it "
@@ -64,13 +55,21 @@ def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
         )
     dates = np.array([parse_date(str(level)) is not None for level in levels])
     if dates.mean() > 0.5:
-        odd = str(levels[~dates][0])
-        row = int(rows[text == odd][0])
-        raise DataError(
-            "Covariate {name!r} holds dates, but {row} holds {odd!r}. Write all of them as 2020-03-01, or "
-            "leave the cell empty and use {drop}.",
-            name=name,
-            row=Row(row),
-            odd=odd,
-            drop=Argument("missing", "drop"),
-        )
+        advice = "Write all of them as 2020-03-01"
+        raise _odd_one(name, "dates", str(levels[~dates][0]), text, rows, advice)
+
+
+def _odd_one(
+    name: str, kind: str, odd: str, text: NDArray[np.object_], rows: NDArray[np.intp], advice: str
+) -> DataError:
+    """One level is not what most of the others are."""
+    return DataError(
+        "Covariate {name!r} holds {kind}, but {row} holds {odd!r}. {advice}, or leave the cell empty and use "
+        "{drop}.",
+        name=name,
+        kind=kind,
+        row=Row(int(rows[text == odd][0])),
+        odd=odd,
+        advice=advice,
+        drop=Argument("missing", "drop"),
+    )

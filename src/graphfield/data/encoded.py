@@ -45,6 +45,10 @@ class Encoded:
         """Rows that do not differ."""
         return cls(np.empty((n_rows, 0)), np.empty((n_rows, 0), dtype=np.int64))
 
+    def followed_by(self, other: Encoded) -> Encoded:
+        """The same columns with more rows."""
+        return Encoded(*map(np.concatenate, zip(vars(self).values(), vars(other).values(), strict=True)))
+
     def beside(self, other: Encoded) -> Encoded:
         """The same rows with more columns."""
         return Encoded(np.hstack([self.numeric, other.numeric]), np.hstack([self.codes, other.codes]))

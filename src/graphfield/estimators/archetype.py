@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import string
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,14 +12,13 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from graphfield.data.missing import check_complete
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.archetype_field import ArchetypeField
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import node_table
+from graphfield.estimators.composite import node_table, own_tables
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, STREAMS, gate_training
 from graphfield.estimators.inputs import Inputs, root_seed
@@ -42,11 +40,9 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError
 from graphfield.fields.base import Common, State
 from graphfield.fields.node_values import match_rows, read_values
-from graphfield.fields.schema import Rows
 from graphfield.nn.fields import Samples
-from graphfield.nn.gates import GateField
 from graphfield.solvers.marginal_choice import MarginalCheck
-from graphfield.training.archetypes import NUMBERS, ArchetypeTask, fit_archetypes
+from graphfield.training.archetypes import NUMBERS, ArchetypeFit, ArchetypeTask, fit_archetypes
 from graphfield.training.config import resolve_device
 from graphfield.training.joint_precision import row_losses
 from graphfield.training.mixture import shares_of
@@ -183,14 +179,14 @@ class ArchetypeCGM(GraphEstimator):
             # Its groups are the user's own labels, as codes of codes would hold out other rows than we do.
             own = inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy()
             network = self._make_network(seed, len(inputs.node_names))
-            self.network_ = network.fit(node_table(inputs, slice(None)), own, groups=data.groups)
+            X = node_table(inputs, slice(None))
+            self.network_ = network.fit(X, own, groups=data.groups, **own_tables(data))
         else:
             self.network_ = _checked_start(start, inputs)
         field = self.network_.field_
         assert isinstance(field, NeuralField)
-        rows = field.encode(inputs.Z)
-        found = self._find(field, rows, data)
-        shares = shares_of(found.gate, found.samples).double().cpu().numpy()
+        found, samples = self._find(field, data)
+        shares = shares_of(found.gate, samples)[: len(data.X)].double().cpu().numpy()
         order = np.argsort(-shares.mean(axis=0), kind="stable")
         self.mean_shares_, self.penalty_ = shares.mean(axis=0)[order], found.penalty
         self.held_out_ = pd.DataFrame(found.table)
@@ -273,10 +269,13 @@ class ArchetypeCGM(GraphEstimator):
             rank = max(asked, min(2 * asked, MAX_PATTERN_COLUMNS // n_nodes))
         return DNNCGM(rank=rank, random_state=seed, **params)
 
-    def _find(self, field: NeuralField, rows: Rows, data: TrainingSet) -> _Found:
+    def _find(self, field: NeuralField, data: TrainingSet) -> tuple[ArchetypeFit, Samples]:
         """Gate and archetypes, from the shares in which ``field`` mixes its patterns at these rows."""
         device = resolve_device(self.device)
-        samples = make_samples(field.standardize(data.X, rows), rows.encoded, device)
+        own = [] if data.own is None else [data.own[:2]]
+        values = [field.standardize(X, field.encode(Z)) for X, Z in [(data.X, data.Z), *own]]
+        encoded = data.encode(field.schema.encoder)
+        samples = make_samples(np.concatenate(values), encoded, device)
         split = data.split(self.validation_fraction)
         train, held_out = (torch.as_tensor(part, device=device) for part in split)
         task = ArchetypeTask(
@@ -286,11 +285,11 @@ class ArchetypeCGM(GraphEstimator):
             data.streams["edge weights"],
             None if isinstance(self.n_archetypes, str) else int(self.n_archetypes),
             None if isinstance(self.penalty, str) else float(self.penalty),
+            train if data.own is not None else torch.cat([train, held_out]),
         )
-        patterns = evaluate_shares(field.network, rows.encoded, device)
+        patterns = evaluate_shares(field.network, encoded, device)
         training = gate_training(self.network_, len(train))
-        found = fit_archetypes(task, patterns, field.network.config, training)
-        return _Found(found.gate, found.matrices, found.penalty, found.table, samples)
+        return fit_archetypes(task, patterns, field.network.config, training), samples
 
     def _findings(self) -> list[str]:
         if self.n_archetypes_ == 1:
@@ -326,15 +325,6 @@ class ArchetypeCGM(GraphEstimator):
         self.penalty_ = state["penalty"].number(0)
         self.held_out_ = pd.DataFrame(state["held_out"].columns())
         self.mean_shares_ = arrays.read("mean_shares", (self.n_archetypes_,), low=0, high=1)
-
-
-@dataclass(frozen=True)
-class _Found:
-    gate: GateField
-    matrices: Tensor
-    penalty: float
-    table: Any
-    samples: Samples
 
 
 def _checked_start(start: Any, inputs: Inputs) -> DNNCGM:

@@ -160,23 +160,25 @@ class AutoCGM(AveragedGraph):
 
     def _fit(self, data: TrainingSet) -> AverageField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
-        schema, inputs = self._learn_marginals(data, schema, self.marginals)
+        schema, seen = self._learn_marginals(data, schema, self.marginals)
         seed_of = {name: data.streams[name] for name in CANDIDATES}
         seed_of["archetype"] = seed_of["dnncgm"]  # it begins from that model, so both hold out the same rows
-        fits = Fits(self, inputs, data.labels, seed_of)
-        train, held_out = data.split(self.validation_fraction)
-        if fits.can_compare(train, held_out):
-            rows = fits.held_out(held_out)
+        fits = Fits(self, seen, seed_of)
+        train, _ = seen.split(self.validation_fraction)
+        data.held_out = seen.held_out
+        assert seen.new is not None
+        rows = HeldOut.of(seen.new)
+        if fits.can_compare(train, rows):
             judged, left_out = fits.judge(train, rows)
             choice = self._choose(judged, left_out, rows)
         else:
-            sizes = fits.n_units(train), fits.n_units(held_out)
+            sizes = fits.n_units(train), rows.n_units
             what = "rows" if data.labels is None else "groups"
             choice = no_comparison(*sizes, float(self.validation_fraction), what)
         self.summary_, self.held_out_ = choice.summary, choice.table
         self.depends_on_covariates_ = choice.varies
         self._names = list(choice.weights)
-        return self._average(fits.again(self._names), list(choice.weights.values()), schema, inputs)
+        return self._average(fits.again(self._names), list(choice.weights.values()), schema, seen.inputs)
 
     @property
     def chosen_(self) -> dict[str, float]:

@@ -12,20 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.cores import side_by_side
-from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.data.frames import MIN_SAMPLES
 from graphfield.estimators.auto_choice import (
     STATIC,
     Judged,
     LeftOut,
 )
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import covariate_table, node_table
+from graphfield.estimators.composite import covariate_table, node_table, own_tables
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.held_out import HeldOut
-from graphfield.estimators.inputs import (
-    Inputs,
-)
 from graphfield.estimators.registry import ESTIMATORS, Entry, find_estimator
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataWarning, GraphfieldError
 from graphfield.training.progress import progress_bar
 
@@ -85,26 +83,28 @@ class _Done:
     seconds: float
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some rows, what a level unseen among them means, and own held-out rows as arguments of ``fit``."""
+
+    rows: NDArray[np.intp] | slice
+    unknown: str
+    own: dict[str, Any]
+
+
 class Fits:
     """The rows, and the candidates fitted to some or all of them."""
 
-    def __init__(self, auto: Options, inputs: Inputs, labels: NDArray | None, seeds: dict[str, int]) -> None:
-        self.auto, self.inputs, self.labels, self.seeds = auto, inputs, labels, seeds
+    def __init__(self, auto: Options, data: TrainingSet, seeds: dict[str, int]) -> None:
+        self.auto, self.data, self.seeds = auto, data, seeds
 
     def n_units(self, rows: NDArray[np.intp] | slice) -> int:
         """How many rows, or groups where there are groups."""
-        return len(self.inputs.X[rows]) if self.labels is None else len(np.unique(self.labels[rows]))
+        labels = self.data.labels
+        return len(self.data.X[rows]) if labels is None else len(np.unique(labels[rows]))
 
-    def can_compare(self, train: NDArray[np.intp], held_out: NDArray[np.intp]) -> bool:
-        enough_units = min(self.n_units(train), self.n_units(held_out)) >= _MIN_UNITS
-        return enough_units and len(train) >= MIN_SAMPLES
-
-    def covariates(self, rows: NDArray[np.intp]) -> Frame:
-        return Frame(covariate_table(self.inputs.Z.values, rows), self.inputs.Z.named)
-
-    def held_out(self, rows: NDArray[np.intp]) -> HeldOut:
-        units = np.arange(len(rows)) if self.labels is None else self.labels[rows]
-        return HeldOut(self.inputs.X[rows], self.covariates(rows), np.unique(units, return_inverse=True)[1])
+    def can_compare(self, train: NDArray[np.intp], rows: HeldOut) -> bool:
+        return min(self.n_units(train), rows.n_units) >= _MIN_UNITS and len(train) >= MIN_SAMPLES
 
     def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
         """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
@@ -112,7 +112,7 @@ class Fits:
         judged: list[Judged] = []
         left_out: list[LeftOut] = []
         # A level that is in the held-out rows alone is no reason to fail.
-        for one in self._fit_all(names, train, "average"):
+        for one in self._fit_all(names, _Part(train, "average", {})):
             start = time.perf_counter()
             if isinstance(one.model, GraphfieldError):
                 if one.name == STATIC:
@@ -121,21 +121,21 @@ class Fits:
                 left_out.append(LeftOut(one.name, one.seconds, str(one.model)))
                 continue
             residuals = rows.residuals(one.model.field_)
-            of_average = rows.residuals_of_average(one.model.field_, self.covariates(train))
+            of_average = rows.residuals_of_average(one.model.field_, self.data.Z.take(train))
             seconds = one.seconds + time.perf_counter() - start
             judged.append(Judged(one.name, one.model.field_, residuals, of_average, seconds))
         return judged, left_out
 
     def again(self, names: list[str]) -> list[GraphEstimator]:
-        """The candidates of these names, fitted to all rows."""
+        """The candidates of these names, fitted to all rows; the user's own held-out rows choose for them."""
         models = []
-        for one in self._fit_all(names, slice(None), self.auto.unknown):
+        for one in self._fit_all(names, _Part(slice(None), self.auto.unknown, own_tables(self.data))):
             if isinstance(one.model, GraphfieldError):
                 raise one.model
             models.append(one.model)
         return models
 
-    def _fit_all(self, names: list[str], rows: NDArray[np.intp] | slice, unknown: str) -> list[_Done]:
+    def _fit_all(self, names: list[str], part: _Part) -> list[_Done]:
         """The candidates in their order; neural ones, which take longest, beside the others."""
         neural = [name for name in names if name in NEURAL]
         lanes = [lane for lane in (neural, [name for name in names if name not in NEURAL]) if lane]
@@ -145,7 +145,7 @@ class Fits:
             for name in lane:
                 before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
                 place = (len(done), len(lane)) if len(lanes) == 1 else None
-                done.append(self._try(name, before, rows, unknown, place))
+                done.append(self._try(name, before, part, place))
             return done
 
         with warnings.catch_warnings():  # here, as it holds for all threads
@@ -154,12 +154,7 @@ class Fits:
         return [found[name] for name in names]
 
     def _try(
-        self,
-        name: str,
-        fitted: Mapping[str, GraphEstimator],
-        rows: NDArray[np.intp] | slice,
-        unknown: str,
-        place: tuple[int, int] | None,
+        self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part, place: tuple[int, int] | None
     ) -> _Done:
         start = time.perf_counter()
         model: GraphEstimator | GraphfieldError
@@ -168,21 +163,20 @@ class Fits:
             shown = place is not None and name not in NEURAL
             with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
                 advance(place[0] if place else 0, name)
-                model = self._fit(name, fitted, rows, unknown)
+                model = self._fit(name, fitted, part)
         except GraphfieldError as error:
             model = error
         return _Done(name, model, time.perf_counter() - start)
 
-    def _fit(
-        self, name: str, fitted: Mapping[str, GraphEstimator], rows: NDArray[np.intp] | slice, unknown: str
-    ) -> GraphEstimator:
+    def _fit(self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part) -> GraphEstimator:
+        rows = part.rows
         plan = CANDIDATES[name](self.auto, fitted)
         model, known = plan.model, plan.model.get_params(deep=False)
-        common = {"random_state": self.seeds[name], "unknown": unknown, "device": self.auto.device}
+        common = {"random_state": self.seeds[name], "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
         model.set_params(**{key: value for key, value in common.items() if key in known})
         if isinstance(model, GraphicalLasso):  # few groups cannot make five folds
             model.n_folds = min(model.n_folds, self.n_units(rows))
-        X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z.values, rows)
-        groups = None if self.labels is None else self.labels[rows]
-        return model.fit(X, Z, groups=groups, **plan.options)
+        X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
+        groups = None if self.data.labels is None else self.data.labels[rows]
+        return model.fit(X, Z, groups=groups, **part.own, **plan.options)

@@ -56,7 +56,9 @@ class AveragedGraph(GraphEstimator):
     def marginals_(self) -> str:
         return "raw" if self._known().schema.scores is None else "normal"
 
-    def _learn_marginals(self, data: TrainingSet, schema: Schema, marginals: str) -> tuple[Schema, Inputs]:
+    def _learn_marginals(
+        self, data: TrainingSet, schema: Schema, marginals: str
+    ) -> tuple[Schema, TrainingSet]:
         """Nodes as all members are to see them: an average needs members on one scale."""
         self.marginal_check_ = None
         if marginals == "auto":
@@ -64,9 +66,9 @@ class AveragedGraph(GraphEstimator):
             self.marginal_check_ = prefer_normal_scores(data.X, W, data.labels)
             marginals = "normal" if self.marginal_check_.prefers else "raw"
         if marginals == "raw":
-            return schema, data.inputs
+            return schema, data
         scores = NormalScores.learn(data.X)
-        return schema.with_scores(scores), replace(data.inputs, X=scores.transform(data.X))
+        return schema.with_scores(scores), data.with_nodes(scores.transform)
 
     def _average(
         self,

@@ -18,11 +18,11 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import check_options, one_row
+from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.node_words import describe_nodes
 from graphfield.estimators.parameters import Rule, check_all
-from graphfield.estimators.training_set import TrainingSet, read_training_set
+from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
@@ -96,8 +96,8 @@ class GraphEstimator(BaseEstimator, ABC):
             Rows with equal labels (one subject) are never split between training and held-out rows, or
             between folds. Levels that groups have of their own are subtracted.
         X_val, Z_val : tables, optional
-            Own held-out rows, which train nothing and say above which strength an edge is one; an estimator
-            that holds rows out to choose something chooses on these.
+            Own held-out rows. They train nothing; whatever is to be chosen is chosen on them (penalties,
+            numbers of patterns, leaves or archetypes, which candidate), and where to cut for edges.
         **options
             Of some estimators: see their own documentation.
         """
@@ -113,19 +113,18 @@ class GraphEstimator(BaseEstimator, ABC):
         self._check_parameters()
         check_options(self._fit, options)
         self._check_machine()
-        data = read_training_set(
-            X,
-            Z,
-            groups,
-            X_val,
-            Z_val,
+        data = self._read_rows(X, Z, groups, X_val, Z_val)
+        return self._fit(data, **options), data
+
+    def _read_rows(self, *tables: Any) -> TrainingSet:
+        """The checked rows of a fit: from X, Z, groups, X_val and Z_val."""
+        return read_training_set(
+            *tables,
             missing=self._missing_policy(),
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
-            random_state=getattr(self, "random_state", 0),
-            streams=self._streams,
+            streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
         )
-        return self._fit(data, **options), data
 
     @abstractmethod
     def _fit(self, data: TrainingSet) -> GraphField:

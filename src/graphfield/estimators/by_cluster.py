@@ -103,8 +103,7 @@ class ByCluster(GraphEstimator):
         _check_others(prototype, by, inner)
         models = [clone(prototype) for _ in empty.clusters]
         names = [f"the cluster {by} = {level!r}" for level in empty.clusters]
-        own = Frame(data.Z.values[inner], named=True)
-        parts = fit_parts(models, data.inputs, own, part, data.groups, names)
+        parts = fit_parts(models, data, lambda Z: empty.part_of(empty.encode(Z)), inner, data.groups, names)
         self._models = models
         return with_typical_scale(replace(empty, parts=parts), data.Z)
 

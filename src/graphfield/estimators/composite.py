@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -16,9 +16,11 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.persistence import pack_shell, unpack_shell
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import GraphfieldError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
+from graphfield.fields.state import join_states
 from graphfield.messages import Message
 
 F = TypeVar("F", bound=GraphField)
@@ -26,18 +28,21 @@ F = TypeVar("F", bound=GraphField)
 
 def fit_parts(
     models: Sequence[GraphEstimator],
-    inputs: Inputs,
-    Z: Frame,
-    part: NDArray[np.intp],
+    data: TrainingSet,
+    part_of: Callable[[Frame], NDArray[np.intp]],
+    covariates: list[str],
     groups: NDArray | None,
     names: Sequence[str],
 ) -> list[GraphField]:
-    """Fit each model to its own rows; ``names`` tell the user which part an error is about."""
+    """Fit each model to its own rows and some covariates; ``names`` tell the user what an error is about."""
+    part, part_of_own = part_of(data.Z), None if data.own is None else part_of(data.own[1])
     for which, (model, name) in enumerate(zip(models, names, strict=True)):
         rows = np.flatnonzero(part == which)
         own = None if groups is None else groups[rows]
+        new = None if part_of_own is None else np.flatnonzero(part_of_own == which)
+        X, Z = node_table(data.inputs, rows), covariate_table(data.Z.values[covariates], rows)
         try:
-            model.fit(node_table(inputs, rows), covariate_table(Z.values, rows), groups=own)
+            model.fit(X, Z, groups=own, **own_tables(data, new, covariates))
         except GraphfieldError as error:
             raise type(error)(
                 Message("In {name} ({n} rows): {error}", name=name, n=len(rows), error=error.message)
@@ -55,12 +60,7 @@ def with_typical_scale(field: F, Z: Frame) -> F:
 
 def pack_members(models: Sequence[GraphEstimator]) -> State:
     """Fitted models without their fields, which are parts of another."""
-    shells: list[dict[str, Any]] = []
-    arrays: dict[str, NDArray] = {}
-    for which, model in enumerate(models):
-        shell, own = pack_shell(model)
-        shells.append(shell)
-        arrays |= {f"member/{which}/{name}": array for name, array in own.items()}
+    shells, arrays = join_states([pack_shell(model) for model in models], "member")
     return {"members": shells}, arrays
 
 
@@ -86,6 +86,19 @@ def given_estimator(estimator: Any) -> GraphEstimator:
             f"got {estimator!r}."
         )
     return estimator
+
+
+def own_tables(
+    data: TrainingSet,
+    rows: NDArray[np.intp] | slice | None = slice(None),
+    covariates: list[str] | None = None,
+) -> dict[str, Any]:
+    """The user's own held-out rows, or some of them and of their covariates, as arguments of ``fit``."""
+    if data.own is None or rows is None or len(data.own[0][rows]) == 0:
+        return {}
+    values, Z = data.own[0], data.own[1].values
+    own = node_table(replace(data.inputs, X=values), rows)
+    return {"X_val": own, "Z_val": covariate_table(Z if covariates is None else Z[covariates], rows)}
 
 
 def node_table(inputs: Inputs, rows: NDArray[np.intp] | slice) -> Any:

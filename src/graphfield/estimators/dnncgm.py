@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.frames import Frame
 from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
@@ -25,17 +25,17 @@ from graphfield.estimators.dnncgm_setup import (
     Units,
     check_together,
     choose_marginals,
+    choose_way,
     chosen_penalty,
     field_config,
-    plans,
     problem_of,
-    ranks_to_try,
     read_training_columns,
     scale_features,
+    training_config,
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Job, fit_fields, joined
+from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields
 from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.fields.base import Common, State
@@ -124,6 +124,8 @@ class DNNCGM(GraphEstimator):
 
     Attributes
     ----------
+    way_ : str
+        Which of the two ways of fitting it was, "patterns" or "full head", and why.
     rank_ : int or None
         Patterns in use.
     penalty_ : float
@@ -227,20 +229,8 @@ class DNNCGM(GraphEstimator):
             tables = [data.X, data.Z.values, data.labels, *own]
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
-        units = self._learn_units(data, data.labels, origin)
-        samples = self._samples(data.X, data.Z, units)
-        n_train = len(samples)
-        if data.own is None:
-            rows = data.split(self.validation_fraction)
-        else:
-            samples = joined(samples, self._samples(*data.own[:2], units))
-            rows = np.arange(n_train), np.arange(n_train, len(samples))
-        ranks = ranks_to_try(self, units.schema, len(rows[0]), origin)
-        job = self._job(units, rows, data.labels, samples, data.streams, ranks, origin)
-        training, mixing = plans(self, len(job.rows), ranks)
-        W = scale_features(self, units.schema, samples)
-        (fitted,) = fit_fields([job], samples, training, self.center, folder, features=W, mixing=mixing)
-        return self._take(fitted, units, data)
+        (field,) = fit_models([self], [data], [data.split(self.validation_fraction)], origin, folder)
+        return field
 
     @property
     def _network(self) -> CoefField:
@@ -265,51 +255,51 @@ class DNNCGM(GraphEstimator):
     def _check_together(self) -> None:
         check_together(self)
 
-    def _learn_units(
-        self, data: TrainingSet, labels: NDArray | None, origin: StartingPoint | None = None
-    ) -> Units:
+    def _learn_units(self, data: TrainingSet, origin: StartingPoint | None) -> Units:
         """Names and covariates, the marginals, and the scales of the nodes."""
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
-        scores, self.marginal_check_ = choose_marginals(self, schema, data.inputs, labels, origin)
+        scores, self.marginal_check_ = choose_marginals(self, schema, data, origin)
         # Normal scores have the mean and the standard deviation of their node.
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
         return Units(schema.with_scores(scores), scaler)
 
-    def _samples(self, X: NDArray, Z: Frame, units: Units) -> Samples:
+    def _samples(self, data: TrainingSet, units: Units) -> Samples:
         """Rows in standard units, on the device."""
+        X = data.all_nodes
         values, scores = np.empty(X.shape, dtype=np.float32), units.schema.scores
         for rows in row_blocks(*X.shape):
             nodes = X[rows] if scores is None else scores.transform(X[rows])
             values[rows] = units.scaler.transform(nodes, dtype=np.float32)
-        return make_samples(values, units.schema.encoder.transform(Z), resolve_device(self.device))
+        return make_samples(values, data.encode(units.schema.encoder), resolve_device(self.device))
 
     def _job(
         self,
         units: Units,
         rows: tuple[NDArray, NDArray],
-        labels: NDArray | None,
+        data: TrainingSet,
         samples: Samples,
-        streams: Streams,
-        ranks: tuple[int, ...],
-        start: StartingPoint | None = None,
+        way: Way,
+        start: StartingPoint | None,
     ) -> Job:
         device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config, seeds = field_config(self, units.schema, ranks), tuple(streams[name] for name in TRAINED)
+        config = field_config(self, units.schema, way.rank)
+        seeds = tuple(data.streams[name] for name in TRAINED)
         if start is not None:
             start.check(units.schema, config)
-        parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], labels))
-        rescale = bool(self.standardize)
-        return Job(config, train, held_out, seeds, start, rescale, parts, chosen_penalty(self), labels)
+        parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], data.labels))
+        rescale, penalty = bool(self.standardize), chosen_penalty(self)
+        own = data.own is not None
+        return Job(config, train, held_out, seeds, start, rescale, parts, penalty, own, data.labels)
 
     def _take(self, fitted: Fitted, units: Units, data: TrainingSet) -> NeuralField:
         """What training found as a field, and the rest as attributes."""
-        scaler = units.scaler
+        scaler, edges = units.scaler, fitted.edges
         if fitted.left is not None:
             scaler = NodeScaler(scaler.center, scaler.scale * fitted.left.cpu().numpy())
-        self.training_, self.variation_ = fitted.history, fitted.variation
-        self.n_steps_, self.best_step_ = fitted.n_steps, fitted.best_step
-        self.penalty_, self.lost_ = fitted.penalty, fitted.lost
+        self.training_, self.variation_ = edges.history, edges.variation
+        self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
+        self.penalty_, self.lost_ = edges.penalty, edges.lost
         common = Common(
             units.schema,
             scaler,
@@ -318,12 +308,12 @@ class DNNCGM(GraphEstimator):
             fitted.residual_scales,
             bool(self.standardize),
         )
-        field = NeuralField(common, fitted.coef, NeuralMean(fitted.mean, units.scaler), self.device)
-        data.judged = field.with_network(fitted.judged or fitted.coef)
+        field = NeuralField(common, edges.coef, NeuralMean(fitted.mean, units.scaler), self.device)
+        data.judged = field.with_network(edges.judged)
         return field
 
     def _findings(self) -> list[str]:
-        steps = f"{self.n_steps_} training steps."
+        steps = f"{self.n_steps_} training steps. Way of fitting: {self.way_}."
         if self.rank_ is None or self.variation_ == 0:
             return [steps]
         return [steps, f"The graph mixes {self.rank_} patterns of edges; penalty {self.penalty_:.3g}."]
@@ -333,6 +323,7 @@ class DNNCGM(GraphEstimator):
         chosen = history if self.rank_ is None else history[history["rank"] == self.rank_]
         losses = chosen["held_out_loss"].dropna()
         return super().facts() | {
+            "way": self.way_,
             "steps": self.n_steps_,
             "rank": self.rank_,
             "penalty": self.penalty_,
@@ -344,6 +335,7 @@ class DNNCGM(GraphEstimator):
 
     def _get_learned(self) -> State:
         return {
+            "way": self.way_,
             "n_steps": self.n_steps_,
             "best_step": self.best_step_,
             "lost": self.lost_,
@@ -356,8 +348,34 @@ class DNNCGM(GraphEstimator):
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
         assert isinstance(self.field_, NeuralField)
         self.field_ = replace(self.field_, device=self.device)
+        self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
         self.variation_ = state["variation"].number(0, 1)
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))
+
+
+def fit_models(
+    models: Sequence[DNNCGM],
+    tables: Sequence[TrainingSet],
+    splits: Sequence[tuple[NDArray, NDArray]],
+    start: StartingPoint | None = None,
+    folder: CheckpointFolder | None = None,
+    *,
+    compete: bool = False,
+) -> list[NeuralField]:
+    """The fields of one model or several that train together, which differ in little but their rows."""
+    first, n_train = models[0], max(len(train) for train, _ in splits)
+    units = first._learn_units(tables[0], start)
+    samples = first._samples(tables[0], units)
+    way = choose_way(first, units.schema, n_train, start)
+    jobs = [
+        model._job(units, rows, data, samples, way, start)
+        for model, rows, data in zip(models, splits, tables, strict=True)
+    ]
+    training, W = training_config(first, n_train), scale_features(first, units.schema, samples)
+    found = fit_fields(jobs, samples, way, training, first.center, folder, features=W, compete=compete)
+    for model in models:
+        model.way_, model.marginal_check_ = str(way), first.marginal_check_
+    return [model._take(one, units, data) for model, one, data in zip(models, found, tables, strict=True)]

@@ -17,10 +17,10 @@ from graphfield.data.marginals import NormalScores
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.full_head import FullHead
 from graphfield.estimators.memory import estimate_fit_memory
+from graphfield.estimators.mixed_patterns import MixedPatterns
 from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
-from graphfield.estimators.neural_fit import Mixing
 from graphfield.estimators.parameters import (
     CENTER,
     MARGINAL,
@@ -35,6 +35,7 @@ from graphfield.estimators.parameters import (
     Seed,
 )
 from graphfield.estimators.starting_point import StartingPoint
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig, Samples
@@ -80,9 +81,6 @@ class Parameters(Protocol):
     max_steps: int | None
     schedule: Schedule
     patience: int | None
-    validation_fraction: float
-    missing: str
-    unknown: str
     device: str
     random_state: Any
 
@@ -151,11 +149,7 @@ def read_training_columns(state: Saved) -> dict[str, list[Any]]:
 
 
 def choose_marginals(
-    model: Parameters,
-    schema: Schema,
-    inputs: Inputs,
-    labels: NDArray | None,
-    start: StartingPoint | None = None,
+    model: Parameters, schema: Schema, data: TrainingSet, start: StartingPoint | None
 ) -> tuple[NormalScores | None, MarginalCheck | None]:
     """The map to normal scores, where the model is to be one of these; the check, where one was made."""
     wanted, check = model.marginals, None
@@ -164,10 +158,10 @@ def choose_marginals(
     elif wanted == "auto" and start is not None:
         wanted = start.marginals
     elif wanted == "auto":
-        W = features(schema.encoder, schema.encoder.transform(inputs.Z))
-        check = prefer_normal_scores(inputs.X, W, labels)
+        W = features(schema.encoder, schema.encoder.transform(data.Z))
+        check = prefer_normal_scores(data.X, W, data.labels)
         wanted = "normal" if check.prefers else "raw"
-    return (NormalScores.learn(inputs.X) if wanted == "normal" else None), check
+    return (NormalScores.learn(data.X) if wanted == "normal" else None), check
 
 
 def scale_features(model: Parameters, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:
@@ -186,8 +180,8 @@ def _has_scores(model: Parameters) -> bool:
     return bool(model.standardize) and model.center != "none"
 
 
-def field_config(model: Parameters, schema: Schema, ranks: tuple[int, ...]) -> FieldConfig:
-    """Of the coefficients. How many patterns there will be is not known yet: the first number to try."""
+def field_config(model: Parameters, schema: Schema, rank: int | None) -> FieldConfig:
+    """Of the coefficients."""
     network, batch_norm = NETWORKS[model.network]
     config = FieldConfig(
         n_nodes=schema.n_nodes,
@@ -199,7 +193,7 @@ def field_config(model: Parameters, schema: Schema, ranks: tuple[int, ...]) -> F
         batch_norm=batch_norm,
         loss=model.loss,
         penalty=DEFAULT_PENALTY if isinstance(model.penalty, str) else float(model.penalty),
-        rank=ranks[0] if ranks else None,
+        rank=rank,
     )
     if config.n_weights > MAX_WEIGHTS:
         raise ParameterError(
@@ -208,14 +202,6 @@ def field_config(model: Parameters, schema: Schema, ranks: tuple[int, ...]) -> F
             "holds. Use a smaller hidden_size or rank, and sharing='all'."
         )
     return config
-
-
-def plans(model: Parameters, n_train: int, ranks: tuple[int, ...]) -> tuple[TrainingConfig, Mixing | None]:
-    """How the mean and a full head are trained; how patterns are mixed, where they are."""
-    training = training_config(model, n_train)
-    if not ranks:
-        return training, None
-    return training, Mixing(ranks, gate_training(model, n_train))
 
 
 def gate_training(model: Parameters, n_train: int) -> TrainingConfig:
@@ -240,37 +226,50 @@ def _can_mix(model: Parameters) -> bool:
     return model.sharing == "all" and model.loss == "squared" and model.network != "linear"
 
 
-def ranks_to_try(
+def choose_way(
     model: Parameters, schema: Schema, n_train: int, start: StartingPoint | None = None
-) -> tuple[int, ...]:
-    """Numbers of patterns; none for a full head."""
-    if model.rank is None:
-        return ()
-    if not isinstance(model.rank, str):
-        return (int(model.rank),)
-    if start is not None:
-        return () if start.coef.config.rank is None else (start.coef.config.rank,)
-    if not _can_mix(model) or not _has_room(model, schema, n_train):
-        return ()
+) -> FullHead | MixedPatterns:
+    """Which of the two ways of fitting it is to be, and why."""
+    ranks, reason = _patterns_to_try(model, schema, n_train, start)
+    if ranks:
+        return MixedPatterns(gate_training(model, n_train), reason, ranks)
+    return FullHead(training_config(model, n_train), reason)
+
+
+def _patterns_to_try(
+    model: Parameters, schema: Schema, n_train: int, start: StartingPoint | None
+) -> tuple[tuple[int, ...], str]:
+    """Numbers of patterns, none for a full head; and the reason."""
+    asked = start.coef.config.rank if start is not None and isinstance(model.rank, str) else model.rank
+    if not isinstance(asked, str):
+        reason = f"rank={asked}" if asked == model.rank else "as in start"
+        return () if asked is None else (int(asked),), reason
+    if not _can_mix(model):
+        return (), "sharing='all', loss='squared' and hidden layers are needed for patterns"
+    lacking = _find_lack_of_room(model, schema, n_train)
+    if lacking:
+        return (), lacking
     most = min(MAX_PATTERN_COLUMNS // schema.n_nodes, n_train // MIN_PATTERN_ROWS)
-    return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
+    return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most)), "the default"
 
 
-def _has_room(model: Parameters, schema: Schema, n_train: int) -> bool:
-    """Whether the first number of patterns fits in memory; where it does not, the user is told."""
+def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:
+    """Why the first number of patterns does not fit in memory, if so; then the user is told."""
     device, p = resolve_device(model.device), schema.n_nodes
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
     needed = estimate_fit_memory(n_train, p, max(1, len(schema.encoder.names)), rank=RANKS[0])["peak"]
     if needed <= free:
-        return True
-    warnings.warn(
-        f"{RANKS[0]} patterns of {p} nodes need {size_text(needed)} of memory, but {size_text(free)} are "
-        "free, so a full head is fitted (rank=None), whose graphs are usually less accurate. Use fewer nodes "
-        f"or a machine with more memory; rank={RANKS[0] // 2} needs a quarter.",
-        TrainingWarning,
-        stacklevel=4,
+        return ""
+    lacking = (
+        f"{RANKS[0]} patterns of {p} nodes need {size_text(needed)} of memory, but {size_text(free)} are free"
     )
-    return False
+    warnings.warn(
+        f"{lacking}, so a full head is fitted (rank=None), whose graphs are usually less accurate. Use fewer "
+        f"nodes or a machine with more memory; rank={RANKS[0] // 2} needs a quarter.",
+        TrainingWarning,
+        stacklevel=6,
+    )
+    return lacking
 
 
 def training_config(model: Parameters, n_train: int) -> TrainingConfig:

@@ -13,7 +13,13 @@ from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.missing import POLICIES
 from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import check_estimator, covariate_table, given_estimator, node_table
+from graphfield.estimators.composite import (
+    check_estimator,
+    covariate_table,
+    given_estimator,
+    node_table,
+    own_tables,
+)
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed
 from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet
@@ -109,7 +115,7 @@ class Ensemble(AveragedGraph):
         prototype = self._prototype()
         policy = self.unknown or _setting(prototype, "unknown", "average")
         schema = self._learn_schema(data, standardize=True, unknown=policy)
-        schema, inputs = self._learn_marginals(data, schema, _marginals(prototype))
+        schema, seen = self._learn_marginals(data, schema, _marginals(prototype))
         members = [
             _reseeded(clone(prototype), data.streams[f"member {which}"])
             for which in range(int(self.n_members))
@@ -120,16 +126,16 @@ class Ensemble(AveragedGraph):
                 member.set_params(**dict.fromkeys(_settings(member, "unknown"), policy))
         rows = None
         if self.resample:
-            rows = _drawn_rows(inputs, data.labels, len(members), data.streams["draw"])
+            rows = _drawn_rows(seen.inputs, data.labels, len(members), data.streams["draw"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
             # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
             # may fit in another way.
             neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
             fit_all = _fit_together if neural else _fit_in_turn
-            fit_all(members, inputs, rows, data.labels)
+            fit_all(members, seen, rows)
         drawn: Literal["seeds", "resamples"] = "resamples" if self.resample else "seeds"
-        return self._average(members, np.ones(len(members)), schema, inputs, drawn)
+        return self._average(members, np.ones(len(members)), schema, seen.inputs, drawn)
 
     @property
     def _uses_covariates(self) -> bool:  # type: ignore[override]
@@ -191,19 +197,20 @@ class Ensemble(AveragedGraph):
 
 
 def _fit_together(
-    members: list[GraphEstimator], inputs: Inputs, rows: list[NDArray[np.intp]] | None, labels: NDArray | None
+    members: list[GraphEstimator], data: TrainingSet, rows: list[NDArray[np.intp]] | None
 ) -> None:
     """Members that are DNNCGM, as one computation; ``rows`` are those that each has drawn, if any."""
     from graphfield.estimators.together import fit_together
 
-    X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
-    fit_together(members, X, Z, rows=rows, groups=labels)
+    X, Z = node_table(data.inputs, slice(None)), covariate_table(data.Z.values, slice(None))
+    fit_together(members, X, Z, rows=rows, groups=data.labels, **own_tables(data))
 
 
 def _fit_in_turn(
-    members: list[GraphEstimator], inputs: Inputs, rows: list[NDArray[np.intp]] | None, labels: NDArray | None
+    members: list[GraphEstimator], data: TrainingSet, rows: list[NDArray[np.intp]] | None
 ) -> None:
     """Members of any kind."""
+    labels = data.labels
     for which, member in enumerate(members):
         own: slice | NDArray[np.intp] = slice(None)
         groups = labels
@@ -213,9 +220,9 @@ def _fit_in_turn(
             groups = own if labels is None else labels[own]
             # A level that was not drawn is no mistake; one that no row had is reported before.
             member.set_params(**dict.fromkeys(_settings(member, "unknown"), "average"))
-        X, Z = node_table(inputs, own), covariate_table(inputs.Z.values, own)
+        X, Z = node_table(data.inputs, own), covariate_table(data.Z.values, own)
         try:
-            member.fit(X, Z, groups=groups)
+            member.fit(X, Z, groups=groups, **own_tables(data))
         except GraphfieldError as error:
             where = f"In member {which + 1} of {len(members)}"
             raise type(error)(Message("{where}: {error}", where=where, error=error.message)) from error

@@ -12,7 +12,6 @@ from graphfield.estimators.static import StaticGraph
 from graphfield.fields.base import State
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
 from graphfield.solvers.glasso_cv import graphical_lasso_cv
-from graphfield.solvers.penalties import PenaltyChoice
 
 
 class GraphicalLasso(StaticGraph):
@@ -65,6 +64,7 @@ class GraphicalLasso(StaticGraph):
     """
 
     precision_: NDArray[np.float64]
+    _solvers = (graphical_lasso_cv, graphical_lasso_ebic, graphical_lasso_at)
     _definite = True
 
     def __init__(
@@ -83,15 +83,6 @@ class GraphicalLasso(StaticGraph):
         self.ebic_gamma = ebic_gamma
         self.center = center
         self.missing = missing
-
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        return graphical_lasso_cv(values, groups, self.n_penalties, self.n_folds)
-
-    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
-        return graphical_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)
-
-    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
-        return graphical_lasso_at(S, penalty)
 
     def _use(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.frames import Frame
+from graphfield.estimators.inputs import HeldOutTable
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields import GraphField, Rows
 from graphfield.solvers.simplex import simplex_weights
@@ -26,6 +27,16 @@ class HeldOut:
     values: NDArray[np.floating]
     Z: Frame
     units: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, table: HeldOutTable) -> HeldOut:
+        values, Z, labels = table
+        units = np.arange(len(values)) if labels is None else labels
+        return cls(values, Z, np.unique(units, return_inverse=True)[1])
+
+    @property
+    def n_units(self) -> int:
+        return len(np.unique(self.units))
 
     def residuals(self, field: GraphField) -> NDArray[np.float64]:
         """What ``field`` leaves of every node, (n, p)."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,26 +21,16 @@ from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Sampl
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import learn_scales, row_step
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
-from graphfield.training.finished_mixture import finished
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.mixture import MixtureTask, fit_mixtures
 from graphfield.training.plan import Member
 
 # A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
 _MEAN_EVIDENCE = 2.0
 
 F = TypeVar("F", bound=Field)
-
-
-@dataclass(frozen=True)
-class Mixing:
-    """How coefficients that mix patterns are fitted: numbers of patterns to try, and the gate's training."""
-
-    ranks: tuple[int, ...]
-    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -54,6 +45,7 @@ class Job:
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
     penalty: float | None  # on patterns; None: chosen on held-out rows
+    spares_held_out: bool  # the held-out rows are the user's own, which train nothing
     labels: NDArray | None = None  # of groups, one for each row of the samples
 
     @property
@@ -65,136 +57,97 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Edges:
+    """Coefficients of one job, and how they were found."""
+
+    coef: CoefField
+    judged: CoefField  # as held-out rows judged it: without these, where ``coef`` has them
+    history: pd.DataFrame
+    n_steps: int
+    best_step: int
+    penalty: float
+    variation: float = 1.0  # the share of the patterns' variation that was kept
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Way(ABC):
+    """How coefficients are fitted, once nodes have no mean and one scale; and why in this way."""
+
+    training: TrainingConfig
+    reason: str
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason})"
+
+    @property
+    def rank(self) -> int | None:
+        """Patterns, where there are any."""
+        return None
+
+    @abstractmethod
+    def fit(
+        self, jobs: Sequence[Job], data: Samples, folder: CheckpointFolder | None, *, compete: bool
+    ) -> list[Edges]:
+        """All jobs together; one that competes may be dropped for another."""
+
+
+@dataclass(frozen=True)
 class Fitted:
     """What comes out for one job."""
 
     mean: MeanField | None
     left: Tensor | None  # standard deviations after the mean was taken out, where x was divided by them
     scales: MovingScales | None  # what x was divided by then
-    coef: CoefField
+    edges: Edges
     scale: NDArray[np.float64]  # residual standard deviations, in standard units
-    history: pd.DataFrame
-    n_steps: int
-    best_step: int
-    penalty: float
-    lost: bool
-    variation: float = 1.0  # the share of the patterns' variation that was kept
-    residual_scales: MovingScales | None = None  # in units of ``scale``
-    judged: CoefField | None = None  # without the held-out rows, where ``coef`` has them
+    residual_scales: MovingScales | None  # in units of ``scale``
 
 
 @one_thread_each()
 def fit_fields(
     jobs: Sequence[Job],
     data: Samples,
+    way: Way,
     training: TrainingConfig,
     center: str,
     folder: CheckpointFolder | None = None,
     *,
     features: NDArray[np.float64] | None = None,
     compete: bool = False,
-    mixing: Mixing | None = None,
 ) -> list[Fitted]:
     """First the means and scales, where they may move with z, then the coefficients, all jobs together.
 
-    Scales may move with ``features`` of the covariates. Coefficients are a full head trained step by step or,
-    with ``mixing``, a mixture of patterns.
+    ``training`` is that of the means. Scales may move with ``features`` of the covariates.
     """
     means: list[MeanField | None] = [None] * len(jobs)
     if center == "covariates":
         means = _fit_means(jobs, data, training, folder)
     lefts, data = _centred(jobs, means, data)
     scales, data = _scaled(jobs, data, features)
-    if mixing is not None:
-        return _fit_mixtures(jobs, data, mixing, means, lefts, scales, features, folder)
-    fields = [_coef_field(job) for job in jobs]
-    members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
-    coefs, results = _train(fields, data, members, training, "Graphs", folder, stage="edges", compete=compete)
-    return [
-        Fitted(
-            mean,
-            left,
-            moving,
-            coef,
-            residual_scale(coef, _own(data, i), job.rows, job.held_out),
-            pd.DataFrame(vars(result.curve)),
-            result.n_steps,
-            result.best_step,
-            job.config.penalty,
-            result.lost,
-            residual_scales=_residual_scales(job, coef, _own(data, i), features),
-        )
-        for i, (job, mean, left, moving, coef, result) in enumerate(
-            zip(jobs, means, lefts, scales, coefs, results, strict=True)
-        )
-    ]
-
-
-def _fit_mixtures(
-    jobs: Sequence[Job],
-    data: Samples,
-    mixing: Mixing,
-    means: Sequence[MeanField | None],
-    lefts: Sequence[Tensor | None],
-    scales: Sequence[MovingScales | None],
-    features: NDArray[np.float64] | None,
-    folder: CheckpointFolder | None,
-) -> list[Fitted]:
-    tasks = [
-        MixtureTask(
-            job.parts,
-            job.held_out,
-            (job.seeds[3], job.seeds[4], job.seeds[5]),
-            job.penalty,
-            None if job.start is None else job.start.gate(),
-            job.units,
-        )
-        for job in jobs
-    ]
-    stage = folder.stage("edges") if folder is not None else None
-    config = replace(jobs[0].config, rank=None)
-    standings = fit_mixtures(config, data, tasks, mixing.training, mixing.ranks, stage)
     fitted = []
-    for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
-        own, chosen = _own(data, i), standing.chosen
-        assert chosen is not None
-        done = finished(chosen, job.config, own, task)
-        fitted.append(
-            Fitted(
-                means[i],
-                lefts[i],
-                scales[i],
-                done.field,
-                residual_scale(done.judged, own, job.rows, job.held_out),
-                pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float}),
-                standing.trace.step[-1],
-                chosen.step,
-                chosen.penalty,
-                lost=False,
-                variation=done.variation,
-                residual_scales=_residual_scales(job, done.judged, own, features),
-                judged=done.judged,
-            )
-        )
+    for i, edges in enumerate(way.fit(jobs, data, folder, compete=compete)):
+        job, own = jobs[i], member_samples(data, i)
+        scale = residual_scale(edges.judged, own, job.rows, job.held_out)
+        moving = _residual_scales(job, edges.judged, own, features)
+        fitted.append(Fitted(means[i], lefts[i], scales[i], edges, scale, moving))
     return fitted
-
-
-def _coef_field(job: Job) -> CoefField:
-    field = CoefField(job.config, torch.Generator().manual_seed(job.seeds[3]))
-    return field if job.start is None else _taken_over(field, job.start.coef)
 
 
 def _mean_field(job: Job) -> MeanField:
     field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0]))
-    return field if job.start is None or job.start.mean is None else _taken_over(field, job.start.mean)
+    return field if job.start is None or job.start.mean is None else begin_at(field, job.start.mean)
 
 
-def _taken_over(field: F, other: F) -> F:
+def begin_at(field: F, other: F) -> F:
+    """With the weights of the other."""
     load_member_arrays(field, {name: value.cpu() for name, value in member_arrays(other).items()})
     return field
 
 
-def _train(
+def train_fields(
     fields: list[F],
     data: Samples,
     members: list[Member],
@@ -205,6 +158,7 @@ def _train(
     stage: str,
     compete: bool = False,
 ) -> tuple[list[F], list[TrainingResult]]:
+    """Fields trained as one pack."""
     field = packed(fields).to(data.x.device)
     results = train(
         field,
@@ -227,7 +181,7 @@ def _fit_means(
     """mu(z), or None where held-out rows give no evidence that the mean moves with z."""
     fields = [_mean_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
-    fields, _ = _train(fields, data, members, training, "Mean", folder, stage="mean")
+    fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
     return [field if _moves(field, data, job) else None for field, job in zip(fields, jobs, strict=True)]
 
 
@@ -269,7 +223,7 @@ def _scaled(
     """Divide by scales that move with z; where none does, all stays as it is."""
     if features is None:
         return [None] * len(jobs), data
-    members = [_own(data, i) for i in range(len(jobs))]
+    members = [member_samples(data, i) for i in range(len(jobs))]
     scales = [
         _moving_scales(learn_node_scales, job, own, features, own.x.__getitem__)
         for job, own in zip(jobs, members, strict=True)
@@ -296,7 +250,7 @@ def _residual_scales(
 
 
 def _moving_scales(
-    learn: Callable[..., MovingScales | None],
+    learn: Callable[[ScaleRows], MovingScales | None],
     job: Job,
     data: Samples,
     features: NDArray[np.float64],
@@ -309,17 +263,10 @@ def _moving_scales(
     chosen = torch.cat(parts)
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
-    return learn(values(chosen).cpu().numpy(), features[rows], data.numeric.shape[1], fold, units)
+    nodes, n_numeric = values(chosen).cpu().numpy(), data.numeric.shape[1]
+    return learn(ScaleRows(nodes, features[rows], n_numeric, fold, units))
 
 
-def joined(data: Samples, more: Samples) -> Samples:
-    """The rows of both."""
-    return Samples(
-        torch.cat([data.x, more.x]),
-        torch.cat([data.numeric, more.numeric]),
-        torch.cat([data.codes, more.codes]),
-    )
-
-
-def _own(data: Samples, member: int) -> Samples:
+def member_samples(data: Samples, member: int) -> Samples:
+    """The rows as one of several jobs has them."""
     return data if data.x.ndim == 2 else replace(data, x=data.x[member])

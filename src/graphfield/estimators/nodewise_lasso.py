@@ -12,7 +12,6 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.static import StaticGraph
 from graphfield.fields.base import State
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
-from graphfield.solvers.penalties import PenaltyChoice
 
 
 class NodewiseLasso(StaticGraph):
@@ -68,6 +67,7 @@ class NodewiseLasso(StaticGraph):
     """
 
     coef_: NDArray[np.float64]
+    _solvers = (nodewise_lasso_cv, nodewise_lasso_ebic, nodewise_lasso_at)
 
     def __init__(
         self,
@@ -85,15 +85,6 @@ class NodewiseLasso(StaticGraph):
         self.ebic_gamma = ebic_gamma
         self.center = center
         self.missing = missing
-
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        return nodewise_lasso_cv(values, groups, self.n_penalties, self.n_folds)
-
-    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
-        return nodewise_lasso_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)
-
-    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
-        return nodewise_lasso_at(S, penalty)
 
     def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         self.coef_ = rescale_coef(solution, scale)

@@ -15,7 +15,7 @@ from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import cross_labels, fold_labels
+from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import (
     CENTER,
@@ -33,7 +33,7 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import learn_scales
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -144,22 +144,23 @@ class RegGMM(GraphEstimator):
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
         encoder = schema.encoder
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
-        W = features(encoder, encoder.transform(data.Z))
-        values = scaler.transform(data.X)
-        mean = np.zeros((W.shape[1], values.shape[1]))  # (m, p), on the features of z
+        features_of_all, n = features(encoder, data.encode(encoder)), len(data.X)
+        W = features_of_all[:n]
+        left = scaler.transform(data.all_nodes)
+        mean = np.zeros((W.shape[1], left.shape[1]))  # (m, p), on the features of z
         if self.center == "covariates":
-            mean = linear_mean(values, W, self.ridge)
-        residual = values
-        residual -= W @ mean
+            mean = linear_mean(left[:n], W, self.ridge)
+        left -= features_of_all @ mean
+        residual = left[:n]
         scales = self._moving_scales(learn_node_scales, residual, W, encoder, data.labels)
         if scales is not None:
-            residual /= scales.at(W)
+            left /= scales.at(features_of_all)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
             self.penalty_ = float(self.ridge)
             interactions = interaction_coefficients(residual, W, self.ridge)
         else:
-            interactions = self._fit_sparse_group(residual, W, encoder, data.labels)
+            interactions = self._fit_sparse_group(left, features_of_all, encoder, data)
         residual -= interaction_fit(residual, W, interactions)
         residual_scales = None
         if len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
@@ -176,7 +177,7 @@ class RegGMM(GraphEstimator):
 
     def _moving_scales(
         self,
-        learn: Callable[..., MovingScales | None],
+        learn: Callable[[ScaleRows], MovingScales | None],
         values: NDArray,
         W: NDArray,
         encoder: CovariateEncoder,
@@ -184,25 +185,27 @@ class RegGMM(GraphEstimator):
     ) -> MovingScales | None:
         if self.center != "covariates" or not self.standardize:
             return None
-        return learn(values, W, len(encoder.numeric), cross_labels(len(values), labels), labels)
+        folds = cross_labels(len(values), labels)
+        return learn(ScaleRows(values, W, len(encoder.numeric), folds, labels))
 
     def _check_machine(self) -> None:
         if self.penalty == "sparse-group":
             check_sparse_group()
 
     def _fit_sparse_group(
-        self, residual: NDArray, W: NDArray, encoder: CovariateEncoder, groups: NDArray | None
+        self, left: NDArray, W: NDArray, encoder: CovariateEncoder, data: TrainingSet
     ) -> NDArray[np.float64]:
         from graphfield.solvers import sparse_group as solver
 
         covariate = covariate_of_feature(encoder)
         if self.sparsity == "cv":
-            folds = fold_labels(len(residual), self.n_folds, groups)
-            path = solver.sparse_group_path(residual, W, covariate, self.mix, self.n_penalties, folds)
+            folds = data.fold_labels(self.n_folds)
+            path = solver.sparse_group_path(left, W, covariate, self.mix, self.n_penalties, folds)
             self.penalty_, self.cv_path_ = path.best, pd.DataFrame(asdict(path), columns=_PATH_COLUMNS)
         else:
             self.penalty_ = float(self.sparsity)
-        return solver.sparse_group_coefficients(residual, W, covariate, self.penalty_, self.mix)
+        n = len(data.X)
+        return solver.sparse_group_coefficients(left[:n], W[:n], covariate, self.penalty_, self.mix)
 
     def _get_learned(self) -> State:
         return {"penalty": self.penalty_}, {"cv_path": self.cv_path_.to_numpy(dtype=np.float64)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,8 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.static import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.penalties import PenaltyChoice
+from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
+from graphfield.solvers.scale_choice import ScaleRows
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
@@ -40,8 +42,8 @@ class StaticGraph(GraphEstimator):
     With ``center="constant"`` Z is checked and then ignored; with "covariates" means are linear in it, and
     scales of nodes move with it where held-out rows support that.
 
-    A subclass says how to solve for the penalty of its choice (:meth:`_by_cv`, :meth:`_by_ebic`,
-    :meth:`_at`) and what follows from the solution (:meth:`_use`).
+    A subclass says how to solve for a penalty that held-out rows or the extended BIC choose, or that is given
+    (``_solvers``), and what follows from the solution (:meth:`_use`).
     """
 
     penalty: float | str
@@ -59,20 +61,9 @@ class StaticGraph(GraphEstimator):
         "ebic_gamma": Number(0),
         "missing": MISSING,
     }
+    _solvers: ClassVar[tuple[Callable[..., PenaltyChoice], ...]]
     # Whether the solution is a precision matrix, whose edges never shrink.
     _definite: ClassVar[bool] = False
-
-    @abstractmethod
-    def _by_cv(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
-        """The penalty chosen on held-out rows of the standardised ``values``."""
-
-    @abstractmethod
-    def _by_ebic(self, S: NDArray, n_samples: int) -> PenaltyChoice:
-        """The penalty chosen by the extended BIC from the correlation matrix."""
-
-    @abstractmethod
-    def _at(self, S: NDArray, penalty: float) -> PenaltyChoice:
-        """The solution at a given penalty."""
 
     @abstractmethod
     def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
@@ -84,13 +75,14 @@ class StaticGraph(GraphEstimator):
     def _fit(self, data: TrainingSet) -> StaticField:
         schema = self._learn_schema(data, standardize=True, unknown="average")
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
-        values, mean, scales = scaler.transform(data.X), None, None
+        values, mean, scales = scaler.transform(data.all_nodes), None, None
         if self.center == "covariates":
             values, mean, scales, spread = _without_mean_and_scale(values, schema.encoder, data)
             scaler = NodeScaler(scaler.center, scaler.scale * spread)
-        chosen = self._choose(values, data.labels)
+        known = values[: len(data.X)]
+        chosen = self._choose(known, data.fold_pairs(values, self.n_folds))
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
-        weights, residual_scale = self._use(chosen.solution, values, scaler.scale)
+        weights, residual_scale = self._use(chosen.solution, known, scaler.scale)
         common = Common(schema, scaler, residual_scale, scales)
         return StaticField(common, weights.astype(np.float32), mean, self._definite)
 
@@ -98,11 +90,14 @@ class StaticGraph(GraphEstimator):
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
 
-    def _choose(self, values: NDArray, groups: NDArray | None) -> PenaltyChoice:
+    def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        by_cv, by_ebic, at = self._solvers
         if self.penalty == "cv":
-            return self._by_cv(values, groups)
+            return by_cv(values, pairs, self.n_penalties)
         S = values.T @ values / len(values)
-        return self._by_ebic(S, len(values)) if self.penalty == "ebic" else self._at(S, float(self.penalty))
+        if self.penalty == "ebic":
+            return by_ebic(S, len(values), self.n_penalties, self.ebic_gamma)
+        return at(S, float(self.penalty))
 
     def _get_learned(self) -> State:
         path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -124,14 +119,14 @@ def _without_mean_and_scale(
 
     Then that mean, in the same units, the scales that move with z, and by how much units are smaller.
     """
-    W = features(encoder, encoder.transform(data.Z))
-    mean = linear_mean(values, W, _RIDGE)
+    W, n = features(encoder, data.encode(encoder)), len(data.X)
+    mean = linear_mean(values[:n], W[:n], _RIDGE)
     left = values - W @ mean
-    folds = cross_labels(len(left), data.labels)
-    scales = learn_node_scales(left, W, len(encoder.numeric), folds, data.labels)
+    folds = cross_labels(n, data.labels)
+    scales = learn_node_scales(ScaleRows(left[:n], W[:n], len(encoder.numeric), folds, data.labels))
     if scales is not None:
         left /= scales.at(W)
-    spread = left.std(axis=0)
+    spread = left[:n].std(axis=0)
     spread[spread < 1e-9] = 1.0  # a node that z determines
     return left / spread, mean / spread, scales, spread
 

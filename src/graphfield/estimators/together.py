@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,9 @@ from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import hold_out
-from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import (
-    STREAMS,
-    plans,
-    ranks_to_try,
-    scale_features,
-)
-from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import Inputs, check_flag, root_seed, training_inputs
-from graphfield.estimators.neural_fit import fit_fields
+from graphfield.estimators.dnncgm import DNNCGM, fit_models
+from graphfield.estimators.dnncgm_setup import STREAMS
+from graphfield.estimators.inputs import Inputs, check_flag, root_seed
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.exceptions import DataError, ParameterError
 
@@ -34,6 +28,8 @@ def fit_together(
     *,
     rows: Sequence[Any] | None = None,
     groups: Any = None,
+    X_val: Any = None,
+    Z_val: Any = None,
     compete: bool = False,
 ) -> list[DNNCGM]:
     """Fit several models to one table as one batched computation.
@@ -56,6 +52,8 @@ def fit_together(
         models with different numbers of rows share steps, schedule and batch size.
     groups : sequence of length n, optional
         Rows with equal labels are never split between training and held-out.
+    X_val, Z_val : tables, optional
+        Own held-out rows, for all models.
     compete : bool
         Drop a model when another is clearly better on held-out rows: after a third and two thirds
         of the steps, by three standard errors, and by more than its loss has lately been falling.
@@ -80,32 +78,17 @@ def fit_together(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
         )
-    inputs = training_inputs(X, Z, first.missing, standardize=first.standardize)
-    inputs, labels, levels = without_levels(inputs, groups, X, wanted=first.center != "none")
-    chosen = _chosen_rows(rows, len(models), inputs, len(X))
-    streams = [Streams(root_seed(model.random_state), STREAMS) for model in models]
+    data = first._read_rows(X, Z, groups, X_val, Z_val)
+    chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
+    others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
+    tables = [data, *(replace(data, streams=streams) for streams in others)]
     splits = [
-        _split(model, own, labels, streams[0] if compete else stream)
-        for model, own, stream in zip(models, chosen, streams, strict=True)
+        _split(model, own, table, (data if compete else table).streams)
+        for model, own, table in zip(models, chosen, tables, strict=True)
     ]
-    tables = [
-        TrainingSet(inputs, labels, None, levels, None, stream, held_out)
-        for stream, (_, held_out) in zip(streams, splits, strict=True)
-    ]
-    units = first._learn_units(tables[0], labels)
-    samples = first._samples(inputs.X, inputs.Z, units)
-    n_train = max(len(train) for train, _ in splits)
-    ranks = ranks_to_try(first, units.schema, n_train)
-    jobs = [
-        model._job(units, split, labels, samples, stream, ranks)
-        for model, split, stream in zip(models, splits, streams, strict=True)
-    ]
-    training, mixing = plans(first, n_train, ranks)
-    W = scale_features(first, units.schema, samples)
-    results = fit_fields(jobs, samples, training, first.center, features=W, compete=compete, mixing=mixing)
-    for model, result, data in zip(models, results, tables, strict=True):
-        model.marginal_check_ = first.marginal_check_
-        model._adopt(model._take(result, units, data), data)
+    fields = fit_models(models, tables, splits, compete=compete)
+    for model, field, table in zip(models, fields, tables, strict=True):
+        model._adopt(field, table)
     return models
 
 
@@ -170,15 +153,18 @@ def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
 
 
 def _split(
-    model: DNNCGM, own: NDArray[np.intp], labels: NDArray | None, streams: Streams
+    model: DNNCGM, own: NDArray[np.intp], data: TrainingSet, streams: Streams
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Training and held-out rows; copies of one row (and rows of one group) go to one side."""
+    if data.own is not None:
+        return own, data.split(0)[1]
+    labels = data.labels
     distinct, index = np.unique(own, return_inverse=True)
     names = None if labels is None else labels[distinct]
     if names is not None and len(np.unique(names)) < 2:
         raise DataError("rows of a model are all of one group, so no group can be held out.")
     train, held_out = hold_out(len(distinct), model.validation_fraction, names, streams["split"])
+    data.held_out = distinct[held_out]
     if len(own) == len(distinct):
-        return distinct[train], distinct[held_out]
-    in_training = np.isin(index, train)
-    return own[in_training], distinct[held_out]
+        return distinct[train], data.held_out
+    return own[np.isin(index, train)], data.held_out

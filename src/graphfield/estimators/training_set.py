@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
 from graphfield.data.group_levels import LevelCheck
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
-from graphfield.data.splits import hold_out
+from graphfield.data.splits import fold_labels, folds, hold_out
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import (
     HeldOutTable,
     Inputs,
     child_seeds,
-    root_seed,
     taken_out,
     training_inputs,
 )
@@ -83,10 +84,42 @@ class TrainingSet:
     def Z(self) -> Frame:
         return self.inputs.Z
 
+    @property
+    def all_nodes(self) -> NDArray[np.floating]:
+        """Nodes of the rows, and after them of the user's own held-out rows."""
+        return self.X if self.own is None else np.concatenate([self.X, self.own[0]])
+
+    def encode(self, encoder: CovariateEncoder) -> Encoded:
+        """Covariates of the same rows."""
+        known = encoder.transform(self.Z)
+        return known if self.own is None else known.followed_by(encoder.transform(self.own[1]))
+
     def split(self, share: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of rows to train on and of rows to hold out; rows of a group stay together."""
+        """Positions, in :attr:`all_nodes`, of rows to train on and of rows that choose.
+
+        These are the user's own, or a share of the others; rows of a group stay together.
+        """
+        if self.own is not None:
+            return np.arange(len(self.X)), len(self.X) + np.arange(len(self.own[0]))
         train, self.held_out = hold_out(len(self.X), share, self.labels, self.streams["split"])
         return train, self.held_out
+
+    def fold_pairs(self, values: NDArray, n_folds: int) -> Iterator[tuple[NDArray, NDArray]]:
+        """Of the values of :attr:`all_nodes`, those to fit and those to choose on, fold by fold."""
+        splits = [self.split(0)] if self.own is not None else folds(len(self.X), self.labels, n_folds)
+        for known, new in splits:
+            yield values[known], values[new]
+
+    def fold_labels(self, n_folds: int) -> NDArray[np.intp]:
+        """The fold that holds each of :attr:`all_nodes` out; -1 for those that no fold does."""
+        if self.own is None:
+            return fold_labels(len(self.X), n_folds, self.labels)
+        return np.repeat([-1, 0], [len(self.X), len(self.own[0])])
+
+    def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
+        """The same rows with other node values."""
+        own = None if self.own is None else (change(self.own[0]), *self.own[1:])
+        return replace(self, inputs=replace(self.inputs, X=change(self.X)), own=own)
 
     @property
     def new(self) -> HeldOutTable | None:
@@ -106,22 +139,23 @@ def read_training_set(
     missing: str,
     standardize: bool,
     subtract_levels: bool,
-    random_state: Any,
-    streams: Sequence[str],
+    streams: Streams,
 ) -> TrainingSet:
-    """Every check of the data of a fit, then the split and the seeds."""
-    if (X_val is None) != (Z_val is None):
-        raise DataError("X_val and Z_val must be given together, or neither.")
+    """Every check of the data of a fit."""
     inputs = training_inputs(X, Z, missing, standardize=standardize)
     wanted = subtract_levels and X_val is None
     inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
     given = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
-    own = None if X_val is None else _own_rows(inputs, X_val, Z_val, missing)
-    return TrainingSet(inputs, labels, given, levels, own, Streams(root_seed(random_state), streams))
+    own = read_own_rows(inputs, X_val, Z_val, missing)
+    return TrainingSet(inputs, labels, given, levels, own, streams)
 
 
-def _own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable:
-    """The rows that the user holds out, checked against those of the fit."""
+def read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable | None:
+    """The rows that the user holds out, if any, checked against those of the fit."""
+    if (X_val is None) != (Z_val is None):
+        raise DataError("X_val and Z_val must be given together, or neither.")
+    if X_val is None:
+        return None
     x_frame = match_columns(as_frame(X_val, "X"), inputs.node_names, inputs.nodes_named, "X")
     z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")
     check_same_length(x_frame, z_frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -49,8 +49,8 @@ class TreeCGM(GraphEstimator):
     min_leaf_rows : int, optional
         Rows that a leaf must have at least; by default as many as there are nodes, and 20 or more.
     validation_fraction : float in (0, 1), default 0.2
-        Share of rows (or groups) held out while leaves and penalties are chosen. The final graphs use
-        all rows.
+        Share of rows (or groups) held out while leaves and penalties are chosen, where no X_val, Z_val is
+        given. The final graphs use all rows.
     missing : {"error", "drop", "impute"}
         Rows with missing or infinite values: refused, left out, or filled in with a warning.
     unknown : {"error", "average"}
@@ -126,15 +126,15 @@ class TreeCGM(GraphEstimator):
     def _fit(self, data: TrainingSet) -> TreeField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
-        values, z = scaler.transform(data.X), tree_features(schema.encoder, schema.encoder.transform(data.Z))
+        values, z = (
+            scaler.transform(data.all_nodes),
+            tree_features(schema.encoder, data.encode(schema.encoder)),
+        )
         tree, part_of_leaf, factors = self._choose(values, z, data)
-        part = part_of_leaf[tree.apply(z)]
-        models = [
-            _leaf_model(part == k, factor, data.labels, values.shape[1]) for k, factor in enumerate(factors)
-        ]
+        part = part_of_leaf[tree.apply(z[: len(data.X)])]
+        models = [_leaf_model(part == k, factor, data) for k, factor in enumerate(factors)]
         names = [f"the leaf {rule!r}" for rule in _rules(tree, part_of_leaf, schema.encoder)]
-        nothing = Frame(data.Z.values[[]], named=True)
-        parts = fit_parts(models, data.inputs, nothing, part, data.labels, names)
+        parts = fit_parts(models, replace(data, own=None), lambda _: part, [], data.labels, names)
         self.leaf_penalties_ = np.array([model.penalty_ for model in models])
         field = TreeField(Common(schema, scaler, scaler.scale), parts, tree, part_of_leaf)
         return with_typical_scale(field, data.Z)
@@ -198,13 +198,13 @@ def _rules(tree: Tree, part_of_leaf: NDArray[np.intp], encoder: CovariateEncoder
     return found
 
 
-def _leaf_model(rows: NDArray[np.bool_], factor: float, subjects: NDArray | None, p: int) -> GraphicalLasso:
+def _leaf_model(rows: NDArray[np.bool_], factor: float, data: TrainingSet) -> GraphicalLasso:
     """Held-out rows choose the penalty of a large leaf well; a small one needs all its rows for that."""
-    by_penalty = GraphicalLasso(penalty=penalty_of(factor, int(rows.sum()), p))
-    if rows.sum() >= _MANY_ROWS:
+    by_penalty = GraphicalLasso(penalty=penalty_of(factor, int(rows.sum()), data.X.shape[1]))
+    if rows.sum() >= _MANY_ROWS or data.own is not None:
         return by_penalty
     by_folds = GraphicalLasso()
-    n_units = rows.sum() if subjects is None else len(np.unique(subjects[rows]))
+    n_units = rows.sum() if data.labels is None else len(np.unique(data.labels[rows]))
     return by_folds if n_units >= by_folds.n_folds else by_penalty
 
 

@@ -16,7 +16,8 @@ from graphfield.experiments.evaluation import Evaluation
 from graphfield.graphs.strength import partial_correlations, partial_from_precision
 from graphfield.metrics import auprc, auroc
 from graphfield.solvers.glasso import graphical_lasso_path
-from graphfield.solvers.lasso import nodewise_lasso_path, penalty_path
+from graphfield.solvers.lasso import nodewise_lasso_path
+from graphfield.solvers.penalties import penalty_path
 
 # The published path: ten penalties down to a tenth of the first. Ours goes on to a hundredth in the
 # same steps, so that the published path is its first half.

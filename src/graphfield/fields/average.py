@@ -51,53 +51,46 @@ class AverageField(GraphField):
         with warnings.catch_warnings():
             if not self.uses_covariates:  # no range matters to one graph for everybody
                 warnings.simplefilter("ignore", ExtrapolationWarning)
-            return super().encode(frame)
-
-    def _seen(self, rows: Rows, most: int | None = None) -> list[Rows]:
-        """The rows as each member, or the first few, see them; what is odd about them was said once."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            return [member.encode(rows.frame) for member in self.members[:most]]
+            rows = super().encode(frame)
+            warnings.simplefilter("ignore", ExtrapolationWarning)  # what is odd was said once
+            return replace(rows, members=tuple(member.encode(frame) for member in self.members))
 
     def alike(self, rows: Rows) -> Encoded:
-        own = [member.alike(seen) for member, seen in zip(self.members, self._seen(rows), strict=True)]
+        own = [member.alike(seen) for member, seen in zip(self.members, rows.members, strict=True)]
         return reduce(Encoded.beside, own)
 
     def weights_at(self, rows: Rows) -> NDArray[np.float32]:
-        seen = self._seen(rows)
         if len(self.members) == 1:
-            return self.members[0].weights_at(seen[0])
+            return self.members[0].weights_at(rows.members[0])
         # Doubles, so that equal members average to themselves after rounding.
         total = np.zeros((len(rows), self.n_nodes, self.n_nodes))
-        unit = self.members[0].units_at(seen[0])
-        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+        unit = self.units_at(rows)
+        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
             weights = rescale_coef(member.weights_at(own), member.units_at(own) / unit)
             total += np.multiply(weights, share, dtype=np.float64)
         return total.astype(np.float32)
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
         mean = np.zeros((len(rows), self.n_nodes))
-        for share, member, own in zip(self.shares, self.members, self._seen(rows), strict=True):
+        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
             mean += share * member.offsets_at(own)
         return mean
 
     def units_at(self, rows: Rows) -> NDArray[np.float64]:
         """Those of the first member; those of the others are much the same."""
-        return self.members[0].units_at(self._seen(rows, most=1)[0])
+        return self.members[0].units_at(rows.members[0])
 
     def scales_at(self, rows: Rows) -> NDArray[np.float64]:
-        seen = self._seen(rows)
-        variance, unit = np.zeros((len(rows), self.n_nodes)), self.members[0].units_at(seen[0])
-        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+        variance, unit = np.zeros((len(rows), self.n_nodes)), self.units_at(rows)
+        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
             variance += share * (member.scales_at(own) * (member.units_at(own) / unit)) ** 2
         return np.sqrt(variance)
 
     def node_scales_at(self, rows: Rows) -> NDArray[np.float64]:
-        seen = self._seen(rows)
         if len(self.members) == 1:
-            return self.members[0].node_scales_at(seen[0])
-        variance, unit = np.zeros((len(rows), self.n_nodes)), self.members[0].units_at(seen[0])
-        for share, member, own in zip(self.shares, self.members, seen, strict=True):
+            return self.members[0].node_scales_at(rows.members[0])
+        variance, unit = np.zeros((len(rows), self.n_nodes)), self.units_at(rows)
+        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
             variance += share * (member.units_at(own) / unit) ** 2
         return np.sqrt(variance)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields.base import Draws, GraphField
 from graphfield.fields.schema import Rows
 from graphfield.fields.streaming import rows_within
@@ -27,10 +25,7 @@ def member_parts(draws: Draws, rows: Rows) -> Iterator[tuple[slice, Iterator[NDA
 
 def member_correlations(draws: Draws, rows: Rows) -> Iterator[NDArray]:
     """Partial correlations (n, p, p) of one member after the other."""
-    for member in draws.members:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtrapolationWarning)  # said of the whole
-            seen = member.encode(rows.frame)
+    for member, seen in zip(draws.members, rows.members, strict=True):
         yield member.at(seen).partial_correlations
 
 

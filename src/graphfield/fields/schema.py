@@ -20,17 +20,21 @@ from graphfield.data.saved_values import Saved
 class Rows:
     """Covariate rows that a field is asked at: the table, and how the field's encoder reads it.
 
-    The parts of a field that is made of others have encoders of their own, and read the table again.
+    The members of a field that is an average have encoders of their own: ``members`` is what these read.
     """
 
     frame: Frame
     encoded: Encoded
+    members: tuple[Rows, ...] = ()
 
     def __len__(self) -> int:
         return len(self.encoded)
 
-    def take(self, rows: NDArray[np.intp]) -> Rows:
-        return Rows(self.frame.take(rows), self.encoded.take(rows))
+    def take(self, rows: NDArray[np.intp], frame: Frame | None = None) -> Rows:
+        """The rows at these positions; ``frame`` where they were taken from the table already."""
+        taken = self.frame.take(rows) if frame is None else frame
+        members = (own.take(rows, taken if own.frame is self.frame else None) for own in self.members)
+        return Rows(taken, self.encoded.take(rows), tuple(members))
 
     def between(self, rows: slice) -> Rows:
         """Consecutive rows."""

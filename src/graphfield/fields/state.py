@@ -16,7 +16,7 @@ from graphfield.data.nodes import NodeScaler, read_scale
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved, optional
 from graphfield.exceptions import listing
-from graphfield.fields.base import Common, GraphField
+from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.schema import Schema
 from graphfield.graphs.threshold import Gap, Threshold
 
@@ -90,13 +90,13 @@ def _moving(arrays: SavedArrays, n_features: int, n_nodes: int) -> MovingScales 
 
 def pack_parts(fields: Sequence[GraphField]) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
     """Fields that another is made of."""
-    headers: list[dict[str, Any]] = []
-    arrays: dict[str, NDArray] = {}
-    for which, field in enumerate(fields):
-        header, own = pack_field(field)
-        headers.append(header)
-        arrays |= {f"part/{which}/{name}": array for name, array in own.items()}
-    return headers, arrays
+    return join_states([pack_field(field) for field in fields], "part")
+
+
+def join_states(states: Sequence[State], name: str) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
+    """States of several things: a list of the values, and all arrays, below ``name`` and a number."""
+    named = ((f"{name}/{which}/{key}", a) for which, (_, own) in enumerate(states) for key, a in own.items())
+    return [values for values, _ in states], dict(named)
 
 
 def unpack_parts(

@@ -97,7 +97,12 @@ def _gain_cell(gain: float | None, error: float | None) -> str:
     return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
 
 
-_CHOSEN = {"rank_": "Patterns mixed", "n_archetypes_": "Archetypes", "n_leaves_": "Leaves"}
+_CHOSEN = {
+    "way_": "Way of fitting",
+    "rank_": "Patterns mixed",
+    "n_archetypes_": "Archetypes",
+    "n_leaves_": "Leaves",
+}
 _CHOSEN |= {"penalty_": "Penalty in use", "variation_": "Share of variation kept"}
 _CHOSEN |= {"n_steps_": "Gradient steps"}
 _NODES = {"raw": "as they are", "normal": "normal scores"}

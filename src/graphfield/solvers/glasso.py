@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso_admm import ILL_CONDITIONED, PrecisionSolver, optimality_violation
-from graphfield.solvers.penalties import PenaltyChoice, between_neighbours, search_path, too_dense
+from graphfield.solvers.penalties import PathSearch, PenaltyChoice, between_neighbours, search_path, too_dense
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
@@ -97,9 +97,11 @@ def graphical_lasso_ebic(
     ``n_penalties`` are tried from the empty graph down to a tenth of the noise level (or until nodes
     have as many neighbours as half the rows), then twice as many between the neighbours of the best.
     """
-    penalties = search_path(S, n_samples, n_penalties)
-    precisions = _until_dense(S, penalties, n_samples)
-    tried = penalties[: len(precisions)]
+    tried = search_path(S, n_samples, n_penalties)
+    search = PathSearch(tried, lambda penalty, _: (0.0, graphical_lasso_path(S, [penalty])[0]))
+    search.walk(0, lambda s: too_dense(np.count_nonzero(s.last.solution) / len(S) - 1, n_samples))
+    precisions = np.array([one.solution for one in search.tried.values()])
+    tried = tried[: len(precisions)]
     for _ in range(_ROUNDS):
         best = int(np.argmin(precision_ebic(precisions, S, n_samples, gamma)))
         new = between_neighbours(tried, best, n_penalties)
@@ -111,16 +113,6 @@ def graphical_lasso_ebic(
     best = int(np.argmin(scores))
     path = np.column_stack([tried, scores, edge_counts(precisions)])
     return PenaltyChoice(precisions[best], float(tried[best]), path)
-
-
-def _until_dense(S: NDArray, penalties: NDArray, n_samples: int) -> NDArray[np.float64]:
-    """The path at descending penalties, which ends after a graph that is too dense."""
-    found = []
-    for penalty in penalties:
-        found.append(graphical_lasso_path(S, [penalty])[0])
-        if too_dense((np.count_nonzero(found[-1]) / len(S)) - 1, n_samples):
-            break
-    return np.array(found)
 
 
 def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:

@@ -12,13 +12,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
+from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
-from graphfield.data.splits import folds
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, quiet
 from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, smallest_penalty, too_dense
+from graphfield.solvers.penalties import (
+    FoldPairs,
+    PathSearch,
+    PenaltyChoice,
+    penalty_path,
+    smallest_penalty,
+    too_dense,
+)
 
 _ROUNDS = 2
 # The first grid ends at this share of the penalty that leaves no edge.
@@ -38,6 +44,7 @@ class _Fold:
     held_out: NDArray[np.float64]
     n_train: int
     unpenalised: float
+    varies: bool  # all nodes among the training rows
     solver: PrecisionSolver = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -46,9 +53,13 @@ class _Fold:
     @classmethod
     def of(cls, train: NDArray[np.float64], held_out: NDArray[np.float64]) -> _Fold:
         plain = EmpiricalCovariance().fit(train)
-        return cls(
-            plain.covariance_, empirical_covariance(held_out), len(train), float(plain.score(held_out))
+        around_mean, around_known = (
+            (held_out - mean).T @ (held_out - mean) / len(held_out)
+            for mean in (held_out.mean(axis=0), plain.location_)
         )
+        likely = float(log_likelihood(around_known, plain.get_precision()))
+        varies = bool((np.ptp(train, axis=0) > 0).all())
+        return cls(plain.covariance_, around_mean, len(train), likely, varies)
 
     def likelihood(self, penalty: float) -> tuple[float, float]:
         """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
@@ -61,20 +72,17 @@ class _Fold:
         return float(found) if np.isfinite(found) else -np.inf, n_neighbours
 
 
-def graphical_lasso_cv(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> PenaltyChoice:
+def graphical_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
     """Sparse precision matrix of centred ``X`` (n, p), with the path of held-out log-likelihoods.
 
     ``n_penalties`` are tried from the empty graph down, and as many again around the best one. The
     numbers of edges on the path are those on all rows.
     """
     S = X.T @ X / len(X)
-    splits = folds(len(X), groups, n_folds)
-    # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
-    usable = [split for split in splits if (np.ptp(X[split[0]], axis=0) > 0).all()]
     with quiet():
-        parts = [_Fold.of(X[train], X[held_out]) for train, held_out in usable or splits]
+        parts = [_Fold.of(train, held_out) for train, held_out in pairs]
+    # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
+    parts = [part for part in parts if part.varies] or parts
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
     best = _best(scores)
     tried = sorted(scores, reverse=True)
@@ -101,16 +109,15 @@ def _search(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]
 
 def _followed(parts: list[_Fold], grid: NDArray[np.float64]) -> dict[float, float]:
     """Scores at descending penalties until they have become worse for good."""
-    scores: dict[float, float] = {}
-    best, worse = -np.inf, 0
-    for penalty in map(float, grid):
+
+    def attempt(penalty: float, _: bool | None) -> tuple[float, bool]:
         likelihoods, degrees = zip(*(fold.likelihood(penalty) for fold in parts), strict=True)
-        score = scores[penalty] = float(np.mean(likelihoods))
-        best, worse = (score, 0) if score >= best else (best, worse + 1)
-        dense = too_dense(float(np.mean(degrees)), parts[0].n_train)
-        if worse >= (1 if dense else _WORSE):
-            break
-    return scores
+        return -float(np.mean(likelihoods)), too_dense(float(np.mean(degrees)), parts[0].n_train)
+
+    search = PathSearch(grid.tolist(), attempt).walk(
+        0, lambda s: s.worse >= (1 if s.last.solution else _WORSE)
+    )
+    return {one.value: -one.loss for one in search.tried.values()}
 
 
 def _best(scores: dict[float, float]) -> float:

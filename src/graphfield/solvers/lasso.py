@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
-from graphfield.data.splits import folds
-from graphfield.solvers.penalties import PenaltyChoice, penalty_path, search_path, too_dense
-
-__all__ = [
-    "nodewise_cv_errors",
-    "nodewise_ebic",
-    "nodewise_lasso_at",
-    "nodewise_lasso_cv",
-    "nodewise_lasso_ebic",
-    "nodewise_lasso_path",
-    "penalty_path",
-    "residual_variances",
-]
+from graphfield.solvers.penalties import FoldPairs, PathSearch, PenaltyChoice, search_path, too_dense
 
 # Duality gap relative to the variance of a node. scikit-learn's 1e-4 leaves two digits in the
 # coefficients; this leaves eight and with more rows than nodes costs a tenth more time.
@@ -98,28 +85,17 @@ def residual_variances(coef: NDArray[np.float64], S: NDArray[np.float64]) -> NDA
     return np.array([np.einsum("jk,jk->j", E @ S, E) for E in left])
 
 
-def nodewise_cv_errors(
-    X: NDArray[np.float64],
-    splits: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    penalties: ArrayLike,
-) -> NDArray[np.float64]:
+def nodewise_cv_errors(pairs: FoldPairs, penalties: ArrayLike) -> NDArray[np.float64]:
     """Held-out squared error per row, mean over nodes, at each penalty: (m,).
 
-    In each fold the means of the training rows are subtracted on both sides. Cross products are
-    computed once for each held-out part; those of the training rows are what is left of the whole.
-    ``X`` must be centred, or nearly so, for that subtraction to be exact.
+    In each fold the means of the training rows are subtracted on both sides.
     """
-    whole, column_sums = X.T @ X, X.sum(axis=0)
     total, count = np.zeros(np.size(penalties)), 0
-    for train, held_out in splits:
-        outside = X[held_out]
-        gram, outside_sums = outside.T @ outside, outside.sum(axis=0)
-        mean = (column_sums - outside_sums) / len(train)
-        inside = whole - gram - len(train) * np.outer(mean, mean)
-        coef = nodewise_lasso_path(inside / len(train), penalties)
-        shift = np.outer(mean, outside_sums)
-        moments = gram - shift - shift.T + len(outside) * np.outer(mean, mean)
-        total += residual_variances(coef, moments).mean(axis=1)
+    for train, held_out in pairs:
+        mean = train.mean(axis=0)
+        inside, outside = train - mean, held_out - mean
+        coef = nodewise_lasso_path(inside.T @ inside / len(inside), penalties)
+        total += residual_variances(coef, outside.T @ outside).mean(axis=1)
         count += len(outside)
     return total / count
 
@@ -145,13 +121,10 @@ def nodewise_ebic(
     return np.where([too_dense(most, n_samples) for most in degrees.max(axis=1)], np.inf, score)
 
 
-def nodewise_lasso_cv(
-    X: NDArray[np.float64], groups: NDArray | None, n_penalties: int, n_folds: int
-) -> PenaltyChoice:
+def nodewise_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
     """One penalty for all nodes of centred ``X`` (n, p), by held-out squared error."""
-    splits = folds(len(X), groups, n_folds)
     penalties, coef = _search(X.T @ X / len(X), len(X), n_penalties)
-    return _choose(coef, penalties, nodewise_cv_errors(X, splits, penalties))
+    return _choose(coef, penalties, nodewise_cv_errors(pairs, penalties))
 
 
 def nodewise_lasso_ebic(
@@ -165,12 +138,13 @@ def nodewise_lasso_ebic(
 def _search(S: NDArray, n_samples: int, n_penalties: int) -> tuple[NDArray, NDArray]:
     """The penalties worth a look and their coefficients: down to the noise or to a full graph."""
     penalties = search_path(S, n_samples, n_penalties)
-    found = np.zeros((0, *S.shape))
-    for stop in range(_BLOCK, len(penalties) + _BLOCK, _BLOCK):
-        start = found[-1] if len(found) else np.zeros(S.shape)
-        found = np.concatenate([found, _solve(S, penalties[len(found) : stop], start)])
-        if too_dense(np.count_nonzero(found[-1]) / len(S), n_samples):
-            break
+    blocks = np.split(penalties, range(_BLOCK, len(penalties), _BLOCK))
+    empty = np.zeros((1, *S.shape))
+    search = PathSearch(
+        blocks, lambda block, near: (0.0, _solve(S, block, (empty if near is None else near)[-1]))
+    )
+    search.walk(0, lambda s: too_dense(np.count_nonzero(s.last.solution[-1]) / len(S), n_samples))
+    found = np.concatenate([one.solution for one in search.tried.values()])
     return penalties[: len(found)], found
 
 

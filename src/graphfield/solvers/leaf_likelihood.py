@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from graphfield.exceptions import TrainingError
 from graphfield.fields.tree import Tree
 from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
+from graphfield.solvers.penalties import RATIO, PathSearch
 
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
-_RATIO = 0.7
 _LARGEST = 3.0
 _STEPS = 10
 # Trees larger than the best so far that are tried before the search ends: these many and a half more.
@@ -61,16 +61,14 @@ class HeldOutSearch:
 
     def best_size(self) -> tuple[pd.DataFrame, int]:
         """The table of sizes and their likelihoods, and the size that is chosen."""
-        rows: list[NDArray] = []
-        best, best_size = -np.inf, 1
-        for size in range(1, len(self._tree.leaves) + 1):
-            rows.append(self._row_likelihood(size))
-            total = float(rows[-1].mean())
-            if total > best:
-                best, best_size = total, size
-            if size >= best_size + _PATIENCE + best_size // 2:
-                break
-        return _comparison(np.array(rows), best_size - 1)
+
+        def attempt(size: int, _: NDArray | None) -> tuple[float, NDArray]:
+            rows = self._row_likelihood(size)
+            return -float(rows.mean()), rows
+
+        search = PathSearch(range(1, len(self._tree.leaves) + 1), attempt)
+        search.walk(0, lambda s: s.worse >= _PATIENCE + s.best.value // 2)
+        return _comparison(np.array([one.solution for one in search.tried.values()]), search.best.step)
 
     def merged(self, leaves: Iterable[int]) -> list[Nodes]:
         """Leaves that are better off with one graph in common, by held-out likelihood; pair by pair."""
@@ -136,7 +134,7 @@ def _comparison(rows: NDArray[np.float64], best: int) -> tuple[pd.DataFrame, int
 
 
 def _factor(step: int) -> float:
-    return _LARGEST * _RATIO**step
+    return _LARGEST * RATIO**step
 
 
 def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = True) -> _Fit:
@@ -151,22 +149,17 @@ def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = Tr
     solver = PrecisionSolver(covariance)
     constant = -np.log(scale).sum() - len(scale) * np.log(2 * np.pi) / 2
 
-    def at(step: int) -> NDArray[np.float64]:
+    def attempt(step: int, _: NDArray | None) -> tuple[float, NDArray]:
         penalty = penalty_of(_factor(step), len(train), len(scale))
         try:
             precision = solver.solve(penalty, SEARCH_ACCURACY)
         except TrainingError:  # the penalty is too small for such a covariance
-            return np.full(len(held_out), -np.inf)
+            return np.inf, np.full(len(held_out), -np.inf)
         quadratic = np.einsum("ij,jk,ik->i", held_out, precision, held_out, optimize=True)
-        return constant + (np.linalg.slogdet(precision)[1] - quadratic) / 2
+        rows = constant + (np.linalg.slogdet(precision)[1] - quadratic) / 2
+        return -float(rows.sum()), rows
 
-    best, step = at(start), start
-    for direction in (-1, 1) if walk else ():
-        if step != start:
-            break
-        while 0 <= step + direction < _STEPS:
-            other = at(step + direction)
-            if not other.sum() > best.sum():
-                break
-            best, step = other, step + direction
-    return _Fit(best, step)
+    search = PathSearch(range(_STEPS), attempt).walk(start, lambda _: True)
+    if walk and search.walk_back().best.step == start:
+        search.walk(start + 1, lambda s: s.worse >= 1)
+    return _Fit(search.best.solution, search.best.step)

@@ -1,8 +1,10 @@
-"""Which penalties to try, and what a search over them returns."""
+"""Which penalties to try, the one search over them, and what it returns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,11 @@ _BELOW_NOISE = 0.1
 # With more neighbours than this share of the rows a regression explains everything, held-out rows
 # excepted, and takes very long to solve.
 _MOST_NEIGHBOURS = 0.5
+# Where there is no number of penalties to try: each is this share of the one before, so many at most.
+RATIO, LONGEST = 0.7, 20
+
+# Values to fit, and held-out values to choose on, fold by fold.
+FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,72 @@ class PenaltyChoice:
     solution: NDArray[np.float64]
     penalty: float
     path: NDArray[np.float64]
+
+
+class Tried(NamedTuple):
+    """A value, its place on the path, its loss and its solution."""
+
+    value: Any
+    step: int
+    loss: float
+    solution: Any
+
+
+class PathSearch:
+    """Values tried one after the other, away from the simplest model: penalties from the largest down.
+
+    ``attempt`` leads from a value, and the solution of the nearest value tried before (or None), to a loss
+    and a solution; a loss is better if it is smaller by more than ``progress``.
+    """
+
+    def __init__(
+        self, values: Any, attempt: Callable[[Any, Any], tuple[float, Any]], progress: float = 0.0
+    ) -> None:
+        self.values, self._attempt, self._progress = values, attempt, progress
+        self.tried: dict[int, Tried] = {}
+        self.best = self.last = Tried(None, -1, np.inf, None)
+
+    @property
+    def worse(self) -> int:
+        """How many steps beyond the best one the last one is."""
+        return self.last.step - self.best.step
+
+    def walk(self, first: int, ends: Callable[[Self], bool]) -> Self:
+        """Try values from the place ``first`` on until ``ends`` says so."""
+        for step in range(first, len(self.values)):
+            self._try(step)
+            if ends(self):
+                break
+        return self
+
+    def walk_back(self) -> Self:
+        """Towards simpler models, as long as these are better."""
+        while min(self.tried) == self.best.step > 0:
+            self._try(self.best.step - 1)
+        return self
+
+    def _try(self, step: int) -> None:
+        near = min(self.tried, key=lambda other: abs(other - step), default=None)
+        found = self._attempt(self.values[step], None if near is None else self.tried[near].solution)
+        self.last = self.tried[step] = Tried(self.values[step], step, *found)
+        if near is None or self.last.loss < self.best.loss - self._progress:
+            self.best = self.last
+
+
+def falling_penalties(top: float) -> list[float]:
+    """From ``top`` down."""
+    return [top * RATIO**step for step in range(LONGEST)]
+
+
+def zero_penalty(gradient: NDArray[np.floating], size: float, mix: float) -> float:
+    """The largest t with ``|soft(row, t mix)|_2 = t (1 - mix) sqrt(size)``, over rows along axis 1."""
+    low, high = 0.0, float(gradient.max()) / max(mix, 1 - mix) + 1e-12
+    for _ in range(30):
+        middle = (low + high) / 2
+        norm = np.sqrt(np.square(np.maximum(gradient - mix * middle, 0)).sum(axis=1).max())
+        is_zero = norm <= (1 - mix) * size**0.5 * middle
+        low, high = (low, middle) if is_zero else (middle, high)
+    return high
 
 
 def penalty_path(S: NDArray[np.float64], n_penalties: int, ratio: float = 0.1) -> NDArray[np.float64]:

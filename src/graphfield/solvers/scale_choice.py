@@ -30,6 +30,17 @@ _ROUNDS, _STEP, _MOST, _PRECISION = 30, 1.0, 6.0, 1e-2
 
 
 @dataclass(frozen=True)
+class ScaleRows:
+    """Nodes whose scales may move, and what with."""
+
+    values: NDArray[np.floating]  # (n, p), less their mean at z
+    W: NDArray[np.float64]  # (n, m), as ``data.covariates.features`` gives them; the first is one
+    n_numeric: int  # features that are numbers; they come next, in standard units
+    fold: NDArray[np.intp]  # (n,); rows with equal numbers are held out together
+    units: NDArray | None = None  # (n,); rows with equal labels may go together in any way
+
+
+@dataclass(frozen=True)
 class FoundScales:
     """Scales, the rows that they were found from, and what the other folds say of these."""
 
@@ -39,59 +50,35 @@ class FoundScales:
     held_out: NDArray[np.float32]  # log scales, (rows, p)
 
 
-def learn_scales(
-    values: NDArray[np.floating],
-    W: NDArray[np.float64],
-    n_numeric: int,
-    fold: NDArray[np.intp],
-    units: NDArray | None = None,
-) -> MovingScales | None:
+def learn_scales(rows: ScaleRows) -> MovingScales | None:
     """Scales s_j(z) of nodes that are centred at z; None where none of them moves.
 
     ``E|x_j| = exp(constant_j + f_j(z))`` with piecewise linear functions of the covariates, by a penalised
     gamma regression, which a few wild values do not decide. How smooth f_j is, and whether it is there at
     all, is decided node by node on rows that took no part in its fit.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, p)
-        Nodes less their mean at z.
-    W : ndarray of shape (n, m)
-        Features of the covariates, as ``data.covariates.features`` gives them; the first is one.
-    n_numeric : int
-        How many of the features are numbers; they come next, in standard units.
-    fold : ndarray of int of shape (n,)
-        Rows with equal numbers are held out together.
-    units : ndarray of shape (n,), optional
-        Rows with equal labels may go together in any way.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> z = rng.uniform(-1.7, 1.7, 900)
     >>> X, W = rng.normal(size=(900, 2)) * np.exp([0, 1] * z[:, None]), np.column_stack([np.ones(900), z])
-    >>> scales = learn_scales(X, W, 1, np.arange(900) % 3)
+    >>> scales = learn_scales(ScaleRows(X, W, 1, np.arange(900) % 3))
     >>> scales.moves
     array([False,  True])
     """
-    found = find_scales(values, W, n_numeric, fold, units)
+    found = find_scales(rows)
     return None if found is None else found.scales
 
 
-def find_scales(
-    values: NDArray[np.floating],
-    W: NDArray[np.float64],
-    n_numeric: int,
-    fold: NDArray[np.intp],
-    units: NDArray | None = None,
-) -> FoundScales | None:
+def find_scales(given: ScaleRows) -> FoundScales | None:
     """As :func:`learn_scales`, with what it looked at."""
+    values, W, units = given.values, given.W, given.units
     n, p = values.shape
     rows = np.arange(0, n, row_step(n, p))
     labels = np.unique(rows if units is None else units[rows], return_inverse=True)[1]
     if len(rows) < MIN_ROWS or labels.max() + 1 < MIN_UNITS:
         return None
-    basis = scale_basis(W[rows, 1:], n_numeric)
+    basis = scale_basis(W[rows, 1:], given.n_numeric)
     if basis is None:
         return None
     columns = basis.at(W[rows, 1:])
@@ -101,7 +88,7 @@ def find_scales(
     sizes = np.maximum(np.abs(values[rows]), 1e-12).astype(np.float32)
     nodes = np.flatnonzero(_may_move(sizes, functions))
     held_out, slopes = np.zeros(sizes.shape, dtype=np.float32), np.zeros((mix.shape[1], p))
-    chosen, held_out[:, nodes] = _choose(sizes[:, nodes], functions, shares, fold[rows], labels)
+    chosen, held_out[:, nodes] = _choose(sizes[:, nodes], functions, shares, given.fold[rows], labels)
     for which in np.unique(chosen[chosen >= 0]):
         own = nodes[chosen == which]
         slopes[:, own] = _fit(sizes[:, own], functions, shares[which], slopes[:, own])

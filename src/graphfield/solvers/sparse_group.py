@@ -28,6 +28,7 @@ from skglm.solvers import GroupBCD
 
 from graphfield.exceptions import TrainingWarning
 from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.penalties import PathSearch, zero_penalty
 
 # The path ends at this share of the penalty at which everything is zero: with more rows than columns of
 # the design, and with fewer, where small penalties leave the problem almost singular ...
@@ -110,12 +111,15 @@ def sparse_group_path(
 ) -> PenaltyPath:
     """Cross-validate penalties, each common to all nodes, from "all zero" downward.
 
-    ``folds`` (n,) is the fold, counted from 0, that holds a row out; the other arguments are those of
-    :func:`sparse_group_coefficients`. The path of ``n_penalties`` stops early once the error rises.
+    ``folds`` (n,) is the fold, counted from 0, that holds a row out, or -1 for rows that none does; the other
+    arguments are those of :func:`sparse_group_coefficients`. The path of ``n_penalties`` stops early once
+    the error rises.
     """
-    counts = np.unique(folds, return_counts=True)[1]
+    counts = np.bincount(folds[folds >= 0])
     parts = [c * interaction_gram(X[folds == f], W[folds == f]) for f, c in enumerate(counts)]
     total = np.sum(parts, axis=0)
+    if (kept := folds < 0).any():
+        total += kept.sum() * interaction_gram(X[kept], W[kept])
     # A hair above the edge, so that rounding lets nothing in.
     top = _zero_penalty(total / len(X), covariate, mix) * (1 + 1e-9)
     training = [
@@ -124,19 +128,20 @@ def sparse_group_path(
     ]
     share = _LAST_SHARE if len(X) > len(total) else _LAST_SHARE_FEW_ROWS
     penalties = np.geomspace(top, top * share, n_penalties)
-    by_fold: list[list[float]] = []
-    means: list[float] = []
-    for penalty in penalties:
-        sums = []
-        for fold, part in zip(training, parts, strict=True):
+
+    def attempt(penalty: float, _: NDArray | None) -> tuple[float, NDArray[np.float64]]:
+        for fold in training:
             fold.solve(penalty, _PATH_TOLERANCE)
-            sums.append(_squared_error(fold.coef, part) / X.shape[1])
-        by_fold.append([s / c for s, c in zip(sums, counts, strict=True)])
-        means.append(sum(sums) / len(X))
-        if penalty * _BEYOND_BEST < penalties[np.argmin(means)]:
-            break
-    spread = np.std(by_fold, axis=1, ddof=1) / np.sqrt(len(counts))
-    return PenaltyPath(penalties[: len(means)], np.array(means), spread)
+        both = zip(training, parts, strict=True)
+        sums = np.array([_squared_error(fold.coef, part) / X.shape[1] for fold, part in both])
+        return sum(sums) / counts.sum(), sums / counts
+
+    search = PathSearch(penalties, attempt).walk(0, lambda s: s.last.value * _BEYOND_BEST < s.best.value)
+    tried = search.tried.values()
+    spread = np.full(len(tried), np.nan)  # one fold says nothing of it
+    if len(counts) > 1:
+        spread = np.std([one.solution for one in tried], axis=1, ddof=1) / np.sqrt(len(counts))
+    return PenaltyPath(penalties[: len(tried)], np.array([one.loss for one in tried]), spread)
 
 
 def _squared_error(coef: NDArray, gram: NDArray) -> float:
@@ -242,18 +247,5 @@ def _zero_penalty(gram: NDArray[np.float64], covariate: NDArray[np.intp], mix: f
     largest = gradient[:, :p].max() / mix
     for group in _groups(covariate, p):
         size = len(group) * (p - 1) / p
-        largest = max(largest, _zero_penalty_of_groups(gradient[:, group], size, mix))
+        largest = max(largest, zero_penalty(gradient[:, group], size, mix))
     return float(largest)
-
-
-def _zero_penalty_of_groups(gradient: NDArray[np.float64], size: float, mix: float) -> float:
-    """The largest t over the rows with |soft(row, t mix)|_2 = t (1 - mix) sqrt(size), by bisection."""
-    low, high = 0.0, float(gradient.max()) / mix
-    for _ in range(60):
-        middle = (low + high) / 2
-        norms = np.linalg.norm(np.maximum(gradient - middle * mix, 0), axis=1)
-        if norms.max() > middle * (1 - mix) * np.sqrt(size):
-            low = middle
-        else:
-            high = middle
-    return high

@@ -20,6 +20,7 @@ from graphfield.nn.fields import FieldConfig, Samples
 from graphfield.nn.gates import GateField, LikelihoodGate
 from graphfield.nn.pack import load_member_arrays, member_arrays
 from graphfield.nn.threads import one_thread_each
+from graphfield.solvers.penalties import PathSearch
 from graphfield.training.config import TrainingConfig
 from graphfield.training.joint_precision import JointProblem, best_penalty, cells_of, row_losses
 from graphfield.training.loop import train
@@ -49,6 +50,7 @@ class ArchetypeTask:
     seed: int
     number: int | None
     penalty: float | None
+    everything: Tensor  # rows from which archetypes are found once all is chosen
 
     @cached_property
     def x(self) -> Tensor:
@@ -78,7 +80,7 @@ def fit_archetypes(
         gate = _taught(gate, coordinates(patterns.double(), points[:number]), task, training)
         gate, penalty = _improved(gate, penalty, task, training)
     shares = shares_of(gate.eval(), task.data).double()
-    everything = torch.cat([task.train, task.held_out])
+    everything = task.everything
     problem = JointProblem(shares[everything], task.x[everything])
     less = penalty * (len(task.train) / len(everything)) ** 0.5
     # From above, as every solution before: the end of a path depends a little on where it came from.
@@ -119,19 +121,20 @@ def _choose_number(
     numbers = [number for number in NUMBERS if number <= len(points)]
     if task.number is not None:
         numbers = [min(task.number, len(points))]
-    x, losses, penalties = task.x, [], []
+    x = task.x
+
+    def attempt(number: int, _: tuple[float, Tensor] | None) -> tuple[float, tuple[float, Tensor]]:
+        shares = coordinates(patterns, points[:number])
+        problem = JointProblem(shares[task.train], x[task.train])
+        held_out = (shares[task.held_out], x[task.held_out])
+        penalty, matrices = _solved(problem, held_out, task.penalty)
+        by_row = row_losses(matrices, *held_out)
+        advance(numbers.index(number) + 1, f"{number} archetypes")
+        return float(by_row.mean()), (penalty, by_row)
+
     with progress_bar("Archetypes", len(numbers), unit="numbers") as advance:
-        for i, number in enumerate(numbers):
-            shares = coordinates(patterns, points[:number])
-            problem = JointProblem(shares[task.train], x[task.train])
-            held_out = (shares[task.held_out], x[task.held_out])
-            penalty, matrices = _solved(problem, held_out, task.penalty)
-            penalties.append(penalty)
-            losses.append(row_losses(matrices, *held_out))
-            advance(i + 1, f"{number} archetypes")
-            means = [float(loss.mean()) for loss in losses]
-            if i - means.index(min(means)) >= _PATIENCE:
-                break
+        search = PathSearch(numbers, attempt).walk(0, lambda s: s.worse >= _PATIENCE)
+    penalties, losses = zip(*(one.solution for one in search.tried.values()), strict=True)
     by_row = torch.stack(losses)
     behind = by_row - by_row[int(by_row.mean(dim=1).argmin())]
     errors = behind.std(dim=1, correction=0) / behind.shape[1] ** 0.5
@@ -141,7 +144,7 @@ def _choose_number(
         "log_likelihood": (-by_row.mean(dim=1) / 2).tolist(),
         "behind": (behind.mean(dim=1) / 2).tolist(),
         "standard_error": (errors / 2).tolist(),
-        "penalty": penalties,
+        "penalty": list(penalties),
     }
     return numbers[place], penalties[place], table
 

@@ -18,15 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphfield.training.sparse_patterns import ALPHA
+from graphfield.solvers.penalties import RATIO, PathSearch, falling_penalties
+from graphfield.training.penalty_path import WORSE
+from graphfield.training.sparse_patterns import look_ahead, shares_of_penalty, shrink
 
 # Cells of rows with nearly equal shares, and rows from which they are found.
 _CELLS, _CELL_ROWS = 64, 10_000
 # Weight of an archetype as a cell of its own, as a part of the rows that belong to it.
 _VERTEX = 0.02
-# Penalties are the smallest one that leaves no edge, times powers of this; the path ends when this many in a
-# row are worse than the best.
-_RATIO, _LONGEST, _WORSE = 0.7, 20, 2
 # What a smaller penalty must gain on held-out rows, in units of -2 log-likelihood of one row.
 _PROGRESS = 1e-3
 # A path for a problem like one that was solved before begins so many powers above the penalty known.
@@ -44,24 +43,17 @@ def best_penalty(
 
     The path leads down from the empty graph, or from a little above a penalty that is ``known``.
     """
-    point = problem.start()
-    penalty = problem.largest_penalty(point)
+
+    def attempt(penalty: float, near: Tensor | None) -> tuple[float, Tensor]:
+        point = problem.solve(penalty, problem.start() if near is None else near)
+        return float(row_losses(problem.matrices(point), *held_out).mean()), point
+
+    top = problem.largest_penalty(problem.start())
     if known is not None:
-        penalty = min(penalty, known / _RATIO**_ABOVE)
-    best: tuple[float, float, Tensor] | None = None
-    worse = 0
-    for _ in range(_LONGEST):
-        point = problem.solve(penalty, point)
-        loss = float(row_losses(problem.matrices(point), *held_out).mean())
-        if best is None or loss < best[0] - _PROGRESS:
-            best, worse = (loss, penalty, point), 0
-        else:
-            worse += 1
-            if worse == _WORSE:
-                break
-        penalty *= _RATIO
-    assert best is not None
-    return best[1], problem.matrices(best[2])
+        top = min(top, known / RATIO**_ABOVE)
+    search = PathSearch(falling_penalties(top), attempt, _PROGRESS)
+    best = search.walk(0, lambda s: s.worse >= WORSE).best
+    return best.value, problem.matrices(best.solution)
 
 
 def row_losses(matrices: Tensor, shares: Tensor, x: Tensor) -> Tensor:
@@ -111,32 +103,25 @@ class JointProblem:
     def solve(self, penalty: float, point: Tensor) -> Tensor:
         """Accelerated proximal steps from ``point``. A step that would leave the positive definite matrices,
         or that the curvature does not allow, is halved."""
-        value, slope = self._at(point)
-        total = value + self._penalty(point, penalty)
-        ahead, ahead_value, ahead_slope, momentum = point, value, slope, 1.0
+        here = ahead = (point, *self._at(point))
+        total, momentum = here[1] + self._penalty(point, penalty), 1.0
         for i in range(_ITERATIONS):
-            new, new_value, new_slope = self._proximal_step(ahead, ahead_value, ahead_slope, penalty)
-            new_total = new_value + self._penalty(new, penalty)
+            new = self._proximal_step(*ahead, penalty)
+            new_total = new[1] + self._penalty(new[0], penalty)
             if new_total > total:
                 if momentum == 1.0:
                     break
-                ahead, ahead_value, ahead_slope, momentum = point, value, slope, 1.0
+                ahead, momentum = here, 1.0
                 continue
             settled = total - new_total < _GAIN and i + 1 >= _FIRST_ITERATIONS
-            change = new - point
-            point, value, slope, total = new, new_value, new_slope, new_total
+            guess, momentum = look_ahead(new[0], new[0] - here[0], momentum)
+            here, total = new, new_total
             if settled:
                 break
-            following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-            ahead = point + (momentum - 1) / following * change
-            momentum = following
-            found = self._value_and_slope(ahead)
-            if found is None:
-                ahead, ahead_value, ahead_slope, momentum = point, value, slope, 1.0
-            else:
-                ahead_value, ahead_slope = found
+            found = self._value_and_slope(guess)
+            ahead, momentum = (here, 1.0) if found is None else ((guess, *found), momentum)
             self.step *= 1.1
-        return point
+        return here[0]
 
     def _proximal_step(
         self, ahead: Tensor, value: float, slope: Tensor, penalty: float
@@ -169,17 +154,13 @@ class JointProblem:
         return value, (self.moments - pull) / self.units
 
     def _shrunk(self, values: Tensor, amount: float) -> Tensor:
-        diagonal = values * (1 - self.off_diagonal)
-        off = values * self.off_diagonal
-        off = off.sign() * (off.abs() - ALPHA * amount).clamp(min=0)
-        size = off.square().sum(dim=0).sqrt()
-        cut = (1 - ALPHA) * self.rank**0.5 * amount
-        return off * (1 - cut / size.clamp(min=1e-30)).clamp(min=0) + diagonal
+        off = shrink(values * self.off_diagonal, *shares_of_penalty(amount, self.rank), dim=0)
+        return off + values * (1 - self.off_diagonal)
 
     def _penalty(self, point: Tensor, penalty: float) -> float:
         off = point * self.off_diagonal
-        entries, edges = float(off.abs().sum()), float(off.square().sum(dim=0).sqrt().sum())
-        return penalty * (ALPHA * entries + (1 - ALPHA) * self.rank**0.5 * edges)
+        of_entries, of_edges = shares_of_penalty(penalty, self.rank)
+        return of_entries * float(off.abs().sum()) + of_edges * float(off.square().sum(dim=0).sqrt().sum())
 
 
 def log_det(root: Tensor) -> Tensor:

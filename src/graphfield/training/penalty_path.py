@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from graphfield.solvers.penalties import LONGEST, RATIO, PathSearch, falling_penalties
 from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each
 
-# Penalties are the smallest one that leaves no edge, times powers of this.
-_RATIO = 0.7
-_LONGEST = 20
 # A path ends when this many penalties in a row are worse than the best one; one that begins near the best,
 # after the first.
-_WORSE = 2
+WORSE = 2
 
 
 def best_penalty(
@@ -26,45 +24,19 @@ def best_penalty(
     ``known`` from a similar problem, it begins there; for a ``relaxed`` problem, whose empty graph is far
     away, it has the known one in its middle.
     """
-    path = _Path(folds, known / _RATIO ** (_LONGEST // 2) if relaxed and known else None)
+    problems, parts = zip(*folds, strict=True)
+    top = known / RATIO ** (LONGEST // 2) if relaxed and known else None
+    top = top or max(problem.largest_penalty() for problem in problems)
+
+    def attempt(penalty: float, near: list[Tensor] | None) -> tuple[float, list[Tensor]]:
+        patterns = solve_each(problems, penalty, near or [None] * len(problems))
+        errors = [part.error(found) for part, found in zip(parts, patterns, strict=True)]
+        return sum(errors) / len(errors), patterns
+
+    search = PathSearch(falling_penalties(top), attempt)
     if known is None:
-        path.walk(0, _WORSE)
+        search.walk(0, lambda s: s.worse >= WORSE)
     else:
-        path.walk(max(0, path.nearest(known) - 1), 1)
-        path.walk_back()
-    return path.chosen()
-
-
-class _Path:
-    def __init__(self, folds: Sequence[tuple[PatternProblem, Moments]], top: float | None) -> None:
-        self.folds = folds
-        self.top = top or max(problem.largest_penalty() for problem, _ in folds)
-        self.solved: dict[int, tuple[float, list[Tensor]]] = {}
-
-    def nearest(self, penalty: float) -> int:
-        return min(_LONGEST - 1, max(0, round(math.log(penalty / self.top) / math.log(_RATIO))))
-
-    def walk(self, first: int, worse: int) -> None:
-        for step in range(first, _LONGEST):
-            self._solve(step)
-            if step - self._best() >= worse:
-                break
-
-    def walk_back(self) -> None:
-        while min(self.solved) == self._best() > 0:
-            self._solve(min(self.solved) - 1)
-
-    def chosen(self) -> tuple[float, list[Tensor]]:
-        best = self._best()
-        return self.top * _RATIO**best, self.solved[best][1]
-
-    def _best(self) -> int:
-        return min(self.solved, key=lambda step: self.solved[step][0])
-
-    def _solve(self, step: int) -> None:
-        penalty = self.top * _RATIO**step
-        near = min(self.solved, key=lambda other: abs(other - step), default=None)
-        starts: Sequence[Tensor | None] = [None] * len(self.folds) if near is None else self.solved[near][1]
-        patterns = solve_each([problem for problem, _ in self.folds], penalty, starts)
-        errors = [part.error(found) for (_, part), found in zip(self.folds, patterns, strict=True)]
-        self.solved[step] = (sum(errors) / len(errors), patterns)
+        nearest = min(LONGEST - 1, max(0, round(math.log(known / top) / math.log(RATIO))))
+        search.walk(max(0, nearest - 1), lambda s: s.worse >= 1).walk_back()
+    return search.best.value, search.best.solution

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from graphfield.nn.threads import spread
+from graphfield.solvers.penalties import zero_penalty
 
 # Share of the penalty on single entries; the rest is on edges as a whole.
 ALPHA = 0.25
@@ -124,15 +125,8 @@ class PatternProblem:
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
-        slope = (2 * self.cross * self.off_diagonal).view(self.p, self.rank, self.p)
-        low, high = 0.0, float(slope.abs().max()) / max(self.alpha, 1 - self.alpha) + 1e-12
-        for _ in range(30):
-            middle = (low + high) / 2
-            left = torch.clamp(slope.abs() - self.alpha * middle, min=0)
-            size = left.square().sum(dim=1).max().sqrt()
-            zero = bool(size <= (1 - self.alpha) * self.rank**0.5 * middle)
-            low, high = (low, middle) if zero else (middle, high)
-        return high
+        slope = (2 * self.cross * self.off_diagonal).view(self.p, self.rank, self.p).abs()
+        return zero_penalty(slope.cpu().numpy(), self.rank, self.alpha)
 
     def solve(self, penalty: float, start: Tensor | None = None, tolerance: float = ROUGH) -> Tensor:
         """Patterns (R, p, p), from ``start``."""
@@ -152,15 +146,15 @@ class PatternProblem:
         uphill is dropped.
         """
         pull, off_diagonal = self.cross[block] / self.curvature, self.off_diagonal[block]
-        amount = penalty / 2 / self.curvature
-        cuts: tuple[Any, Any] = self.alpha * amount, (1 - self.alpha) * self.rank**0.5 * amount
+        cuts = shares_of_penalty(penalty / 2 / self.curvature, self.rank, self.alpha)
         if self.weights is not None:
             entries, edges = self.weights
             cuts = cuts[0] * entries[block], cuts[1] * edges[block]
         point, momentum = weights, 1.0
         for i in range(1, _ITERATIONS + 1):
             step = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
-            new = self._shrunk(step.mul_(off_diagonal), *cuts)
+            edges = step.mul_(off_diagonal).view(-1, self.rank, self.p)
+            new = shrink(edges, *cuts, dim=1).view_as(step)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -168,21 +162,9 @@ class PatternProblem:
                     break
                 if torch.dot((point - new).flatten(), change.flatten()) > 0:
                     momentum = 1.0
-            following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-            point, momentum = torch.add(new, change, alpha=(momentum - 1) / following), following
+            point, momentum = look_ahead(new, change, momentum)
             weights = new
         return weights
-
-    def _shrunk(self, values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
-        """Entries, then edges as a whole, drawn towards zero by these amounts, of all or of each."""
-        edges = values.view(-1, self.rank, self.p)
-        if isinstance(of_entries, Tensor):
-            edges = edges - edges.clamp(-of_entries, of_entries)
-        else:
-            edges = torch.nn.functional.softshrink(edges, of_entries)
-        size = edges.square().sum(dim=1).sqrt_()  # several times faster than vector_norm over this axis
-        edges *= torch.clamp(1 - of_edges / size.clamp_(min=1e-30), min=0)[:, None]
-        return edges.view_as(values)
 
 
 def solve_each(
@@ -207,6 +189,27 @@ def solve_each(
         (own / problem.units).view(problem.p, problem.rank, problem.p).transpose(0, 1).contiguous()
         for problem, own in zip(problems, lines, strict=True)
     ]
+
+
+def shares_of_penalty(amount: float, rank: int, alpha: float = ALPHA) -> tuple[Any, Any]:
+    """The amounts on each entry, and on each edge as a whole, which has ``rank`` entries."""
+    return alpha * amount, (1 - alpha) * rank**0.5 * amount
+
+
+def shrink(values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor, dim: int) -> Tensor:
+    """Entries, then edges as a whole (along ``dim``), drawn towards zero by these amounts, of all or each."""
+    if isinstance(of_entries, Tensor):
+        values = values - values.clamp(-of_entries, of_entries)
+    else:
+        values = torch.nn.functional.softshrink(values, of_entries)
+    size = values.square().sum(dim=dim).sqrt_()  # several times faster than vector_norm over this axis
+    return values.mul_(torch.clamp(1 - of_edges / size.clamp_(min=1e-30), min=0).unsqueeze(dim))
+
+
+def look_ahead(new: Tensor, change: Tensor, momentum: float) -> tuple[Tensor, float]:
+    """Where the step after ``new`` is taken from, and the next momentum (Beck and Teboulle, 2009)."""
+    following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+    return torch.add(new, change, alpha=(momentum - 1) / following), following
 
 
 def _lines(patterns: Tensor) -> Tensor:

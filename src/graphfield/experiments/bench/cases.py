@@ -33,6 +33,7 @@ from graphfield.experiments.bench.problems import (
 from graphfield.experiments.bench.records import (
     Check,
     Record,
+    Timing,
     first_at_or_below,
     interleaved,
     memory_check,
@@ -96,22 +97,27 @@ def cpu_step(
             "reference_compute_only_ms": timed(lambda: reference.compute_only(steps[1])) / steps[1] * _MS,
             "ours_with_default_penalty_ms": _penalised_ms(problem, X, Z, CPU, steps[0]),
         }
-        title = f"CPU, one step, p={problem.n_nodes}, h={problem.hidden}, batch {problem.batch}"
-        return [
-            timing.record(
-                name,
-                title,
-                "ms",
-                scale=_MS,
-                required=required,
-                memory_ours=memory["ours"],
-                memory_reference=memory["reference"],
-                checks=checks,
-                details=details,
-            )
-        ]
+        used = memory["ours"], memory["reference"]
+        return [_record_step(timing, name, "CPU", problem, required, used, checks, details)]
 
     return Case("cpu", run)
+
+
+def _record_step(
+    timing: Timing,
+    name: str,
+    machine: str,
+    problem: Problem,
+    required: float,
+    memory: tuple[float, float],
+    checks: tuple[Check, ...],
+    details: dict[str, Any],
+) -> Record:
+    title = f"{machine}, one step, p={problem.n_nodes}, h={problem.hidden}, batch {problem.batch}"
+    used = {"memory_ours": memory[0], "memory_reference": memory[1]}
+    return timing.record(
+        name, title, "ms", scale=_MS, required=required, **used, checks=checks, details=details
+    )
 
 
 def gpu_step(name: str, problem: Problem, required: float, memory_share: float | None) -> Case:
@@ -135,20 +141,7 @@ def gpu_step(name: str, problem: Problem, required: float, memory_share: float |
             "reference_compute_only_ms": alone * _MS,
             "ours_with_default_penalty_ms": _penalised_ms(problem, X, Z, device, steps[0]),
         }
-        title = f"GPU, one step, p={problem.n_nodes}, h={problem.hidden}, batch {problem.batch}"
-        return [
-            timing.record(
-                name,
-                title,
-                "ms",
-                scale=_MS,
-                required=required,
-                memory_ours=memory[0],
-                memory_reference=memory[1],
-                checks=checks,
-                details=details,
-            )
-        ]
+        return [_record_step(timing, name, "GPU", problem, required, memory, checks, details)]
 
     return Case("cuda", run)
 
