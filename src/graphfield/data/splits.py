@@ -51,8 +51,8 @@ def hold_out(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of training and held-out rows; rows of one group stay on one side.
 
-    Groups are held out until they are this share of all groups and of all rows; a group that would make it
-    more than twice as many rows is left to training.
+    Groups are held out until they are this share of all groups and of all rows, at most twice as many rows;
+    a group with more rows than that share is left to training where others are not.
     """
     if not 0 <= fraction < 1:
         raise ParameterError(f"validation_fraction must be in [0, 1), got {fraction!r}.")
@@ -75,11 +75,12 @@ def _held_out_groups(groups: NDArray, fraction: float, seed: int) -> NDArray[np.
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
     taken: list[int] = []
-    for group in order[:-1]:
+    wanted = fraction * len(codes)
+    for group in order[sizes[order] <= wanted][: len(order) - 1]:
         rows = sizes[taken].sum()
-        if len(taken) >= fraction * len(sizes) and rows >= fraction * len(codes):
+        if len(taken) >= fraction * len(sizes) and rows >= wanted:
             break
-        if rows + sizes[group] <= 2 * fraction * len(codes):
+        if rows + sizes[group] <= 2 * wanted:
             taken.append(int(group))
     return np.isin(codes, taken or order[:1])
 
