@@ -126,7 +126,7 @@ def test_training_rows_decide_about_movement_where_few_rows_are_held_out(monkeyp
 
     monkeypatch.setattr(finished_mixture, "supported_share", spy)
     done = finished(mixture, FIELD, data, task, TRAINING)
-    assert seen["units"] == (300 + n_held_out if n_held_out < FEW_UNITS else n_held_out)
+    assert seen["units"] == (300 if n_held_out < FEW_UNITS else n_held_out)
     coef = done.field(data.numeric[None], data.codes[None])[0]
     torch.testing.assert_close(coef, coef[:1].expand_as(coef), rtol=1e-4, atol=1e-5)
     assert float(coef[0, 3, 2]) == pytest.approx(

@@ -78,8 +78,8 @@ class DNNCGM(GraphEstimator):
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
         Subtract a mean mu(z) that may move with z (kept only where rows that it was found without support
-        it), one mean per node, or nothing. With "covariates", nodes are also divided by scales that may move with
-        z (node by node, where held-out rows support it, and with ``standardize``).
+        it), one mean per node, or nothing. With "covariates", nodes are also divided by scales that may
+        move with z (node by node, where held-out rows support it, and with ``standardize``).
     marginals : {"auto", "raw", "normal"}
         Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
         to the node's own mean and standard deviation. Scores see through any increasing transform of a node
@@ -152,8 +152,8 @@ class DNNCGM(GraphEstimator):
     ``checkpoint``, a folder in which the state of training is kept after every evaluation; and ``resume``, to
     continue the fit that ``checkpoint`` holds (or start it if there is none). The result of a continued fit
     has the same bits as one that was not interrupted. Where fewer than 200 rows (or groups) are held out,
-    whether the mean and the graph move is decided by training rows as well, part by part, by fits without that
-    part (a quarter to a half more time). Levels of groups are not subtracted with
+    whether the mean and the graph move is decided by training rows, part by part, by fits without that part
+    (a quarter to a half more time). Levels of groups are not subtracted with
     ``center="none"`` or own held-out rows.
 
     Examples

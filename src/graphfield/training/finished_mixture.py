@@ -76,13 +76,13 @@ def _variation(
     training: TrainingConfig,
     shares: Tensor,
 ) -> float:
-    """By the held-out rows, or by all rows where these are few."""
-    support = support_of(gate, patterns, data.take(task.held_out[None]), shares[task.rows].mean(dim=0))
+    """By the held-out rows or, where these are few, by the others, which have chosen nothing."""
     units = task.units(task.held_out)
     if is_few(units):
-        more = cross_fitted_support(mixture, config, data, task, recipe, training, shares)
-        support, units = torch.cat([support, more], dim=1), torch.cat([units, task.units(task.rows)])
-    return supported_share(support, units)
+        support = cross_fitted_support(mixture, config, data, task, recipe, training, shares)
+        return supported_share(support, task.units(task.rows))
+    rows, mean = data.take(task.held_out[None]), shares[task.rows].mean(dim=0)
+    return supported_share(support_of(gate, patterns, rows, mean), units)
 
 
 def _single_graphs(

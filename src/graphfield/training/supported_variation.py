@@ -1,7 +1,7 @@
 """How much of a mixture's movement with z is kept: as much as stands clear of chance in rows it has not seen.
 
-Where few rows (or groups) are held out, all of them decide, in turn: gate and patterns are found again
-without each part of the training rows.
+Where few rows (or groups) are held out, those of training decide in turn: gate and patterns are found again
+without each part of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from graphfield.training.sparse_patterns import Moments, total
 
 # Held-out rows (or groups) below which their word is too uncertain.
 FEW_UNITS = 200
-# Of the rows that support movement; those held out have chosen penalty, rounds and rank as well.
+# Of the rows that support movement. Those held out have chosen penalty, rounds and rank as well, and the
+# others what the patterns are about, so it must be clear.
 _CONFIDENCE = 0.975
 
 
 def is_few(units: Tensor) -> bool:
-    """Whether so few rows or groups are held out that training rows decide as well, by cross-fitting."""
+    """Whether so few rows or groups are held out that those of training decide, by cross-fitting."""
     return len(torch.unique(units)) < FEW_UNITS
 
 
