@@ -153,7 +153,7 @@ class DNNCGM(GraphEstimator):
     continue the fit that ``checkpoint`` holds (or start it if there is none). The result of a continued fit
     has the same bits as one that was not interrupted. Where fewer than 200 rows (or groups) are held out,
     whether the mean and the graph move is decided by training rows, part by part, by fits without that part
-    (a quarter to a half more time). Levels of groups are not subtracted with
+    (a quarter to two thirds more time). Levels of groups are not subtracted with
     ``center="none"`` or own held-out rows.
 
     Examples
