@@ -18,11 +18,12 @@ from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gat
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
 from graphfield.training import sparse_patterns
-from graphfield.training.finished_mixture import finished, supported_variation
+from graphfield.training.finished_mixture import finished
 from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
+from graphfield.training.supported_variation import support_of, supported_share
 
 CONFIG = replace(FIELD, rank=3)
 AUTO = {**SMALL, "rank": "auto"}
@@ -218,7 +219,7 @@ def test_rounds_recover_two_regimes():
     task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
     (standing,) = fit_mixtures(config, data, [task], training, (2,))
-    coef = finished(standing.chosen, config, data, task).field(z[None], data.codes[None])[0]
+    coef = finished(standing.chosen, config, data, task, training).field(z[None], data.codes[None])[0]
     right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
     assert right[0] > 0.6
     assert right[1] < -0.6
@@ -246,7 +247,7 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     patterns[:, 1:] = 0
     data = replace(data, x=x)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.0, 0.0, 0)
-    done = finished(mixture, FIELD, data, task)
+    done = finished(mixture, FIELD, data, task, TRAINING)
     assert done.variation == pytest.approx(min(truth, 1.0), abs=0.03)
     z = (data.numeric[None], data.codes[None])
     whole = mixed_field(gate, patterns)(*z)[0]
@@ -269,26 +270,23 @@ def moving_rows(truth: float, seed: int, n: int = 200):
     beta = average + truth * (torch.tensordot(shares, patterns, dims=1) - average)
     x = torch.randn(n, 6, generator=generator(seed))
     x[:, 0] += torch.einsum("nk,nk->n", beta[:, 0, 1:], x[:, 1:])
-    return gate, patterns, replace(data, x=x), mean
+    return gate, patterns, replace(data, x=x).take(torch.arange(n)[None]), mean
 
 
 def test_movement_that_is_within_chance_is_not_kept():
     kept = {}
     for truth in (0.0, 2.0):
         cases = (moving_rows(truth, seed) for seed in range(7))
-        every = torch.arange(200)[None]
-        kept[truth] = [supported_variation(g, p, data.take(every), m) for g, p, data, m in cases]
+        kept[truth] = [supported_share(support_of(*case), torch.arange(200)) for case in cases]
     assert np.median(kept[0.0]) == 0
     assert np.median(kept[2.0]) > 0.8
 
 
 def test_copies_of_rows_in_one_group_are_no_further_evidence():
-    gate, patterns, data, mean = moving_rows(1.0, seed=1)
-    rows = torch.arange(200)
-    once = supported_variation(gate, patterns, data.take(rows[None]), mean)
-    copied = rows.repeat(4)
-    grouped = supported_variation(gate, patterns, data.take(copied[None]), mean, units=copied)
-    alone = supported_variation(gate, patterns, data.take(copied[None]), mean)
+    support, rows = support_of(*moving_rows(1.0, seed=1)), torch.arange(200)
+    copies = support.repeat(1, 4)
+    once, grouped = supported_share(support, rows), supported_share(copies, rows.repeat(4))
+    alone = supported_share(copies, torch.arange(800))
     assert 0 < once == pytest.approx(grouped, rel=1e-4)
     assert alone > once
 
@@ -329,7 +327,7 @@ def test_strong_edges_are_relaxed_where_the_penalty_was_chosen(penalty):
     patterns = PatternProblem(Moments.of(shares[:800], x[:800])).solve(0.2)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.2, 0.0, 0)
     task = MixtureTask(parts, torch.arange(800, 900), (1, 2, 3), penalty)
-    field = finished(mixture, FIELD, data, task).field
+    field = finished(mixture, FIELD, data, task, TRAINING).field
     edge = float(field(data.numeric[None], data.codes[None])[0, :, 1, 0].mean())
     assert (edge > 0.72) == (penalty is None)
 

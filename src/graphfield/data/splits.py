@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from graphfield.data.containers import plain_array
 from graphfield.data.frames import check_same_order
@@ -49,7 +49,11 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
 def hold_out(
     n_samples: int, fraction: float, groups: NDArray | None, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of training and held-out rows; rows of one group stay on one side."""
+    """Positions of training and held-out rows; rows of one group stay on one side.
+
+    Groups are held out until they are this share of all groups and of all rows, at most twice as many rows;
+    a group with more rows than that share is left to training where others are not.
+    """
     if not 0 <= fraction < 1:
         raise ParameterError(f"validation_fraction must be in [0, 1), got {fraction!r}.")
     if fraction == 0:
@@ -58,10 +62,27 @@ def hold_out(
         raise ParameterError(
             f"validation_fraction={fraction} leaves no rows to train on: there are {n_samples} in all."
         )
-    splitter = ShuffleSplit if groups is None else GroupShuffleSplit
-    split = splitter(n_splits=1, test_size=fraction, random_state=seed % 2**32)
-    train, held_out = next(split.split(np.empty((n_samples, 0)), groups=groups))
+    if groups is not None:
+        is_out = _held_out_groups(groups, fraction, seed)
+        return np.flatnonzero(~is_out), np.flatnonzero(is_out)
+    split = ShuffleSplit(n_splits=1, test_size=fraction, random_state=seed % 2**32)
+    train, held_out = next(split.split(np.empty((n_samples, 0))))
     return np.sort(train), np.sort(held_out)
+
+
+def _held_out_groups(groups: NDArray, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Whether each row is of a group that is held out."""
+    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    taken: list[int] = []
+    wanted = fraction * len(codes)
+    for group in order[sizes[order] <= wanted][: len(order) - 1]:
+        rows = sizes[taken].sum()
+        if len(taken) >= fraction * len(sizes) and rows >= wanted:
+            break
+        if rows + sizes[group] <= 2 * wanted:
+            taken.append(int(group))
+    return np.isin(codes, taken or order[:1])
 
 
 def last_in_time(moments: NDArray[np.float64], fraction: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

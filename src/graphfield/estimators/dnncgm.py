@@ -78,9 +78,9 @@ class DNNCGM(GraphEstimator):
     loss : {"squared", "huber"}
         Huber is less drawn to outliers.
     center : {"covariates", "constant", "none"}
-        Subtract a mean mu(z) that may move with z (kept only where held-out rows support it), one
-        mean per node, or nothing. With "covariates", nodes are also divided by scales that may move with
-        z (node by node, where held-out rows support it, and with ``standardize``).
+        Subtract a mean mu(z) that may move with z (kept only where rows that it was found without support
+        it), one mean per node, or nothing. With "covariates", nodes are also divided by scales that may
+        move with z (node by node, where held-out rows support it, and with ``standardize``).
     marginals : {"auto", "raw", "normal"}
         Model the nodes as they are, or their normal scores: the normal quantiles of their ranks, stretched
         to the node's own mean and standard deviation. Scores see through any increasing transform of a node
@@ -132,7 +132,8 @@ class DNNCGM(GraphEstimator):
         Penalty in use.
     variation_ : float
         With patterns, how much of the variation that was found is kept, 0 to 1: as much as predicts held-out
-        rows best, less what chance explains. 0 is one graph for all z. A full head keeps all of it.
+        rows best, less what chance explains. 0 is one graph for all z, found as such: sparse, with its edges
+        found again without penalty as far as that predicts better. A full head keeps all of it.
     training_ : DataFrame
         Loss curve: step, train_loss, held_out_loss, and learning_rate or, with patterns, rank and
         penalty, one line per round.
@@ -153,7 +154,9 @@ class DNNCGM(GraphEstimator):
     network, at whose weights training begins (yesterday's model, today's rows; it needs fewer ``max_steps``);
     ``checkpoint``, a folder in which the state of training is kept after every evaluation; and ``resume``, to
     continue the fit that ``checkpoint`` holds (or start it if there is none). The result of a continued fit
-    has the same bits as one that was not interrupted. Levels of groups are not subtracted with
+    has the same bits as one that was not interrupted. Where fewer than 200 rows (or groups) are held out,
+    whether the mean and the graph move is decided by training rows, part by part, by fits without that part
+    (a quarter to two thirds more time). Levels of groups are not subtracted with
     ``center="none"`` or own held-out rows.
 
     Examples

@@ -43,7 +43,7 @@ class MixedPatterns(Way):
                 (job.seeds[3], job.seeds[4], job.seeds[5]),
                 job.penalty,
                 None if job.start is None else job.start.gate(),
-                job.units,
+                job.units(len(data)),
             )
             for job in jobs
         ]
@@ -54,9 +54,9 @@ class MixedPatterns(Way):
         for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
             chosen = standing.chosen
             assert chosen is not None
-            done = finished(chosen, job.config, member_samples(data, i), task)
+            done = finished(chosen, job.config, member_samples(data, i), task, self.training)
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
             coef = done.judged if job.spares_held_out else done.field
-            fitted.append(Edges(coef, done.judged, history, *steps, chosen.penalty, done.variation))
+            fitted.append(Edges(coef, done.judged, history, *steps, done.penalty, done.variation))
         return fitted

@@ -21,13 +21,15 @@ from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Sampl
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step, standard_errors
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
 from graphfield.training.plan import Member
+from graphfield.training.supported_variation import is_few
 
-# A mean that moves with z is kept when it lowers the held-out loss by this many standard errors.
+# A mean that moves with z is kept when it lowers the loss of rows that it was found without by so many
+# standard errors.
 _MEAN_EVIDENCE = 2.0
 
 F = TypeVar("F", bound=Field)
@@ -48,12 +50,13 @@ class Job:
     spares_held_out: bool  # the held-out rows are the user's own, which train nothing
     labels: NDArray | None = None  # of groups, one for each row of the samples
 
-    @property
-    def units(self) -> Tensor | None:
-        """Groups of the held-out rows; None where each row is on its own, as the user's own held-out rows."""
-        if self.labels is None or not len(self.held_out) or int(self.held_out.max()) >= len(self.labels):
-            return None
-        return torch.as_tensor(self.labels[self.held_out.cpu().numpy()], device=self.held_out.device)
+    def units(self, n_rows: int) -> Tensor:
+        """Labels of groups; without any, and among the user's own held-out rows, each row is on its own."""
+        units = np.arange(n_rows)
+        if self.labels is not None:
+            units += len(self.labels)
+            units[: len(self.labels)] = self.labels
+        return torch.as_tensor(units, device=self.rows.device)
 
 
 @dataclass(frozen=True)
@@ -178,21 +181,63 @@ def train_fields(
 def _fit_means(
     jobs: Sequence[Job], data: Samples, training: TrainingConfig, folder: CheckpointFolder | None
 ) -> list[MeanField | None]:
-    """mu(z), or None where held-out rows give no evidence that the mean moves with z."""
+    """mu(z), or None where rows that it was found without give no evidence that the mean moves with z."""
     fields = [_mean_field(job) for job in jobs]
     members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
     fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
-    return [field if _moves(field, data, job) else None for field, job in zip(fields, jobs, strict=True)]
+    judged = _judged_means(jobs, fields, data, training, folder)
+    return [
+        field if _moves(own, data, job.units(len(data))) else None
+        for field, own, job in zip(fields, judged, jobs, strict=True)
+    ]
+
+
+def _judged_means(
+    jobs: Sequence[Job],
+    fields: Sequence[MeanField],
+    data: Samples,
+    training: TrainingConfig,
+    folder: CheckpointFolder | None,
+) -> list[list[tuple[MeanField, Tensor]]]:
+    """For each job, means and the rows that judge them: those held out or, where these are few, the others.
+
+    They do so part by part, by means that were trained without that part.
+    """
+    few = [
+        i
+        for i, job in enumerate(jobs)
+        if len(job.held_out) > 1 and is_few(job.units(len(data))[job.held_out])
+    ]
+    parts = [(jobs[i], part) for i in few for part in range(len(jobs[i].parts))]
+    members = [
+        Member(_rows_without(job, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
+        for job, part in parts
+    ]
+    judged = [[(field, job.held_out)] for field, job in zip(fields, jobs, strict=True)]
+    if parts:
+        means = [_mean_field(job) for job, _ in parts]
+        means, _ = train_fields(means, data, members, training, "Mean, judged", folder, stage="judged mean")
+    for i in few:
+        judged[i] = [(means.pop(0), rows) for rows in jobs[i].parts]
+    return judged
+
+
+def _rows_without(job: Job, part: int) -> Tensor:
+    return torch.cat([rows for other, rows in enumerate(job.parts) if other != part])
 
 
 @torch.no_grad()
-def _moves(field: MeanField, data: Samples, job: Job) -> bool:
-    if len(job.held_out) < 2:
+def _moves(judged: Sequence[tuple[MeanField, Tensor]], data: Samples, units: Tensor) -> bool:
+    gains = []
+    for field, rows in judged:
+        held_out = data.take(rows)
+        moved = (held_out.x - evaluate_mean(field, held_out)).square().mean(dim=1)
+        gains.append(held_out.x.square().mean(dim=1) - moved)
+    gain, own = torch.cat(gains).double().cpu().numpy(), units[torch.cat([rows for _, rows in judged])]
+    if len(gain) < 2:
         return True
-    held_out = data.take(job.held_out)
-    moved = (held_out.x - evaluate_mean(field, held_out)).square().mean(dim=1)
-    gain = held_out.x.square().mean(dim=1) - moved
-    return float(gain.mean()) > _MEAN_EVIDENCE * float(gain.std()) / len(gain) ** 0.5
+    error = standard_errors(gain[:, None], np.unique(own.cpu().numpy(), return_inverse=True)[1])[0]
+    return float(gain.mean()) > _MEAN_EVIDENCE * error
 
 
 def _centred(

@@ -42,7 +42,6 @@ def _above_diagonal(graphs: NDArray[np.bool_], directed: NDArray) -> list[EdgeBl
     j, k = np.divmod(pair, n_nodes)
     partial = directed[graph, j, k] + directed[graph, k, j]
     partial /= 2
-    np.clip(partial, -1, 1, out=partial)
     kind = np.int16 if n_nodes < 2**15 else np.int32
     columns = (j.astype(kind), k.astype(kind), partial.astype(np.float32, copy=False))
     ends = np.cumsum(np.bincount(graph, minlength=len(graphs)))[:-1]

@@ -348,4 +348,5 @@ def evaluate(program: Program, Z: pd.DataFrame) -> NDArray[np.float64]:
     forward, backward, variance = program.at(Z)
     j, k = np.triu_indices(variance.shape[1], 1)
     ratio = np.sqrt(variance[:, k] / variance[:, j])
-    return np.clip((forward * ratio + backward / ratio) / 2, -1, 1)
+    ahead, back = (np.clip(own, -1, 1) for own in (forward * ratio, backward / ratio))
+    return (ahead + back) / 2

@@ -29,7 +29,10 @@ _HALVINGS = 50
 
 
 def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
-    """``beta_jk * sigma_k / sigma_j`` for every ordered pair; same shape as ``coef`` (n, p, p).
+    """``beta_jk * sigma_k / sigma_j`` for every ordered pair, within [-1, 1]; same shape as ``coef``.
+
+    No correlation is more than 1, but a regression may overshoot, as at a z with few rows. Its word then
+    counts as 1 and no more, so that a pair is at 1 only where both regressions put it there.
 
     ``residual_scale`` is (p,), the same for all graphs, or (n, p), one row per graph.
     """
@@ -38,18 +41,15 @@ def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
         scale = scale[0]
     scale = scale.astype(coef.dtype)
     ratio = scale[..., None, :] / scale[..., :, None]
-    return np.multiply(coef, ratio, out=ratio if ratio.shape == coef.shape else None)
+    directed = np.multiply(coef, ratio, out=ratio if ratio.shape == coef.shape else None)
+    return np.clip(directed, -1, 1, out=directed)
 
 
 def symmetrise(directed: NDArray) -> NDArray:
-    """Mean of the two directions of every pair, (n, p, p), kept within [-1, 1].
-
-    Two separate regressions can overshoot what a correlation can be, for example where two nodes
-    are copies of each other.
-    """
+    """Mean of the two directions of every pair, (n, p, p)."""
     mean = directed + np.swapaxes(directed, -1, -2)
     mean /= 2
-    return np.clip(mean, -1, 1, out=mean)
+    return mean
 
 
 def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:

@@ -1,8 +1,9 @@
 """The last step of a mixture, given its shares: patterns from all rows, neither too weak nor too lively.
 
-Two things are decided on held-out rows. Edges that are there are found again with less penalty, as the one
-that keeps the others out makes them too weak. Movement with z is kept as far as it stands clear of chance.
-Then the patterns are found once more, in the same way, from training and held-out rows together.
+Strong edges lose most of their penalty as far as held-out rows like that, and movement with z is kept as far
+as it stands clear of chance. What does not move is one graph, found as such: the mixture, which is free to
+move, has to shrink its edges far more. Then all is found once more, in the same way, from training and
+held-out rows together.
 """
 
 from __future__ import annotations
@@ -10,27 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.training.config import TrainingConfig
 from graphfield.training.mixture import MixtureTask, gate_of, shares_of
 from graphfield.training.mixture_state import Mixture
-from graphfield.training.penalty_path import best_penalty
-from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem
-
-# Edges of this size, as a share of the penalty, keep half of it. A penalty takes half of itself off an edge.
-_HALF_SIZE = 0.25
-# More than the penalty that predicts best, as that one lets in edges that are not there.
-_STRICTER = 1.2
-# The step towards patterns with less penalty on strong edges is never made in full: what these leave at zero
-# keeps its order.
-_MOST_RELAXED = 0.9
-# Of the rows that support movement. They have chosen penalty, rounds and rank as well, so it must be clear.
-_CONFIDENCE = 0.975
-# Of freedom, at least: a tenth of the groups may be two or three, whose quantile would let no movement pass.
-_LEAST_DEGREES = 10
+from graphfield.training.relaxed_patterns import Recipe, SingleGraph, relax
+from graphfield.training.sparse_patterns import Moments, PatternProblem, total
+from graphfield.training.supported_variation import (
+    cross_fitted_support,
+    is_few,
+    support_of,
+    supported_share,
+)
 
 
 @dataclass(frozen=True)
@@ -40,101 +35,67 @@ class Finished:
     judged: CoefField
     field: CoefField
     variation: float  # the share of its variation that was kept
+    penalty: float  # of the one graph, where none was
 
 
-def finished(mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask) -> Finished:
+def finished(
+    mixture: Mixture, config: FieldConfig, data: Samples, task: MixtureTask, training: TrainingConfig
+) -> Finished:
     """Relax the patterns, take chance out of their variation, and find them again from all rows."""
     gate = gate_of(mixture.gate, mixture.rank, config, data)
     gate.embedding.settle_untrained(data.codes[task.rows])
     if not len(task.held_out):
         field = mixed_field(gate, mixture.patterns)
-        return Finished(field, field, 1.0)
+        return Finished(field, field, 1.0, mixture.penalty)
     shares = shares_of(gate, data)
-    mean = shares[task.rows].mean(dim=0)
     known, new = (Moments.of(shares[rows], data.x[rows]) for rows in (task.rows, task.held_out))
-    step = None if task.penalty is not None else _relaxation(mixture, PatternProblem(known), new)
-    patterns, again = mixture.patterns, _found_again(mixture, known, new, step)
-    if step is not None:
-        patterns = step.taken
-    variation = supported_variation(gate, patterns, data.take(task.held_out[None]), mean, task.units)
-    judged, field = (mixed_field(gate, _nearer(p, mean, variation)) for p in (patterns, again))
-    return Finished(judged, field, variation)
-
-
-@dataclass(frozen=True)
-class _Relaxation:
-    """Which penalty to use once strong edges have less of it, and how far to go towards its patterns."""
-
-    penalty: float
-    share: float
-    taken: Tensor  # the patterns after that step
-
-
-def _relaxation(mixture: Mixture, problem: PatternProblem, held_out: Moments) -> _Relaxation:
-    lighter = problem.relaxed(mixture.patterns, _HALF_SIZE * mixture.penalty)
-    penalty, (found,) = best_penalty([(lighter, held_out)], mixture.penalty, relaxed=True)
-    penalty *= _STRICTER
-    found = lighter.solve(penalty, found)
-    share = _best_share(mixture.patterns, found, held_out)
-    return _Relaxation(penalty, share, torch.lerp(mixture.patterns, found, share))
-
-
-def _best_share(patterns: Tensor, other: Tensor, held_out: Moments) -> float:
-    """How far to go from the patterns to the others: the error is a parabola in between."""
-    at_start, at_half, at_end = (held_out.error(torch.lerp(patterns, other, s)) for s in (0.0, 0.5, 1.0))
-    curvature = 2 * (at_start + at_end - 2 * at_half)
-    slope = at_end - at_start - curvature
-    if curvature <= 0:
-        return _MOST_RELAXED if slope < 0 else 0.0
-    return min(_MOST_RELAXED, max(0.0, -slope / (2 * curvature)))
-
-
-def _found_again(mixture: Mixture, known: Moments, new: Moments, step: _Relaxation | None) -> Tensor:
-    """The patterns of all rows; penalties are lower, as the noise of more rows asks for."""
-    problem = PatternProblem(known + new)
-    less = (known.count / (known.count + new.count)) ** 0.5
-    patterns = problem.solve(less * mixture.penalty, mixture.patterns, FINE)
-    if step is None or step.share == 0:
-        return patterns
-    lighter = problem.relaxed(patterns, less * _HALF_SIZE * mixture.penalty)
-    return torch.lerp(patterns, lighter.solve(less * step.penalty, step.taken, FINE), step.share)
-
-
-@torch.no_grad()
-def supported_variation(
-    gate: GateField, patterns: Tensor, held_out: Samples, mean: Tensor, units: Tensor | None = None
-) -> float:
-    """The share s, 0 to 1, of the movement in ``average + s * (beta(z) - average)`` that is to be kept.
-
-    Patterns differ by chance as well, so graphs move more with z than they should where there is little to
-    find; 0 is one graph for all. With the share v that predicts held-out rows best, its standard error e over
-    rows (or units) and Student's quantile c, it is ``v - (c e)^2 / v`` (a non-negative garrote): nothing
-    where v is within chance of zero, nearly v where it is far from it.
-    """
-    varying, average = (
-        mixed_field(gate, _nearer(patterns, mean, share)).fitted(held_out)[0] for share in (1.0, 0.0)
-    )
-    left, moved = (held_out.x[0] - average).double(), (varying - average).double()
-    products = torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1)])
-    if units is not None:
-        codes = torch.unique(units, return_inverse=True)[1]
-        products = products.new_zeros(2, int(codes.max()) + 1).index_add_(1, codes, products)
-    support, size = products
-    count, total = len(size), float(size.sum())
-    if count < 2 or total <= 0:
-        return 0.0
-    best = float(support.sum()) / total
-    error = float((support - best * size).square().sum()) ** 0.5 / total
-    chance = float(student.ppf(_CONFIDENCE, max(count - 1, _LEAST_DEGREES))) * error
-    return min(1.0, best - chance**2 / best) if best > chance else 0.0
-
-
-def _nearer(patterns: Tensor, mean: Tensor, variation: float) -> Tensor:
-    """Patterns whose mixtures keep this share of their distance to the average mixture.
-
-    As shares sum to one, this is the same as to move every mixture.
-    """
+    recipe, patterns = Recipe(known.count, mixture.penalty), mixture.patterns
+    if task.penalty is None:
+        recipe, patterns = relax(PatternProblem(known), new, mixture.patterns, mixture.penalty)
+    again = recipe.carry_out(known + new, mixture.patterns, patterns)
+    variation = _variation(gate, mixture, patterns, config, data, task, recipe, training, shares)
     if variation == 1:
-        return patterns
-    average = torch.tensordot(mean, patterns, dims=1)
-    return average + variation * (patterns - average)
+        return Finished(mixed_field(gate, patterns), mixed_field(gate, again), 1.0, mixture.penalty)
+    mean = shares[task.rows].mean(dim=0)
+    penalty, still = _single_graphs(mixture, (patterns, again), mean, data, task)
+    judged, field = (
+        mixed_field(gate, torch.lerp(one, own, variation))
+        for one, own in zip(still, (patterns, again), strict=True)
+    )
+    return Finished(judged, field, variation, mixture.penalty if variation else penalty)
+
+
+def _variation(
+    gate: GateField,
+    mixture: Mixture,
+    patterns: Tensor,
+    config: FieldConfig,
+    data: Samples,
+    task: MixtureTask,
+    recipe: Recipe,
+    training: TrainingConfig,
+    shares: Tensor,
+) -> float:
+    """By the held-out rows or, where these are few, by the others, which have chosen nothing."""
+    units = task.units(task.held_out)
+    if is_few(units):
+        support = cross_fitted_support(mixture, config, data, task, recipe, training, shares)
+        return supported_share(support, task.units(task.rows))
+    rows, mean = data.take(task.held_out[None]), shares[task.rows].mean(dim=0)
+    return supported_share(support_of(gate, patterns, rows, mean), units)
+
+
+def _single_graphs(
+    mixture: Mixture, patterns: tuple[Tensor, Tensor], mean: Tensor, data: Samples, task: MixtureTask
+) -> tuple[float, tuple[Tensor, Tensor]]:
+    """Its penalty, and one graph for all as it was judged and from all rows, each (1, p, p).
+
+    With a penalty that the user gives it is the average of the patterns.
+    """
+    if task.penalty is not None or len(task.parts) < 2:
+        judged, all_rows = (torch.tensordot(mean, own, dims=1)[None] for own in patterns)
+        return mixture.penalty, (judged, all_rows)
+    one = data.x.new_ones(len(data.x), 1)
+    *parts, new = (Moments.of(one[rows], data.x[rows]) for rows in (*task.parts, task.held_out))
+    single = SingleGraph.choose(parts)
+    return single.penalty, (single.find(total(parts)), single.find(total([*parts, new])))

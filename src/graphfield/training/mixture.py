@@ -26,7 +26,7 @@ from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_sn
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.plan import Member
 from graphfield.training.progress import progress_bar
-from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each
+from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each, total
 
 # Numbers of patterns that are tried where none is given: each twice the one before, as long as held-out
 # rows like it better by one standard error.
@@ -50,11 +50,15 @@ class MixtureTask:
     seeds: tuple[int, int, int]  # weights, order of rows, dropout
     penalty: float | None  # None: the best on held-out rows
     start: Arrays | None = None  # weights of a gate to begin with
-    units: Tensor | None = None  # labels of the held-out rows; None: each row is on its own
+    labels: Tensor | None = None  # of the groups of all rows; None: each row is on its own
 
     @property
     def rows(self) -> Tensor:
         return torch.cat(self.parts)
+
+    def units(self, rows: Tensor) -> Tensor:
+        """What goes together in any way: rows of one group, copies of one row."""
+        return rows if self.labels is None else self.labels[rows]
 
 
 def fit_mixtures(
@@ -157,15 +161,10 @@ class _Fits:
     def _first_gate(self, i: int, rank: int) -> GateField:
         """A gate that knows nothing, one that is given, or the best one with half the patterns, split."""
         task, smaller = self.tasks[i], self.standings[i].chosen
-        config = replace(self.config, rank=rank)
         if smaller is not None and rank == 2 * smaller.rank:
             generator = torch.Generator().manual_seed(task.seeds[0] + rank)
             return split_gate(gate_of(smaller.gate, smaller.rank, self.config, self.data), generator)
-        if task.start is not None:
-            return gate_of(task.start, rank, self.config, self.data)
-        gate = GateField(config, torch.Generator().manual_seed(task.seeds[0])).to(self.data.x.device)
-        gate.spread(self.data)
-        return gate
+        return new_gate(task, rank, self.config, self.data)
 
     def _improve_patterns(self, i: int, rank: int, last: bool) -> Tensor:
         """Patterns for the shares of the moment; and, but for the last round, the table of every row."""
@@ -173,29 +172,18 @@ class _Fits:
         shares = shares_of(gate_of(standing.gate, rank, self.config, self.data), self.data)
         parts = [Moments.of(shares[rows], x[rows]) for rows in task.parts]
         held_out = Moments.of(shares[task.held_out], x[task.held_out]) if len(task.held_out) else None
-        together = _total(parts)
+        together = total(parts)
         if not bool(torch.isfinite(together.gram).all()):
             raise TrainingError(
                 "Products of node values are too large to compute with. Use standardize=True, and look for "
                 "extreme values in X."
             )
-        others = spread(lambda part: PatternProblem(together.without(part)), parts, x.device)
+        others = problems_without(parts, together)
         penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
         self._write_down(i, rank, penalty, patterns, together, held_out)
         if last:
             return x.new_empty(0)
-        table = x.new_zeros(len(x), rank * (rank + 1) + 1)
-        more = (len(parts) / (len(parts) - 1)) ** 0.5  # as the noise of fewer rows asks for
-        found = solve_each(others, penalty * more, [patterns] * len(others))
-
-        def fill(piece: tuple[Tensor, Tensor]) -> None:
-            rows, own = piece
-            table[rows] = mixture_table(own, x[rows])
-
-        known = [*zip(task.parts, found, strict=True), (task.held_out, patterns)]
-        step = len(x) if x.is_cuda else _TABLE_ROWS
-        spread(fill, [(rows, own) for part, own in known for rows in part.split(step)], x.device)
-        return table
+        return cross_fitted_table(x, task, others, patterns, penalty)
 
     def _choose(
         self,
@@ -283,6 +271,39 @@ def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> Ga
     return gate.eval()
 
 
+def new_gate(task: MixtureTask, rank: int, config: FieldConfig, data: Samples) -> GateField:
+    """A gate that knows nothing, or the one that is given."""
+    if task.start is not None:
+        return gate_of(task.start, rank, config, data)
+    generator = torch.Generator().manual_seed(task.seeds[0])
+    gate = GateField(replace(config, rank=rank), generator).to(data.x.device)
+    gate.spread(data)
+    return gate
+
+
+def problems_without(parts: Sequence[Moments], together: Moments) -> list[PatternProblem]:
+    """Without each of the parts."""
+    return spread(lambda part: PatternProblem(together.without(part)), parts, together.gram.device)
+
+
+def cross_fitted_table(
+    x: Tensor, task: MixtureTask, others: Sequence[PatternProblem], patterns: Tensor, penalty: float
+) -> Tensor:
+    """What a gate is trained on: the line of a row comes from patterns that were found without its part."""
+    table = x.new_zeros(len(x), len(patterns) * (len(patterns) + 1) + 1)
+    more = (len(others) / (len(others) - 1)) ** 0.5  # as the noise of fewer rows asks for
+    found = solve_each(others, penalty * more, [patterns] * len(others))
+
+    def fill(piece: tuple[Tensor, Tensor]) -> None:
+        rows, own = piece
+        table[rows] = mixture_table(own, x[rows])
+
+    known = [*zip(task.parts, found, strict=True), (task.held_out, patterns)]
+    step = len(x) if x.is_cuda else _TABLE_ROWS
+    spread(fill, [(rows, own) for part, own in known for rows in part.split(step)], x.device)
+    return table
+
+
 @torch.no_grad()
 def shares_of(gate: GateField, data: Samples) -> Tensor:
     """a(z) of every row, (n, R)."""
@@ -296,10 +317,3 @@ def _arrays(gate: GateField) -> Arrays:
 
 def _own_x(data: Samples, i: int) -> Tensor:
     return data.x if data.x.ndim == 2 else data.x[i]
-
-
-def _total(parts: Sequence[Moments]) -> Moments:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

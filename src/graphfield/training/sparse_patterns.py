@@ -35,6 +35,8 @@ _BLOCK_ENTRIES = 2**23
 # What is shared among cores: pieces of the pairs of nodes, and blocks of responses. A block has at least so
 # many responses, and so many multiplications in each step; smaller ones cost more than they gain.
 _PIECES, _LEAST_RESPONSES, _BLOCK_WORK = 8, 25, 4_000_000
+# Added to variances where nothing else is: nodes may be copies of each other.
+_COPIES = 1e-6
 # Directions in which the largest eigenvalue is looked for.
 _DIRECTIONS = 4
 
@@ -88,11 +90,22 @@ class Moments:
     def rank(self) -> int:
         return len(self.gram) // len(self.power)
 
-    def error(self, patterns: Tensor) -> float:
-        """Mean squared error over rows and nodes of patterns (R, p, p)."""
+    def error(self, patterns: Tensor, weights: Tensor | None = None) -> float:
+        """Mean squared error over rows and nodes of patterns (R, p, p); nodes may have weights."""
+        errors = self.node_errors(patterns)
+        return float((errors if weights is None else errors * weights).mean())
+
+    def node_errors(self, patterns: Tensor) -> Tensor:
+        """Mean squared errors over rows, (p,)."""
         lines = _lines(patterns)
-        total = self.power.sum() + (lines * (lines @ self.gram - 2 * self.cross)).sum()
-        return float(total) / (self.count * len(self.power))
+        return (self.power + (lines * (lines @ self.gram - 2 * self.cross)).sum(dim=1)) / self.count
+
+
+def total(parts: Sequence[Moments]) -> Moments:
+    together = parts[0]
+    for part in parts[1:]:
+        together = together + part
+    return together
 
 
 class PatternProblem:
@@ -100,6 +113,7 @@ class PatternProblem:
 
     def __init__(self, moments: Moments, alpha: float = ALPHA) -> None:
         self.rank, self.p, self.alpha = moments.rank, len(moments.power), alpha
+        self.count = moments.count
         self.units = (moments.gram.diagonal() / moments.count).clamp(min=1e-10).sqrt()
         self.gram = moments.gram / (self.units * moments.count)[:, None] / self.units
         self.cross = moments.cross / (self.units * moments.count)
@@ -109,8 +123,10 @@ class PatternProblem:
         # Of the penalties on entries (j, r, k), and on edges as a whole (j, k).
         self.weights: tuple[Tensor, Tensor] | None = None
 
-    def relaxed(self, patterns: Tensor, size: float) -> PatternProblem:
+    def relaxed(self, patterns: Tensor, size: float, nodes: Tensor | None = None) -> PatternProblem:
         """The same problem with less penalty on what ``patterns`` have, half of it at this size.
+
+        ``nodes`` (p,) are factors of the penalties by response.
 
         The size of an edge is the root mean square of what it adds to the prediction, and of both directions
         the mean; that of an entry is what the edge would be if all patterns had the like. Edges and entries
@@ -120,8 +136,27 @@ class PatternProblem:
         among = self.gram.view(self.rank, self.p, self.rank, self.p).diagonal(dim1=1, dim2=3)  # (r, s, k)
         sizes = torch.einsum("jrk,rsk,jsk->jk", lines, among, lines).clamp(min=0).sqrt()
         other = copy.copy(self)
-        other.weights = size / (self.rank**0.5 * lines.abs() + size), size / ((sizes + sizes.T) / 2 + size)
+        entries, edges = size / (self.rank**0.5 * lines.abs() + size), size / ((sizes + sizes.T) / 2 + size)
+        if nodes is not None:
+            entries, edges = nodes[:, None, None] * entries, nodes[:, None] * edges
+        other.weights = entries, edges
         return other
+
+    def refit(self, patterns: Tensor) -> Tensor:
+        """Least squares without any penalty, (R, p, p), for the edges that ``patterns`` have either way."""
+        edges = (patterns != 0).any(dim=0)
+        edges = (edges | edges.T).repeat(1, self.rank)
+        gram, cross = self.gram.double().cpu(), self.cross.double().cpu()
+        lines = torch.zeros_like(cross)
+        for response, own in enumerate(edges.cpu()):
+            among = gram[own][:, own]
+            among.diagonal().add_(_COPIES)
+            lines[response, own] = torch.linalg.solve(among, cross[response, own])
+        return self._patterns(lines.to(self.cross))
+
+    def _patterns(self, lines: Tensor) -> Tensor:
+        """From one line for each response, in standard units."""
+        return (lines / self.units).view(self.p, self.rank, self.p).transpose(0, 1).contiguous()
 
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
@@ -185,10 +220,7 @@ def solve_each(
         lines[i][block] = problems[i].solve_block(block, lines[i][block], penalty, tolerance)
 
     spread(solve, blocks, problems[0].gram.device)
-    return [
-        (own / problem.units).view(problem.p, problem.rank, problem.p).transpose(0, 1).contiguous()
-        for problem, own in zip(problems, lines, strict=True)
-    ]
+    return [problem._patterns(own) for problem, own in zip(problems, lines, strict=True)]
 
 
 def shares_of_penalty(amount: float, rank: int, alpha: float = ALPHA) -> tuple[Any, Any]:

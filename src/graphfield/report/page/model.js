@@ -7,6 +7,9 @@ function decodeBytes(text) {
   return bytes.buffer;
 }
 
+// No correlation is more than 1, but a regression may overshoot (graphs/strength.py).
+const within = (value) => Math.min(1, Math.max(-1, value));
+
 function fromHalf(h) {
   const exponent = (h >> 10) & 31, fraction = h & 1023, sign = h & 32768 ? -1 : 1;
   if (exponent === 0) return sign * fraction * 2 ** -24;
@@ -157,8 +160,8 @@ class GraphField {
     const scale = variance.map(Math.sqrt);
     for (let i = 0; i < n; i++) {
       const ratio = scale[second[i]] / scale[first[i]];
-      const a = forward[i] * ratio, b = backward[i] / ratio;
-      partial[i] = Math.min(1, Math.max(-1, (a + b) / 2));
+      const a = within(forward[i] * ratio), b = within(backward[i] / ratio);
+      partial[i] = (a + b) / 2;
       weaker[i] = Math.min(Math.abs(a), Math.abs(b), Math.abs(a + b) / 2);
     }
     return { partial, weaker };

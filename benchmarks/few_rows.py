@@ -1,0 +1,218 @@
+"""What a default fit decides on a few hundred rows: does the mean move, does the graph, how strong are edges.
+
+    .venv/bin/python benchmarks/few_rows.py tables|groups|collinear|moving [--seeds 10] [--rows 400 2000]
+        [--device cpu] [--jobs 1]
+
+- tables: tables of scikit-learn, over seeds. Whether the mean moves (``mean``), how much movement is kept,
+  and the five strongest edges of the average graph; below, the spread of these over seeds.
+- groups: a graph that is the same at every z, groups with levels of their own and covariates that do not
+  matter, 20 and 40 groups of uneven sizes. How much movement is kept, and the largest partial correlation.
+- collinear: graphs that are the same at every z, with two nodes that are sums of three others and a little
+  noise. Root mean squared errors of partial correlations, of true edges (``edges``) and of the others, beside
+  ``GraphicalLasso`` (``glasso``) and unpenalised regressions (``ols``).
+- moving: two of ten edges change sign with z, which all rows, or groups, see. How much movement is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+import graphfield as gf
+
+Line = dict[str, Any]
+
+
+def diabetes() -> tuple[pd.DataFrame, pd.DataFrame]:
+    data = load_diabetes(as_frame=True, scaled=False)
+    X = data.data.drop(columns=["age", "sex"]).assign(progression=data.target)
+    return X, data.data[["age", "sex"]].assign(sex=data.data["sex"].map(lambda code: f"sex {code:.0f}"))
+
+
+def wine() -> tuple[pd.DataFrame, pd.DataFrame]:
+    data = load_wine(as_frame=True)
+    return data.data, data.target.map(lambda code: f"cultivar {code}").to_frame()
+
+
+def cancer() -> tuple[pd.DataFrame, pd.DataFrame]:
+    data = load_breast_cancer(as_frame=True).frame
+    names = [
+        name for name in data if name.startswith("mean ") and name not in ("mean area", "mean perimeter")
+    ]
+    return data[names], data[["mean perimeter"]].assign(kind=data["target"].map(lambda code: f"kind {code}"))
+
+
+TABLES: dict[str, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    "diabetes": diabetes,
+    "wine": wine,
+    "cancer": cancer,
+}
+
+
+def tables(name: str, seed: int, device: str) -> Line:
+    X, Z = TABLES[name]()
+    model = gf.DNNCGM(random_state=seed, device=device).fit(X, Z)
+    found = model.partial_correlations(Z).mean(axis=0)
+    line = {"mean": float(model.mean_depends_on_covariates_), "kept": model.variation_}
+    for j, k in _strongest(X):
+        line[f"{X.columns[j]}-{X.columns[k]}"] = found[j, k]
+    return line
+
+
+def _strongest(X: pd.DataFrame) -> list[tuple[int, int]]:
+    """Five pairs with the largest partial correlations in all rows, the same for all seeds."""
+    partial = np.abs(np.triu(partial_correlations(X.to_numpy()), 1))
+    return [
+        tuple(map(int, np.unravel_index(place, partial.shape)))
+        for place in np.argsort(-partial, axis=None)[:5]
+    ]
+
+
+def partial_correlations(X: NDArray) -> NDArray:
+    precision = np.linalg.inv(np.cov(X.T))
+    scale = np.sqrt(np.diag(precision))
+    partial = -precision / np.outer(scale, scale)
+    np.fill_diagonal(partial, 0)
+    return partial
+
+
+def chain(p: int) -> NDArray:
+    """Turns noise into nodes."""
+    precision = np.eye(p) - 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    return np.linalg.cholesky(np.linalg.inv(precision))
+
+
+def _uneven(n: int, n_groups: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Labels of groups, one of them with about 15 % of the rows, many with a few."""
+    shares = rng.dirichlet(np.full(n_groups, 0.7))
+    return np.concatenate([np.arange(n_groups), rng.choice(n_groups, n - n_groups, p=shares)])
+
+
+def groups(n: int, n_groups: int, level: float, seed: int, device: str) -> Line:
+    rng, p = np.random.default_rng([seed, n, n_groups]), 8
+    labels = _uneven(n, n_groups, rng)
+    X = rng.normal(size=(n, p)) @ chain(p).T + level * rng.normal(size=(n_groups, p))[labels]
+    Z = pd.DataFrame({"year": rng.uniform(-1, 1, n), "kind": rng.choice(["a", "b", "c"], n_groups)[labels]})
+    model = gf.DNNCGM(random_state=seed, device=device).fit(X, Z, groups=labels)
+    return {"kept": model.variation_, "largest": float(np.abs(model.partial_correlations(Z)).max())}
+
+
+def moving(n: int, n_groups: int, seed: int, device: str) -> Line:
+    rng = np.random.default_rng([seed, n, n_groups])
+    z = rng.uniform(-1, 1, n)
+    X = rng.normal(size=(n, 8))
+    X[:, 1] += 0.7 * np.tanh(3 * z) * X[:, 0]
+    X[:, 3] -= 0.7 * np.tanh(3 * z) * X[:, 2]
+    labels = _uneven(n, n_groups, rng) if n_groups else None
+    model = gf.DNNCGM(random_state=seed, device=device).fit(X, z[:, None], groups=labels)
+    found = model.partial_correlations(np.array([[-0.9], [0.9]]))
+    return {"kept": model.variation_, "low": found[0, 0, 1], "high": found[1, 0, 1]}
+
+
+def collinear_graph(p: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    """Partial correlations of a tree with two sums of three nodes, and a matrix that makes nodes of noise."""
+    effects, noise, order = np.zeros((p, p)), np.ones(p), rng.permutation(p)
+    for place, node in enumerate(order[1:], start=1):
+        if place >= p - 2:
+            effects[node, rng.choice(order[:place], 3, replace=False)] = rng.uniform(0.5, 1, 3) * rng.choice(
+                [-1, 1], 3
+            )
+            noise[node] = rng.uniform(0.1, 0.3)
+        elif rng.random() < 0.7:
+            effects[node, rng.choice(order[:place])] = rng.uniform(0.3, 0.8)
+    root = np.linalg.inv(np.eye(p) - effects) * noise
+    precision = np.linalg.inv(root @ root.T)
+    scale = np.sqrt(np.diag(precision))
+    partial = -precision / np.outer(scale, scale)
+    partial[(np.abs(partial) < 1e-9) | np.eye(p, dtype=bool)] = 0
+    return partial, root
+
+
+def collinear(n: int, p: int, seed: int, device: str) -> Line:
+    rng = np.random.default_rng([seed, n, p])
+    truth, root = collinear_graph(p, rng)
+    X, Z = rng.normal(size=(n, p)) @ root.T, rng.uniform(-1, 1, (n, 2))
+    model = gf.DNNCGM(random_state=seed, device=device).fit(X, Z)
+    found = {
+        "dnncgm": model.partial_correlations(Z[:100]).mean(axis=0),
+        "glasso": gf.GraphicalLasso().fit(X, Z).partial_correlations(Z[:1])[0],
+        "ols": partial_correlations(X),
+    }
+    places = {"edges": truth != 0, "others": (truth == 0) & ~np.eye(p, dtype=bool)}
+    errors = {
+        f"{name} {which}": float(np.sqrt(np.square(own - truth)[where].mean()))
+        for name, own in found.items()
+        for which, where in places.items()
+    }
+    return {"kept": model.variation_, **errors}
+
+
+FUNCTIONS: dict[str, Callable[..., Line]] = {
+    "tables": tables,
+    "groups": groups,
+    "moving": moving,
+    "collinear": collinear,
+}
+
+
+def cases(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
+    """Arguments of the function of that name, but for seed and device."""
+    if arguments.what == "tables":
+        yield from ((name,) for name in TABLES)
+        return
+    more = {
+        "groups": [(20, 0.0), (20, 1.0), (40, 0.0), (40, 1.0)],
+        "moving": [(0,), (20,), (40,)],
+        "collinear": [(10,), (25,)],
+    }
+    yield from ((n, *own) for n in arguments.rows for own in more[arguments.what])
+
+
+def run(task: tuple[str, tuple[Any, ...], int, str]) -> tuple[str, Line]:
+    what, case, seed, device = task
+    warnings.simplefilter("ignore")
+    start = time.process_time()
+    line = FUNCTIONS[what](*case, seed, device)
+    return " ".join(map(str, (what, *case))), {**line, "seconds": time.process_time() - start}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=FUNCTIONS)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rows", type=int, nargs="+", default=[400])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    todo = [
+        (arguments.what, case, seed, arguments.device)
+        for case in cases(arguments)
+        for seed in range(arguments.seeds)
+    ]
+    lines: dict[str, list[Line]] = {}
+    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
+        for label, line in pool.imap_unordered(run, todo):
+            lines.setdefault(label, []).append(line)
+            print(f"  {label}: {_text(line)}", flush=True)
+    print("\nmedians over seeds (lowest to highest)")
+    for label, own in lines.items():
+        table = pd.DataFrame(own)
+        spread = {key: f"{v.median():.3f} ({v.min():.3f} to {v.max():.3f})" for key, v in table.items()}
+        print(f"{label}: " + "  ".join(f"{key} {value}" for key, value in spread.items()) + f"  [{len(own)}]")
+
+
+def _text(line: Line) -> str:
+    return "  ".join(f"{key} {value:.3f}" for key, value in line.items())
+
+
+if __name__ == "__main__":
+    main()
