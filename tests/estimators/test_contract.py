@@ -82,8 +82,8 @@ def test_precision_is_that_of_the_partial_correlations_times_what_it_shrinks_by(
 def test_partial_correlations_follow_from_coefficients_and_residual_scales(fitted, data):
     Z = data[1][:20]
     coef, scale = fitted.predict_coef(Z).astype(np.float64), fitted.predict_scale(Z)
-    directed = coef * scale[:, None, :] / scale[:, :, None]
-    partial = np.clip((directed + directed.swapaxes(1, 2)) / 2, -1, 1)
+    directed = np.clip(coef * scale[:, None, :] / scale[:, :, None], -1, 1)
+    partial = (directed + directed.swapaxes(1, 2)) / 2
     np.testing.assert_allclose(fitted.partial_correlations(Z), partial, atol=1e-5)
 
 
