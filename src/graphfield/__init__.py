@@ -22,6 +22,8 @@ _PUBLIC = {
     **{name: entry.module for name, entry in ESTIMATORS.items()},
     "Evidence": "graphfield.analysis.evidence",
     "dependence_test": "graphfield.analysis.dependence",
+    "EdgeInference": "graphfield.inference.edge_inference",
+    "infer_edges": "graphfield.inference.edges",
     "ModelGain": "graphfield.analysis.model_gain",
     "gain_over_one_graph": "graphfield.analysis.model_gain",
     "Verdict": "graphfield.analysis.verdict",
@@ -54,6 +56,7 @@ _SUBPACKAGES = (
     "data",
     "exceptions",
     "graphs",
+    "inference",
     "metrics",
     "pipelines",
     "plots",
@@ -100,6 +103,8 @@ if TYPE_CHECKING:
     from graphfield.exceptions import ThresholdWarning as ThresholdWarning
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
+    from graphfield.inference.edge_inference import EdgeInference as EdgeInference
+    from graphfield.inference.edges import infer_edges as infer_edges
     from graphfield.simulate import Simulation as Simulation
     from graphfield.simulate import make_setting as make_setting
 

@@ -1,0 +1,1 @@
+"""Which edges there are, which of them move, and how sure that is."""

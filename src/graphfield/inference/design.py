@@ -1,0 +1,123 @@
+"""Regressions of the scores of all pairs on functions of z, with variances that hold for rows or groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
+
+# With more groups times tested functions, degrees of freedom are counted, not computed.
+_MOST_COMPUTED = 2_000
+# A direction of a group that the regression explains but for this share says nothing of its variance.
+_LEAST_LEFT = 1e-8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients of some pairs, (m, pairs), and their covariances, (pairs, m, m)."""
+
+    coef: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Functions of z whose coefficients are asked for, beside others that are given.
+
+    Attributes
+    ----------
+    reading : ndarray of shape (n, m)
+        What turns scores into coefficients.
+    whole : ndarray of shape (n, m')
+        An orthonormal basis of all functions, those given included.
+    starts : ndarray or None
+        Where each group begins, rows being sorted by group; None where rows are independent.
+    spread : ndarray of shape (n, m)
+        ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
+    """
+
+    reading: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    starts: NDArray[np.intp] | None
+    spread: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        columns: NDArray[np.float64],
+        given: NDArray[np.float64] | None = None,
+        starts: NDArray[np.intp] | None = None,
+    ) -> Design | None:
+        """None where ``given`` leaves nothing of the columns."""
+        whole = np.empty((len(columns), 0)) if given is None else _orthonormal(given)
+        own = columns - whole @ (whole.T @ columns)
+        own = _orthonormal(own, np.sqrt(np.square(columns).sum(axis=0).max(initial=0))) if given is not None else own
+        if not own.shape[1]:
+            return None
+        reading = own @ np.linalg.inv(own.T @ own)
+        whole = np.column_stack([whole, _orthonormal(own)])
+        spread = reading if starts is None else _enlarged(reading, whole, starts)
+        return cls(reading, whole, starts, spread)
+
+    def fit(self, scores: NDArray[np.float64], variances: NDArray[np.float64]) -> Fit:
+        """``variances``, (n, pairs), are what rows add, where rows are independent; see ``Scores``."""
+        coef = self.reading.T @ scores
+        m = self.reading.shape[1]
+        covariance = np.empty((scores.shape[1], m, m))
+        if self.starts is None:
+            for a, column in enumerate(self.reading.T):
+                covariance[:, a] = variances.T @ (self.reading * column[:, None])
+            return Fit(coef, covariance)
+        left = scores - self.whole @ (self.whole.T @ scores)
+        sums = np.stack([np.add.reduceat(column[:, None] * left, self.starts) for column in self.spread.T])
+        for a in range(m):
+            covariance[:, a] = np.einsum("gp,bgp->pb", sums[a], sums)
+        return Fit(coef, covariance)
+
+    def freedom(self, which: slice) -> float:
+        """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups)."""
+        n_units = len(self.reading) if self.starts is None else len(self.starts)
+        counted = float(max(1, n_units - self.whole.shape[1]))
+        reading = self.reading[:, which]
+        r = reading.shape[1]
+        if self.starts is None or n_units * r > _MOST_COMPUTED:
+            return counted
+        root = np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
+        spread = self.spread[:, which] @ root
+        own = np.add.reduceat(spread[:, :, None] * spread[:, None, :], self.starts)  # (g, r, r)
+        shared = np.add.reduceat(spread[:, :, None] * self.whole[:, None, :], self.starts)
+        together = -np.einsum("gsw,htw->ghst", shared, shared)
+        together[np.arange(n_units), np.arange(n_units)] += own
+        squares = np.einsum("ghss,ghtt->", together, together) + np.einsum("ghst,ghts->", together, together)
+        return float(min(counted, r * (r + 1) / squares))
+
+    def p_values(self, fit: Fit, which: slice) -> NDArray[np.float64]:
+        """That all of some coefficients are zero, for each pair."""
+        r = len(range(*which.indices(self.reading.shape[1])))
+        coef, covariance = fit.coef[which].T[:, :, None], fit.covariance[:, which, which]
+        steady = covariance + 1e-12 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(r)
+        wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
+        freedom = self.freedom(which)
+        second = max(freedom - r + 1, 1e-3)  # where it is next to nothing, so is the statistic
+        return np.asarray(f_distribution.sf(wald * second / (freedom * r), r, second))
+
+
+def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:
+    """Without directions of which hardly anything is there, beside ``unit`` where it is given."""
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, sizes > 1e-3 * (unit or sizes.max(initial=0))]
+
+
+def _enlarged(
+    reading: NDArray[np.float64], whole: NDArray[np.float64], starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(I - H_gg)^(-1/2) times the reading of each group, H being the hat matrix."""
+    parts = []
+    for own, basis in zip(np.split(reading, starts[1:]), np.split(whole, starts[1:]), strict=True):
+        directions, sizes, _ = np.linalg.svd(basis, full_matrices=False)
+        left = 1 - np.square(sizes)
+        factor = np.where(left > _LEAST_LEFT, 1 / np.sqrt(np.maximum(left, _LEAST_LEFT)), 0.0)
+        parts.append(own + directions @ ((factor - 1)[:, None] * (directions.T @ own)))
+    return np.concatenate(parts)

@@ -1,0 +1,127 @@
+"""What each row says about the partial correlation of each pair of nodes, at its own z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.solvers.moving_lasso import cross_fitted_coefficients
+
+# Scores that are held at a time.
+_ENTRIES = 4_000_000
+# A residual variance at some z is no smaller or larger than its mean by more than this factor.
+_MOST_SCALE = 4.0
+# A first estimate of a partial correlation is no larger.
+_MOST_PARTIAL = 0.95
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of some pairs of nodes, (n, pairs), and the first estimates of their partial correlations."""
+
+    pairs: slice
+    values: NDArray[np.float64]
+    partial: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+    def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
+
+        At z, residuals u and v of a pair have correlation -r, and the score less its mean is
+        ``(1 - r^2) s t`` with s and t the uncorrelated variables that are nearest to u and v. Given s the
+        sum of such products is normal, exactly, for Gaussian data; and given t. So ``(1 - r^2)^2 s^2``, or
+        t^2 in place of s^2, or their mean, is what a row adds.
+        """
+        plus = np.square(self.first + self.second) / (2 * (1 - partial))
+        minus = np.square(self.first - self.second) / (2 * (1 + partial))
+        return np.square(1 - np.square(partial)) * (plus + minus) / 2
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Cross-fitted residuals of all nodes given all others, and the coefficients they were found with.
+
+    With u_j the residual of node j in units of its standard deviation at z, and b_jk(z) the coefficient of
+    k in its regression in the same units, the score of a row is
+
+        u_j u_k + b_jk u_k^2 + b_kj u_j^2 - r (u_j^2 + u_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
+
+    Its mean at z is the partial correlation at z, but for products of two errors: in the regression of j
+    and in that of k, or in a standard deviation. This is the statistic of Liu (2013) at each z, made
+    orthogonal to scales as well (Chernozhukov et al., 2018); its variance is that of the efficient score.
+    """
+
+    residuals: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    coef: NDArray[np.float64]
+    fold: NDArray[np.intp]
+    functions: NDArray[np.float64]
+
+    @property
+    def n_pairs(self) -> int:
+        p = self.residuals.shape[1]
+        return p * (p - 1) // 2
+
+    def parts(self) -> Iterator[Scores]:
+        """All pairs j < k, some at a time."""
+        step = max(1, _ENTRIES // len(self.residuals))
+        for start in range(0, self.n_pairs, step):
+            yield self.of(slice(start, min(start + step, self.n_pairs)))
+
+    def of(self, pairs: slice) -> Scores:
+        first, second = (side[pairs] for side in np.triu_indices(self.residuals.shape[1], 1))
+        u, v = self.residuals[:, first], self.residuals[:, second]
+        ratio = self.scales[:, second] / self.scales[:, first]
+        on_second = self._coefficients(first, second) * ratio
+        on_first = self._coefficients(second, first) / ratio
+        partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
+        squares = u**2, v**2
+        values = u * v + on_second * squares[1] + on_first * squares[0]
+        values -= partial / 2 * (squares[0] + squares[1] - 2)
+        return Scores(pairs, values, partial, u, v)
+
+    def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
+        found = np.empty((len(self.fold), len(response)))
+        for number, coef in enumerate(self.coef):
+            rows = self.fold == number
+            found[rows] = self.functions[rows] @ coef[response, neighbour].T
+        return found
+
+
+def pair_scores(
+    nodes: NDArray[np.float64],
+    functions: NDArray[np.float64],
+    fold: NDArray[np.intp],
+    tick: Callable[[], None] = lambda: None,
+) -> PairScores:
+    """Regress every node on all others with coefficients linear in ``functions``, without each fold in turn.
+
+    Parameters
+    ----------
+    nodes : ndarray of shape (n, p)
+        Without means and scales that move with z, standardised.
+    functions : ndarray of shape (n, m)
+        Of z, the first one, the others uncorrelated with mean square one.
+    fold : ndarray of int of shape (n,)
+    """
+    found = cross_fitted_coefficients(nodes, functions, fold, tick)
+    left = nodes.copy()
+    for number, coef in enumerate(found.coef):
+        rows = fold == number
+        for column, own in zip(functions[rows].T, coef.transpose(2, 0, 1), strict=True):
+            left[rows] -= column[:, None] * (nodes[rows] @ own.T)
+    scales = _scales(left, functions)
+    return PairScores(left / scales, scales, found.coef, fold, functions)
+
+
+def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviations of residuals at each row's z, (n, p)."""
+    squares = np.square(left)
+    mean = np.maximum(squares.mean(axis=0), 1e-12)
+    relative = functions @ (functions.T @ (squares / mean) / len(left))
+    scales = np.sqrt(mean * np.clip(relative, 1 / _MOST_SCALE, _MOST_SCALE))
+    return scales * np.sqrt(np.mean(squares / scales**2, axis=0))
