@@ -63,7 +63,7 @@ def oracle_scores(X: np.ndarray, partial: np.ndarray, j: int) -> Scores:
     """Of the pair (j, j + 1), with the true coefficients; the diagonal of the precision is one."""
     left = X - np.einsum("ijk,ik->ij", partial, X)
     u, v, r = left[:, [j]], left[:, [j + 1]], partial[:, j, j + 1][:, None]
-    return Scores(slice(j, j + 1), u * v + r * (u**2 + v**2) / 2 + r, r, u, v)
+    return Scores(slice(j, j + 1), u * v + r * (u**2 + v**2) / 2 + r, r, u, v, np.ones(1))
 
 
 def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:

@@ -61,20 +61,20 @@ class Design:
         spread = reading if starts is None else _enlarged(reading, whole, starts)
         return cls(reading, whole, starts, spread)
 
-    def fit(self, scores: NDArray[np.float64], variances: NDArray[np.float64]) -> Fit:
+    def fit(
+        self, scores: NDArray[np.float64], variances: NDArray[np.float64], inflation: NDArray[np.float64]
+    ) -> Fit:
         """``variances``, (n, pairs), are what rows add, where rows are independent; see ``Scores``."""
-        coef = self.reading.T @ scores
-        m = self.reading.shape[1]
-        covariance = np.empty((scores.shape[1], m, m))
-        if self.starts is None:
-            for a, column in enumerate(self.reading.T):
-                covariance[:, a] = variances.T @ (self.reading * column[:, None])
-            return Fit(coef, covariance)
+        covariance = self._by_rows(variances) if self.starts is None else self._by_groups(scores)
+        return Fit(self.reading.T @ scores, inflation[:, None, None] * covariance)
+
+    def _by_rows(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.stack([variances.T @ (self.reading * column[:, None]) for column in self.reading.T], axis=1)
+
+    def _by_groups(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         left = scores - self.whole @ (self.whole.T @ scores)
         sums = np.stack([np.add.reduceat(column[:, None] * left, self.starts) for column in self.spread.T])
-        for a in range(m):
-            covariance[:, a] = np.einsum("gp,bgp->pb", sums[a], sums)
-        return Fit(coef, covariance)
+        return np.stack([np.einsum("gp,bgp->pb", own, sums) for own in sums], axis=1)
 
     def freedom(self, which: slice) -> float:
         """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups)."""

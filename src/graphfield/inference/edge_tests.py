@@ -39,7 +39,7 @@ def fit_scores(scores: Scores, design: Design) -> tuple[Fit, NDArray[np.float64]
     left = scores.values - design.whole @ (design.whole.T @ scores.values)
     found = np.square(left).sum(axis=0) / max(1, len(left) - design.whole.shape[1])
     variances = expected * (found / np.maximum(expected.mean(axis=0), 1e-12))
-    return design.fit(scores.values, variances), variances
+    return design.fit(scores.values, variances, scores.inflation), variances
 
 
 def edge_tests(
@@ -74,5 +74,5 @@ def _test_pairs(
         if own is None:
             found.append(np.full(len(fit.coef[0]), np.nan))
         else:
-            found.append(own.p_values(own.fit(scores.values, variances), slice(None)))
+            found.append(own.p_values(own.fit(scores.values, variances, scores.inflation), slice(None)))
     return found

@@ -25,7 +25,7 @@ from graphfield.inference.enough_rows import (
     check_enough,
     check_folds,
     has_products,
-    regression_degrees,
+    regression_functions,
     test_degrees,
 )
 from graphfield.inference.pair_scores import pair_scores
@@ -100,10 +100,13 @@ def infer_edges(
     degrees = test_degrees(encoder, n_units)
     question = Question(inputs, encoder, codes, False, degrees, N_FOLDS, 0)
     starts = None if codes is None else question.rows.starts
-    bends = regression_degrees(encoder, p)
+    bends, mixed = regression_functions(encoder, p)
     functions = np.ones((n, 1))
     if bends:
-        functions = learn_basis(encoder, encoded, bends, least_rows=LEAST_LEVEL_OF_REGRESSION).at(encoded)
+        in_regressions = learn_basis(
+            encoder, encoded, bends, products=mixed, least_rows=LEAST_LEVEL_OF_REGRESSION
+        )
+        functions = in_regressions.at(encoded)
     basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
     total = n_ticks(N_FOLDS) + len(wanted) + 2
     with progress_bar("Testing edges", total, "parts") as advance:
@@ -112,7 +115,7 @@ def infer_edges(
         def tick() -> None:
             advance(next(done, total), "")
 
-        nodes = question.with_jumps().nodes().values
+        nodes = question.with_jumps().nodes()
         tick()
         scores = pair_scores(nodes, functions, fold, tick)
         design = Design.of(basis.at(encoded), starts=starts)

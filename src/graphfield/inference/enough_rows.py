@@ -32,8 +32,7 @@ def test_degrees(encoder: CovariateEncoder, n_units: int) -> int:
 
 def has_products(encoder: CovariateEncoder, n_units: int) -> bool:
     """Whether there are rows enough to look at products of covariates."""
-    linear = [len(c.levels) - 1 if isinstance(c, Categorical) else 1 for c in encoder.columns]
-    products = (sum(linear) ** 2 - sum(own**2 for own in linear)) // 2
+    products = n_products(encoder)
     total = 1 + n_functions(encoder, _DEGREES) + products
     return 0 < products <= _MOST_PRODUCTS and n_units >= _PER_BEND * total
 
@@ -47,12 +46,24 @@ def curve_degrees(n_units: int) -> int:
     return int(np.clip(round(n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
 
 
-def regression_degrees(encoder: CovariateEncoder, n_nodes: int) -> int:
-    """Columns of the spline of a number in the regressions of nodes; none where there are too many."""
+def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, bool]:
+    """Columns of the spline of a number in the regressions of nodes, and whether products enter.
+
+    As many as there is room for; no column at all where even numbers as they are would be too many.
+    """
+    room = _MOST_COEFFICIENTS // n_nodes - 1
     for degrees in range(_MOST_BENDS, 0, -1):
-        if n_nodes * (1 + n_functions(encoder, degrees)) <= _MOST_COEFFICIENTS:
-            return degrees
-    return 0
+        own = n_functions(encoder, degrees)
+        if own + n_products(encoder) <= room:
+            return degrees, n_products(encoder) > 0
+    fitting = [degrees for degrees in range(_MOST_BENDS + 1) if n_functions(encoder, degrees) <= room]
+    return max(fitting, default=0), False
+
+
+def n_products(encoder: CovariateEncoder) -> int:
+    """Products of numbers and levels, as they are, of two different covariates."""
+    linear = [len(c.levels) - 1 if isinstance(c, Categorical) else 1 for c in encoder.columns]
+    return (sum(linear) ** 2 - sum(own**2 for own in linear)) // 2
 
 
 def check_enough(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.analysis.cleaned_nodes import CleanedNodes
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
 # Scores that are held at a time.
@@ -20,13 +21,26 @@ _MOST_PARTIAL = 0.95
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of some pairs of nodes, (n, pairs), and the first estimates of their partial correlations."""
+    """What rows say of some pairs of nodes.
+
+    Attributes
+    ----------
+    pairs : slice
+    values : ndarray of shape (n, pairs)
+    partial : ndarray of shape (n, pairs)
+        First estimates of the partial correlations, not fitted to these rows.
+    first, second : ndarray of shape (n, pairs)
+        Residuals of both nodes in standard units.
+    inflation : ndarray of shape (pairs,)
+        By how much variances are larger since means of the nodes were fitted.
+    """
 
     pairs: slice
     values: NDArray[np.float64]
     partial: NDArray[np.float64]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
+    inflation: NDArray[np.float64]
 
     def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
         """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
@@ -60,6 +74,7 @@ class PairScores:
     coef: NDArray[np.float64]
     fold: NDArray[np.intp]
     functions: NDArray[np.float64]
+    inflation: NDArray[np.float64]  # (p, p)
 
     @property
     def n_pairs(self) -> int:
@@ -82,7 +97,7 @@ class PairScores:
         squares = u**2, v**2
         values = u * v + on_second * squares[1] + on_first * squares[0]
         values -= partial / 2 * (squares[0] + squares[1] - 2)
-        return Scores(pairs, values, partial, u, v)
+        return Scores(pairs, values, partial, u, v, self.inflation[first, second])
 
     def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
         found = np.empty((len(self.fold), len(response)))
@@ -93,7 +108,7 @@ class PairScores:
 
 
 def pair_scores(
-    nodes: NDArray[np.float64],
+    nodes: CleanedNodes,
     functions: NDArray[np.float64],
     fold: NDArray[np.intp],
     tick: Callable[[], None] = lambda: None,
@@ -102,20 +117,21 @@ def pair_scores(
 
     Parameters
     ----------
-    nodes : ndarray of shape (n, p)
-        Without means and scales that move with z, standardised.
+    nodes : CleanedNodes
+        Without means and scales that move with z.
     functions : ndarray of shape (n, m)
         Of z, the first one, the others uncorrelated with mean square one.
     fold : ndarray of int of shape (n,)
     """
-    found = cross_fitted_coefficients(nodes, functions, fold, tick)
-    left = nodes.copy()
+    values = nodes.values
+    found = cross_fitted_coefficients(values, functions, fold, tick)
+    left = values.copy()
     for number, coef in enumerate(found.coef):
         rows = fold == number
         for column, own in zip(functions[rows].T, coef.transpose(2, 0, 1), strict=True):
-            left[rows] -= column[:, None] * (nodes[rows] @ own.T)
+            left[rows] -= column[:, None] * (values[rows] @ own.T)
     scales = _scales(left, functions)
-    return PairScores(left / scales, scales, found.coef, fold, functions)
+    return PairScores(left / scales, scales, found.coef, fold, functions, _inflation(nodes))
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -125,3 +141,16 @@ def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArra
     relative = functions @ (functions.T @ (squares / mean) / len(left))
     scales = np.sqrt(mean * np.clip(relative, 1 / _MOST_SCALE, _MOST_SCALE))
     return scales * np.sqrt(np.mean(squares / scales**2, axis=0))
+
+
+def _inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
+    """By how much sums of products of two nodes vary more than such of n independent rows, (p, p).
+
+    Of m functions of z, a mean that was fitted and taken away has taken shares of the node's variance, and of
+    both nodes the same rows; what is left was brought to variance one again. Were all of m functions taken
+    away, n - m rows would be left.
+    """
+    n, left = len(nodes.values), np.square(1 - nodes.mean_shares)
+    free = n - len(left)
+    own = free + left.sum(axis=0)
+    return n * (free + left.T @ left) / np.outer(own, own)

@@ -23,6 +23,8 @@ from graphfield.solvers.interaction import interaction_gram
 # Penalties that are tried, in units of what the largest of p chance correlations is.
 _PENALTIES = np.geomspace(2.0, 0.1, 9)
 _SWEEPS, _PRECISION = 40, 2e-3
+# Smaller penalties are not tried where so few nodes gained from the last.
+_FEW = 0.05
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def cross_fitted_coefficients(
         Functions of z, the first one, uncorrelated with mean square one.
     fold : ndarray of int of shape (n,)
     tick : callable
-        Called ``n_ticks`` times.
+        Called :func:`n_ticks` times at most.
     """
     n, p = X.shape
     counts = np.bincount(fold)
@@ -62,6 +64,7 @@ def cross_fitted_coefficients(
     unit = np.sqrt(2 * np.log(max(p, 2)) / n)
     best = np.zeros((len(counts), p, p, W.shape[1]))
     least = np.diag(total)[:: W.shape[1]].copy()  # the error of no coefficient at all
+    empty = least.sum()
     for penalty in unit * _PENALTIES:
         found = []
         for problem in problems:
@@ -72,6 +75,8 @@ def cross_fitted_coefficients(
         least = np.where(better, errors, least)
         for f, coef in enumerate(found):
             best[f, better] = coef[better]
+        if better.mean() < _FEW and least.sum() < empty:
+            break
     return MovingCoefficients(best, fold)
 
 
