@@ -8,8 +8,8 @@
 ``coverage``: five edges of known shape, the share of values and of whole curves that intervals of 90 % cover,
 and their width beside that of an oracle which knows all coefficients but those of the curve that is drawn.
 ``fdr``: false discoveries and power at .10 in the settings, for presence, movement and graphs at z. ``null``:
-graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10. All
-take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
+graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10.
+All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
 """
 
 from __future__ import annotations
@@ -78,14 +78,17 @@ def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
         judged = np.abs(value) > JUMP if name == "step" else np.full(len(value), True)
         truth = shape(value)
         best = curve_of_pair(
-            oracle_scores(X, partial, j), found.schema.encoder, found.encoded, None, "z", {}, 50, False
+            oracle_scores(X, partial, j), found.schema.encoder, found.encoded, None, "z", {}, 50
         )
         low, high = best.intervals(0.9, False, seed)
         line: dict[str, Any] = {"shape": name, "n": n, "p": p}
         for kind, band in (("pointwise", single), ("simultaneous", whole)):
             inside = ((band["low"] <= truth) & (truth <= band["high"]))[judged]
             line[kind] = float(inside.mean() if kind == "pointwise" else inside.all())
-        line["width"], line["oracle"] = float((single["high"] - single["low"]).mean()), float((high - low).mean())
+        line["width"], line["oracle"] = (
+            float((single["high"] - single["low"]).mean()),
+            float((high - low).mean()),
+        )
         lines.append({**line, "oracle_pointwise": float(((low <= truth) & (truth <= high))[judged].mean())})
     return lines
 
@@ -226,7 +229,8 @@ def main() -> None:
             command.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
     arguments = parser.parse_args()
     if arguments.command == "time":
-        return print_time(arguments.n, arguments.p)
+        print_time(arguments.n, arguments.p)
+        return
     lines = []
     for work in work_of(arguments):
         for line in averages(work, arguments):

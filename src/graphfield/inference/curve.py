@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
-from graphfield.data.frames import Frame
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import fit_scores
-from graphfield.inference.enough_rows import curve_degrees, test_degrees
+from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
 from graphfield.inference.pair_scores import Scores
 
 # Rows that other covariates are averaged over at most, draws of a whole curve, and the largest estimate.
@@ -64,7 +62,6 @@ def curve_of_pair(
     covariate: str,
     others: Mapping[str, Any],
     n_points: int,
-    products: bool,
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance."""
     names = [column.name for column in encoder.columns]
@@ -78,13 +75,15 @@ def curve_of_pair(
         raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
     n_units = len(encoded) if starts is None else len(starts)
     degrees = dict.fromkeys(names, test_degrees(encoder, n_units)) | {covariate: curve_degrees(n_units)}
-    basis = learn_basis(encoder, encoded, degrees, products=products)
-    design = Design.of(basis.at(encoded), starts=starts)
-    assert design is not None  # a one is always there
+    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
+    design = Design.of(basis.at(encoded), starts)
     fit, _ = fit_scores(scores, design)
     values, places = _places(encoder, encoded, covariate, n_points)
-    rows = encoded.take(np.linspace(0, len(encoded) - 1, min(len(encoded), _MOST_ROWS)).round().astype(np.intp))
-    rows = _fixed(encoder, rows, others)
+    rows = encoded.take(
+        np.linspace(0, len(encoded) - 1, min(len(encoded), _MOST_ROWS)).round().astype(np.intp)
+    )
+    for name, value in others.items():
+        rows = _moved(encoder, rows, name, encoder.encode_value(name, value))
     at = np.stack([basis.at(_moved(encoder, rows, covariate, place)).mean(axis=0) for place in places])
     freedom = design.freedom(slice(None))
     return Curve(values, at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T, freedom)
@@ -104,14 +103,11 @@ def _places(
     return [float(value) for value in column.mean + column.scale * places], places
 
 
-def _position(encoder: CovariateEncoder, name: str) -> tuple[int, Any]:
-    """Of a covariate among those of its kind."""
-    return next(
-        (position, column)
-        for kind in (encoder.numeric, encoder.categorical)
-        for position, column in enumerate(kind)
-        if column.name == name
-    )
+def _position(encoder: CovariateEncoder, name: str) -> tuple[int, Numeric | Categorical]:
+    """Of a covariate among those of its kind, and the covariate."""
+    column = next(column for column in encoder.columns if column.name == name)
+    kind = encoder.categorical if isinstance(column, Categorical) else encoder.numeric
+    return [other.name for other in kind].index(name), column
 
 
 def _moved(encoder: CovariateEncoder, rows: Encoded, name: str, place: float) -> Encoded:
@@ -124,14 +120,3 @@ def _moved(encoder: CovariateEncoder, rows: Encoded, name: str, place: float) ->
     numeric = rows.numeric.copy()
     numeric[:, position] = place
     return replace(rows, numeric=numeric)
-
-
-def _fixed(encoder: CovariateEncoder, rows: Encoded, others: Mapping[str, Any]) -> Encoded:
-    for name, value in others.items():
-        position, column = _position(encoder, name)
-        asked = pd.Series([value], name=name)
-        if isinstance(column, Categorical):
-            rows = _moved(encoder, rows, name, float(encoder._codes(column, asked)[0]))
-        else:
-            rows = _moved(encoder, rows, name, float(encoder._numbers(column, asked)[0]))
-    return rows

@@ -44,22 +44,27 @@ class Design:
     spread: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls,
-        columns: NDArray[np.float64],
-        given: NDArray[np.float64] | None = None,
-        starts: NDArray[np.intp] | None = None,
+    def of(cls, columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None) -> Design:
+        """Of functions that are linearly independent."""
+        return cls._made(columns, np.empty((len(columns), 0)), starts)
+
+    @classmethod
+    def beside(
+        cls, given: NDArray[np.float64], columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None
     ) -> Design | None:
-        """None where ``given`` leaves nothing of the columns."""
-        whole = np.empty((len(columns), 0)) if given is None else _orthonormal(given)
-        own = columns - whole @ (whole.T @ columns)
-        own = _orthonormal(own, np.sqrt(np.square(columns).sum(axis=0).max(initial=0))) if given is not None else own
-        if not own.shape[1]:
-            return None
+        """What ``given`` leaves of the columns; None where that is nothing."""
+        known = _orthonormal(given)
+        unit = float(np.sqrt(np.square(columns).sum(axis=0).max(initial=0)))
+        own = _orthonormal(columns - known @ (known.T @ columns), unit)
+        return cls._made(own, known, starts) if own.shape[1] else None
+
+    @classmethod
+    def _made(
+        cls, own: NDArray[np.float64], known: NDArray[np.float64], starts: NDArray[np.intp] | None
+    ) -> Design:
         reading = own @ np.linalg.inv(own.T @ own)
-        whole = np.column_stack([whole, _orthonormal(own)])
-        spread = reading if starts is None else _enlarged(reading, whole, starts)
-        return cls(reading, whole, starts, spread)
+        whole = np.column_stack([known, _orthonormal(own)])
+        return cls(reading, whole, starts, reading if starts is None else _enlarged(reading, whole, starts))
 
     def fit(
         self, scores: NDArray[np.float64], variances: NDArray[np.float64], inflation: NDArray[np.float64]
@@ -97,7 +102,8 @@ class Design:
         """That all of some coefficients are zero, for each pair."""
         r = len(range(*which.indices(self.reading.shape[1])))
         coef, covariance = fit.coef[which].T[:, :, None], fit.covariance[:, which, which]
-        steady = covariance + 1e-12 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(r)
+        size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+        steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
         wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
         freedom = self.freedom(which)
         second = max(freedom - r + 1, 1e-3)  # where it is next to nothing, so is the statistic

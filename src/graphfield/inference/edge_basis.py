@@ -39,15 +39,15 @@ class _Part:
 class EdgeBasis:
     """A one, then uncorrelated functions of z with mean zero and mean square one over the training rows.
 
-    First come numbers and levels as they are, then bends of the numbers, then products of two covariates, each
-    without what those before it explain. ``ends`` says where the three kinds end.
+    First come numbers and levels as they are, then bends of the numbers, then products of two covariates,
+    each without what those before it explain. ``ends`` says where the three kinds end.
     """
 
     parts: tuple[_Part, ...]
     products: bool
     mean: NDArray[np.float64]
     turn: NDArray[np.float64]
-    ends: tuple[int, int, int]
+    ends: tuple[int, ...]
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from graphfield.fields.schema import Schema
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design
-from graphfield.inference.edge_basis import EdgeBasis
+from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
+from graphfield.inference.enough_rows import graph_degrees, has_products
 from graphfield.inference.false_discoveries import q_values
 from graphfield.inference.pair_scores import PairScores
 
@@ -38,18 +39,22 @@ class EdgeInference:
         with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
         given the others; not a number where the covariate cannot be told apart from the others). Q-values are
         those of Benjamini and Hochberg over all pairs, question by question.
-    n_rows : int
-    n_groups : int or None
+    covariates : tuple of str
+        Those that were tested one by one.
+    schema : Schema
+        Names of the nodes, and how covariates are read.
+    scores : PairScores
+        What each row says of each pair.
+    encoded, starts, seed
+        Covariates of the rows, where each group begins (None without groups), what random draws start from.
     """
 
     table: pd.DataFrame
+    covariates: tuple[str, ...]
     schema: Schema
-    n_rows: int
-    n_groups: int | None
-    encoded: Encoded = field(repr=False)
-    starts: NDArray[np.intp] | None
     scores: PairScores
-    basis: EdgeBasis
+    encoded: Encoded
+    starts: NDArray[np.intp] | None
     seed: int
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
@@ -77,28 +82,32 @@ class EdgeInference:
         frame = self.schema.match_covariates(Z)
         check_complete(None, frame)
         distinct, index = self.schema.encoder.transform(frame).distinct()
-        there = q_values(self._p_values_at(self.basis.at(distinct))) <= fdr
+        there = q_values(self._p_values_at(distinct)) <= fdr
         p = self.schema.n_nodes
         graph = np.zeros((len(distinct), p, p), dtype=bool)
         first, second = np.triu_indices(p, 1)
         graph[:, first, second] = graph[:, second, first] = there
         return graph[index]
 
-    def _p_values_at(self, functions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _p_values_at(self, asked: Encoded) -> NDArray[np.float64]:
         """Of every pair at each z, (n, pairs)."""
-        design = self._design(self.basis)
+        encoder, n_units = self.schema.encoder, self._n_units
+        degrees, products = graph_degrees(encoder, n_units), has_products(encoder, n_units)
+        basis = learn_basis(encoder, self.encoded, degrees, products=products)
+        design, functions = Design.of(basis.at(self.encoded), self.starts), basis.at(asked)
         freedom = design.freedom(slice(None))
-        found = np.empty((len(functions), self.scores.n_pairs))
+        found = np.empty((len(asked), self.scores.n_pairs))
         for part in self.scores.parts():
             fit, _ = fit_scores(part, design)
             error = np.sqrt(np.einsum("za,pab,zb->zp", functions, fit.covariance, functions, optimize=True))
-            found[:, part.pairs] = 2 * student.sf(np.abs(functions @ fit.coef) / np.maximum(error, 1e-12), freedom)
+            size = np.abs(functions @ fit.coef) / np.maximum(error, 1e-12)
+            found[:, part.pairs] = 2 * student.sf(size, freedom)
         return found
 
-    def _design(self, basis: EdgeBasis) -> Design:
-        design = Design.of(basis.at(self.encoded), starts=self.starts)
-        assert design is not None  # a one is always there
-        return design
+    @property
+    def _n_units(self) -> int:
+        """Rows, or groups where there are any."""
+        return len(self.encoded) if self.starts is None else len(self.starts)
 
     def bands(
         self,
@@ -124,7 +133,8 @@ class EdgeInference:
         simultaneous : bool
             Whether all intervals are to cover at once.
         others : mapping, optional
-            Values of other covariates at which the curve is drawn. Those not named are averaged over real rows.
+            Values of other covariates at which the curve is drawn. Those not named take the values of real
+            rows, and the curve is the average over these.
         n_points : int
             Values at most.
 
@@ -156,32 +166,31 @@ class EdgeInference:
             covariate,
             others,
             n_points,
-            self.basis.products,
         )
 
     def __repr__(self) -> str:
-        return f"<EdgeInference of {self.schema.n_nodes} nodes, {count(self.n_rows, 'row')}>\n{self.summary()}"
+        return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
 
     def summary(self, fdr: float = 0.1) -> str:
         """What was found, in one paragraph."""
-        there, moving = self.edges(fdr), self.varying(fdr)
-        rows = count(self.n_rows, "row")
-        if self.n_groups is not None:
-            rows += f" of {count(self.n_groups, 'group')}"
+        rows = count(len(self.encoded), "row")
+        if self.starts is not None:
+            rows += f" of {count(self._n_units, 'group')}"
         text = (
-            f"Of {count(len(self.table), 'pair')} of nodes, {len(there)} have an edge at some value of the "
-            f"covariates and {len(moving)} an edge that moves with them, by {rows}. About "
-            f"{fdr:.0%} of the pairs in each of the two lists are expected to be false."
+            f"By {rows}: of {count(len(self.table), 'pair')} of nodes, {len(self.edges(fdr))} have an edge at "
+            f"some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
+            f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
         )
-        by_covariate = {
-            name.removeprefix("q_"): int((self.table[name] <= fdr).sum())
-            for name in self.table.columns[7:]
-            if name.startswith("q_")
-        }
-        if len(by_covariate) > 1:
-            each = ", ".join(f"{name} {found}" for name, found in by_covariate.items())
-            text += f" Edges that move with one covariate given the others: {each}."
-        return text
+        if len(self.covariates) < 2:
+            return text
+        moved = {name: int((self.table[f"q_{_label(name)}"] <= fdr).sum()) for name in self.covariates}
+        each = ", ".join(f"{name} {number}" for name, number in moved.items())
+        return f"{text} Edges that move with one covariate, given the others: {each}."
+
+
+def _label(covariate: str) -> str:
+    """What its columns are called after; two names are taken."""
+    return f"{covariate}_" if covariate in ("value", "varies") else covariate
 
 
 def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
@@ -198,5 +207,5 @@ def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
         "q_varies": q_values(tests.p_varies),
     }
     for name, p_values in tests.p_of_covariate.items():
-        columns |= {f"p_{name}": p_values, f"q_{name}": q_values(p_values)}
+        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": q_values(p_values)}
     return WideTable(columns)

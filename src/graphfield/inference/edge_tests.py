@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.encoded import Encoded
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
 from graphfield.inference.false_discoveries import combine_tests
@@ -45,21 +46,20 @@ def fit_scores(scores: Scores, design: Design) -> tuple[Fit, NDArray[np.float64]
 def edge_tests(
     scores: PairScores,
     basis: EdgeBasis,
-    design: Design,
+    starts: NDArray[np.intp] | None,
+    encoded: Encoded,
     of_covariate: Mapping[str, Design | None],
-    tick: Callable[[], None] = lambda: None,
 ) -> EdgeTests:
     """Wald tests of the coefficients of scores on functions of z.
 
     A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
     and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
     """
-    parts = []
-    for part in scores.parts():
-        parts.append(_test_pairs(part, basis, design, of_covariate))
-        tick()
+    design = Design.of(basis.at(encoded), starts=starts)
+    parts = [_test_pairs(part, basis, design, of_covariate) for part in scores.parts()]
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return EdgeTests(*together[:4], dict(zip(of_covariate, together[4:], strict=True)))
+    estimate, error, p_value, p_varies, *p_of_covariate = together
+    return EdgeTests(estimate, error, p_value, p_varies, dict(zip(of_covariate, p_of_covariate, strict=True)))
 
 
 def _test_pairs(

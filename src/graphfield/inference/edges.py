@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from graphfield.analysis.covariate_basis import Smooth
 from graphfield.analysis.dependence import chosen_covariates
 from graphfield.analysis.question import Question, sort_rows
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.encoded import Encoded
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import root_seed, training_inputs
+from graphfield.fields.schema import Schema
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
@@ -28,8 +30,7 @@ from graphfield.inference.enough_rows import (
     regression_functions,
     test_degrees,
 )
-from graphfield.inference.pair_scores import pair_scores
-from graphfield.fields.schema import Schema
+from graphfield.inference.pair_scores import PairScores, pair_scores
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
@@ -71,9 +72,9 @@ def infer_edges(
 
     Notes
     -----
-    Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers, levels,
-    bends of the numbers and products of two covariates show it; of a finer movement only its share in these
-    is seen. P-values are made for independent rows or groups, not for time series.
+    Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
+    levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
+    these is seen. P-values are made for independent rows or groups, not for time series.
 
     Examples
     --------
@@ -86,28 +87,11 @@ def infer_edges(
     (3, 6, 6)
     """
     seed = root_seed(random_state)
-    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X)
-    codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
-    inputs, codes = sort_rows(inputs, codes, None)
-    encoder = CovariateEncoder().fit(inputs.Z)
-    encoded = encoder.transform(inputs.Z)
-    check_enough(encoder, encoded, codes)
-    wanted = chosen_covariates(covariates, encoder)
-    n, p = inputs.X.shape
-    fold = fold_labels(n, N_FOLDS, codes)
-    check_folds(encoder, encoded, fold)
-    n_units = n if codes is None else int(codes.max()) + 1
-    degrees = test_degrees(encoder, n_units)
-    question = Question(inputs, encoder, codes, False, degrees, N_FOLDS, 0)
-    starts = None if codes is None else question.rows.starts
-    bends, mixed = regression_functions(encoder, p)
-    functions = np.ones((n, 1))
-    if bends:
-        in_regressions = learn_basis(
-            encoder, encoded, bends, products=mixed, least_rows=LEAST_LEVEL_OF_REGRESSION
-        )
-        functions = in_regressions.at(encoded)
-    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
+    question = _read_question(X, Z, groups, missing)
+    wanted = chosen_covariates(covariates, question.encoder)
+    encoded = question.encoder.transform(question.inputs.Z)
+    starts = None if question.labels is None else question.rows.starts
+    n_units = len(encoded) if starts is None else len(starts)
     total = n_ticks(N_FOLDS) + len(wanted) + 2
     with progress_bar("Testing edges", total, "parts") as advance:
         done = iter(range(1, total + 1))
@@ -115,29 +99,58 @@ def infer_edges(
         def tick() -> None:
             advance(next(done, total), "")
 
-        nodes = question.with_jumps().nodes()
-        tick()
-        scores = pair_scores(nodes, functions, fold, tick)
-        design = Design.of(basis.at(encoded), starts=starts)
-        assert design is not None  # a one is always there
-        of_covariate = {}
-        for smooth in question.smooths(degrees):
-            if smooth.name in wanted:
-                of_covariate[smooth.name] = _design_given_others(question, smooth, starts)
-                tick()
-        tests = edge_tests(scores, basis, design, {name: of_covariate[name] for name in wanted})
-        tick()
-    schema = Schema(inputs.node_names, inputs.nodes_named, encoder)
-    table = edge_table(inputs.node_names, tests)
-    return EdgeInference(table, schema, n, n_units if codes is not None else None, encoded, starts, scores, basis, seed)
+        scores = _scores(question, encoded, tick)
+        smooths = [smooth for smooth in question.smooths(question.degrees) if smooth.name in wanted]
+        of_covariate = {own.name: _design_given_others(question, own, starts, tick) for own in smooths}
+        basis = learn_basis(
+            question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
+        )
+        tests = edge_tests(scores, basis, starts, encoded, {name: of_covariate[name] for name in wanted})
+    inputs = question.inputs
+    return EdgeInference(
+        table=edge_table(inputs.node_names, tests),
+        covariates=tuple(wanted),
+        schema=Schema(inputs.node_names, inputs.nodes_named, question.encoder),
+        scores=scores,
+        encoded=encoded,
+        starts=starts,
+        seed=seed,
+    )
+
+
+def _read_question(X: Any, Z: Any, groups: Any, missing: str) -> Question:
+    """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
+    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X)
+    codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
+    inputs, codes = sort_rows(inputs, codes, None)
+    encoder = CovariateEncoder().fit(inputs.Z)
+    check_enough(encoder, encoder.transform(inputs.Z), codes)
+    n_units = len(inputs.X) if codes is None else int(codes.max()) + 1
+    return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
+
+
+def _scores(question: Question, encoded: Encoded, tick: Callable[[], None]) -> PairScores:
+    n, p = question.inputs.X.shape
+    fold = fold_labels(n, N_FOLDS, question.labels)
+    check_folds(question.encoder, encoded, fold)
+    nodes = question.with_jumps().nodes()
+    tick()
+    degrees, products = regression_functions(question.encoder, p)
+    if not degrees:
+        return pair_scores(nodes, np.ones((n, 1)), fold, tick)
+    basis = learn_basis(
+        question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
+    )
+    return pair_scores(nodes, basis.at(encoded), fold, tick)
 
 
 def _design_given_others(
-    question: Question, smooth: Smooth, starts: NDArray[np.intp] | None
+    question: Question, smooth: Smooth, starts: NDArray[np.intp] | None, tick: Callable[[], None]
 ) -> Design | None:
     """Functions of one covariate beside functions of the others and products of these."""
+    tick()
     one = np.ones((len(smooth.columns), 1))
     if len(question.encoder.columns) == 1:
-        return Design.of(smooth.columns, one, starts)
+        return Design.beside(one, smooth.columns, starts)
     columns, given = question.apart(smooth.name, smooth.columns)
-    return Design.of(columns, np.column_stack([one, given]), starts)
+    return Design.beside(np.column_stack([one, given]), columns, starts)

@@ -16,8 +16,8 @@ N_FOLDS = 5
 _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
 _PER_BEND, _MOST_PRODUCTS = 20, 40
-# Columns of the spline of a number in tests; most of them in the curve of one edge.
-_DEGREES, _LEAST_CURVE, _MOST_CURVE = 3, 4, 12
+# Columns of the spline of a number in tests, in graphs at one z at most, and in the curve of one edge.
+_DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 12
 # Coefficients of one node's regression on all others at most, and columns of a spline in it.
 _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
 LEAST_LEVEL = 10
@@ -28,6 +28,13 @@ LEAST_LEVEL_OF_REGRESSION = 40
 def test_degrees(encoder: CovariateEncoder, n_units: int) -> int:
     """Columns of the spline of a number: one where there are too few rows for bends."""
     return _DEGREES if n_units >= _PER_BEND * (1 + n_functions(encoder, _DEGREES)) else 1
+
+
+def graph_degrees(encoder: CovariateEncoder, n_units: int) -> int:
+    """The same for graphs at one z: with more rows, a curve that is too smooth shows edges that are none."""
+    degrees = min(_MOST_GRAPH, round(0.4 * n_units ** (1 / 3)))
+    many = 1 + n_functions(encoder, degrees) + n_products(encoder)
+    return degrees if degrees > _DEGREES and n_units >= _PER_BEND * many else test_degrees(encoder, n_units)
 
 
 def has_products(encoder: CovariateEncoder, n_units: int) -> bool:
@@ -66,21 +73,19 @@ def n_products(encoder: CovariateEncoder) -> int:
     return (sum(linear) ** 2 - sum(own**2 for own in linear)) // 2
 
 
-def check_enough(
-    encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np.intp] | None
-) -> None:
+def check_enough(encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np.intp] | None) -> None:
     """Raise where there are fewer rows, groups or rows of a level than are needed."""
     n = len(encoded)
     needed = max(_LEAST_ROWS, _PER_FUNCTION * (1 + n_functions(encoder, 1)))
     if n < needed:
         raise DataError(
-            f"{needed} rows are needed for these covariates, got {n}. Add rows, or leave covariates (or levels "
-            "of them) out."
+            f"At least {needed} rows are needed for these covariates, got {n}. Add rows, or leave covariates "
+            "(or levels of them) out."
         )
     if labels is not None and (n_groups := int(labels.max()) + 1) < N_FOLDS:
         raise DataError(
-            f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. At least "
-            f"{N_FOLDS} groups are needed; leave groups out if rows are independent."
+            f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. Give "
+            f"at least {N_FOLDS} groups, or leave groups out if rows are independent."
         )
     for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
         _check_levels(column, codes, labels)
@@ -91,8 +96,8 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
         rows = codes == code
         if rows.sum() < LEAST_LEVEL:
             raise DataError(
-                "Level {level!r} of covariate {name!r} has {rows}, and {least} are needed to say anything of its "
-                "edges. Pool rare levels ({rare}), or leave these rows out.",
+                "Level {level!r} of covariate {name!r} has {rows}, and {least} are needed to say anything of "
+                "its edges. Pool rare levels ({rare}), or leave these rows out.",
                 level=level,
                 name=column.name,
                 rows=count(int(rows.sum()), "row"),
@@ -101,9 +106,9 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
             )
         if labels is not None and len(np.unique(labels[rows])) == 1:
             raise DataError(
-                "Level {level!r} of covariate {name!r} occurs in one group only: what is special about the level "
-                "cannot be told from what is special about the group. Pool it with another, or leave these rows "
-                "out.",
+                "Level {level!r} of covariate {name!r} occurs in one group only: what is special about the "
+                "level cannot be told from what is special about the group. Pool it with another, or leave "
+                "these rows out.",
                 level=level,
                 name=column.name,
             )
@@ -117,6 +122,6 @@ def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.in
         for number in range(N_FOLDS):
             if len(np.unique(values[fold != number])) < 2:
                 raise DataError(
-                    f"Covariate {column.name!r} has one value in all rows outside one of {N_FOLDS} folds: its "
-                    "other values are those of a few rows or groups. Leave the covariate out."
+                    f"Covariate {column.name!r} has one value in all rows outside one of {N_FOLDS} folds: "
+                    "its other values are those of a few rows or groups. Leave the covariate out."
                 )

@@ -140,7 +140,7 @@ def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArra
     mean = np.maximum(squares.mean(axis=0), 1e-12)
     relative = functions @ (functions.T @ (squares / mean) / len(left))
     scales = np.sqrt(mean * np.clip(relative, 1 / _MOST_SCALE, _MOST_SCALE))
-    return scales * np.sqrt(np.mean(squares / scales**2, axis=0))
+    return scales * np.sqrt(np.maximum(np.mean(squares / scales**2, axis=0), 1e-12))
 
 
 def _inflation(nodes: CleanedNodes) -> NDArray[np.float64]:

@@ -5,9 +5,9 @@ For every node j, with m functions of z of which the first is one, minimise
     |x_j - sum_{k != j} (c_jk' w(z)) x_k|^2 / (2n) + penalty_j sum_k (|c_jk1| + weight |c_jk2, ..., c_jkm|_2)
 
 by block coordinate descent on Gram matrices, and again with penalties of each coefficient divided by one plus
-its size in units of the penalty, so that large ones are hardly drawn to zero (one step towards the logarithm as
-a penalty; Candes, Wakin and Boyd, 2008). All nodes are updated at once, neighbour by neighbour, so that a sweep
-is p small matrix products and nothing is compiled.
+its size in units of the penalty, so that large ones are hardly drawn to zero (one step towards the logarithm
+as a penalty; Candes, Wakin and Boyd, 2008). All nodes are updated at once, neighbour by neighbour, so that a
+sweep is p small matrix products and nothing is compiled.
 """
 
 from __future__ import annotations
