@@ -70,15 +70,15 @@ class Design:
         self, scores: NDArray[np.float64], variances: NDArray[np.float64], inflation: NDArray[np.float64]
     ) -> Fit:
         """``variances``, (n, pairs), are what rows add, where rows are independent; see ``Scores``."""
-        covariance = self._by_rows(variances) if self.starts is None else self._by_groups(scores)
+        covariance = self._by_rows(variances) if self.starts is None else self._by_groups(scores, self.starts)
         return Fit(self.reading.T @ scores, inflation[:, None, None] * covariance)
 
     def _by_rows(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.stack([variances.T @ (self.reading * column[:, None]) for column in self.reading.T], axis=1)
 
-    def _by_groups(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_groups(self, scores: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
         left = scores - self.whole @ (self.whole.T @ scores)
-        sums = np.stack([np.add.reduceat(column[:, None] * left, self.starts) for column in self.spread.T])
+        sums = np.stack([np.add.reduceat(column[:, None] * left, starts) for column in self.spread.T])
         return np.stack([np.einsum("gp,bgp->pb", own, sums) for own in sums], axis=1)
 
     def freedom(self, which: slice) -> float:

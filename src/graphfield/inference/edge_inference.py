@@ -177,8 +177,8 @@ class EdgeInference:
         if self.starts is not None:
             rows += f" of {count(self._n_units, 'group')}"
         text = (
-            f"By {rows}: of {count(len(self.table), 'pair')} of nodes, {len(self.edges(fdr))} have an edge at "
-            f"some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
+            f"By {rows}: of {count(len(self.table), 'pair')} of nodes, {len(self.edges(fdr))} have an edge "
+            f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
             f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
         )
         if len(self.covariates) < 2:

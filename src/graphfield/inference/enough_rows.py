@@ -84,8 +84,8 @@ def check_enough(encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np
         )
     if labels is not None and (n_groups := int(labels.max()) + 1) < N_FOLDS:
         raise DataError(
-            f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. Give "
-            f"at least {N_FOLDS} groups, or leave groups out if rows are independent."
+            f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. "
+            f"Give at least {N_FOLDS} groups, or leave groups out if rows are independent."
         )
     for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
         _check_levels(column, codes, labels)
