@@ -3,12 +3,16 @@
     .venv/bin/python benchmarks/inference.py coverage [--n 800 3000] [--p 10 50] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py fdr [--settings G1 ...] [--n 2000] [--sets 10] [--workers 2]
     .venv/bin/python benchmarks/inference.py null [--designs NAME ...] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py compare GROUP_DIFFERENCES.npz [--n 233 431 795] [--sets 60]
     .venv/bin/python benchmarks/inference.py time [--n 2000] [--p 100]
 
 ``coverage``: five edges of known shape, the share of values and of whole curves that intervals of 90 % cover,
 and their width beside that of an oracle which knows all coefficients but those of the curve that is drawn.
 ``fdr``: false discoveries and power at .10 in the settings, for presence, movement and graphs at z. ``null``:
 graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10.
+``compare``: pairs of covariances ``sigma1_SIZE``, ``sigma2_SIZE`` (sets, p, p); sensitivity and false
+discoveries of ``compare_graphs`` at .10 beside z-tests of partial correlations with Benjamini-Hochberg, and
+how often anything is found between two samples of the first graph.
 All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
 """
 
@@ -29,6 +33,7 @@ import dependence_validity as validity
 import numpy as np
 import pandas as pd
 from evidence import chain
+from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
 from graphfield.inference.curve import curve_of_pair
@@ -100,10 +105,10 @@ def rates(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
 
 
 def moving_pairs(sim: gf.Simulation) -> np.ndarray:
-    """Pairs whose partial correlation is not the same in all rows; of D2, whose edge is not always there."""
+    """Pairs whose partial correlation is not the same in all rows; of D2, all that have an edge at all."""
     precision = sim.precision
     if precision is None:
-        return sim.skeleton.any(axis=0) & ~sim.skeleton.all(axis=0)
+        return sim.skeleton.any(axis=0)
     root = np.sqrt(np.einsum("ijj->ij", precision))
     return np.ptp(precision / root[:, :, None] / root[:, None, :], axis=0) > 1e-6
 
@@ -179,12 +184,45 @@ def null_of(seed: int, name: str) -> list[dict[str, Any]]:
     return [line]
 
 
+def partial_of(covariance: np.ndarray) -> np.ndarray:
+    """Partial correlations of all pairs."""
+    precision = np.linalg.inv(covariance)
+    root = np.sqrt(np.diag(precision))
+    return (-precision / root / root[:, None])[np.triu_indices(len(root), 1)]
+
+
+def compare_of(seed: int, file: Path, size: str, n: int) -> list[dict[str, Any]]:
+    with np.load(file) as stored:
+        pair = [stored[f"sigma{side}_{size}"][seed % 60].astype(float) for side in (1, 2)]
+    rng = np.random.default_rng(seed)
+    X, same = (
+        np.vstack([rng.multivariate_normal(np.zeros(len(s)), s, n) for s in sides])
+        for sides in (pair, pair[:1] * 2)
+    )
+    Z, a, b = pd.DataFrame({"group": np.repeat(["a", "b"], n)}), {"group": "a"}, {"group": "b"}
+    truth = np.abs(partial_of(pair[0]) - partial_of(pair[1])) > 1e-3
+    start = time.perf_counter()
+    found = gf.compare_graphs(X, Z, a, b)
+    line: dict[str, Any] = {"size": size, "n": n, "seconds": time.perf_counter() - start}
+    line["fdr"], line["sensitivity"] = rates((found.q_value <= 0.1).to_numpy(), truth)
+    line["type_1"] = float((found.p_value[~truth] <= 0.05).mean())
+    line["covered"] = float(
+        ((found.low <= partial_of(pair[0]) - partial_of(pair[1]))
+         & (partial_of(pair[0]) - partial_of(pair[1]) <= found.high)).mean()
+    )  # fmt: skip
+    line["any_in_same"] = float((gf.compare_graphs(same, Z, a, b).q_value <= 0.1).any())
+    z = np.arctanh([partial_of(np.cov(half.T)) for half in (X[:n], X[n:])])
+    p_values = 2 * norm.sf(np.abs(z[0] - z[1]) / np.sqrt(2 / (n - X.shape[1] - 1)))
+    line["z_fdr"], line["z_sensitivity"] = rates(false_discovery_control(p_values) <= 0.1, truth)
+    return [line]
+
+
 def averages(work: Callable[[int], list[dict[str, Any]]], arguments: argparse.Namespace) -> Iterator[dict]:
     """Means over seeds of the numbers, line by line."""
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.sets)
     with ProcessPoolExecutor(arguments.workers) as pool:
         lines = pd.DataFrame([line for part in pool.map(work, seeds) for line in part])
-    keys = [name for name in ("shape", "setting", "design", "n", "p") if name in lines]
+    keys = [name for name in ("shape", "setting", "design", "size", "n", "p") if name in lines]
     for key, part in lines.groupby(keys, sort=False):
         means = part.drop(columns=keys).mean()
         yield {**dict(zip(keys, map(str, key), strict=True)), "sets": len(part), **means.round(4).to_dict()}
@@ -195,6 +233,8 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
         return [partial(coverage_of, n=n, p=p) for n in arguments.n for p in arguments.p]
     if arguments.command == "fdr":
         return [partial(fdr_of, name=name, n=arguments.n) for name in arguments.settings]
+    if arguments.command == "compare":
+        return [partial(compare_of, file=arguments.file, size=arguments.size, n=n) for n in arguments.n]
     return [partial(null_of, name=name) for name in arguments.designs]
 
 
@@ -212,7 +252,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("time", 1)):
+    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("time", 1)):
         command = commands.add_parser(name)
         command.add_argument("--sets", type=int, default=sets)
         command.add_argument("--workers", type=int, default=1)
@@ -221,6 +261,10 @@ def main() -> None:
         if name == "coverage":
             command.add_argument("--n", type=int, nargs="+", default=[800, 3_000])
             command.add_argument("--p", type=int, nargs="+", default=[10, 50])
+        elif name == "compare":
+            command.add_argument("file", type=Path)
+            command.add_argument("--size", default="0.2")
+            command.add_argument("--n", type=int, nargs="+", default=[233, 431, 795])
         elif name == "null":
             command.add_argument("--designs", nargs="+", choices=tuple(NULL), default=list(NULL))
         else:

@@ -24,6 +24,7 @@ _PUBLIC = {
     "dependence_test": "graphfield.analysis.dependence",
     "EdgeInference": "graphfield.inference.edge_inference",
     "infer_edges": "graphfield.inference.edges",
+    "compare_graphs": "graphfield.inference.compare",
     "ModelGain": "graphfield.analysis.model_gain",
     "gain_over_one_graph": "graphfield.analysis.model_gain",
     "Verdict": "graphfield.analysis.verdict",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from graphfield.exceptions import ThresholdWarning as ThresholdWarning
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
+    from graphfield.inference.compare import compare_graphs as compare_graphs
     from graphfield.inference.edge_inference import EdgeInference as EdgeInference
     from graphfield.inference.edges import infer_edges as infer_edges
     from graphfield.simulate import Simulation as Simulation

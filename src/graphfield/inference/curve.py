@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
+from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.exceptions import ParameterError
+from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, position_of
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
 from graphfield.inference.pair_scores import Scores
 
-# Rows that other covariates are averaged over at most, draws of a whole curve, and the largest estimate.
-_MOST_ROWS, _DRAWS, _MOST = 200, 10_000, 0.999
+# Draws of a whole curve, and the largest estimate.
+_DRAWS, _MOST = 10_000, 0.999
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,7 @@ def curve_of_pair(
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance."""
     names = [column.name for column in encoder.columns]
-    for name in (covariate, *others):
-        if name not in names:
-            raise DataError(
-                f"There is no covariate called {name!r}.{suggestion(str(name), names)} The covariates are "
-                f"{listing(names)}."
-            )
+    check_covariates(encoder, (covariate, *others))
     if covariate in others:
         raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
     n_units = len(encoded) if starts is None else len(starts)
@@ -79,12 +75,8 @@ def curve_of_pair(
     design = Design.of(basis.at(encoded), starts)
     fit, _ = fit_scores(scores, design)
     values, places = _places(encoder, encoded, covariate, n_points)
-    rows = encoded.take(
-        np.linspace(0, len(encoded) - 1, min(len(encoded), _MOST_ROWS)).round().astype(np.intp)
-    )
-    for name, value in others.items():
-        rows = _moved(encoder, rows, name, encoder.encode_value(name, value))
-    at = np.stack([basis.at(_moved(encoder, rows, covariate, place)).mean(axis=0) for place in places])
+    rows = hold_values(encoder, encoded, others)
+    at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
     freedom = design.freedom(slice(None))
     return Curve(values, at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T, freedom)
 
@@ -93,7 +85,7 @@ def _places(
     encoder: CovariateEncoder, encoded: Encoded, name: str, n_points: int
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Values as the user has them, and as they are encoded."""
-    position, column = _position(encoder, name)
+    position, column = position_of(encoder, name)
     if isinstance(column, Categorical):
         return list(column.levels), np.arange(float(len(column.levels)))
     own = encoded.numeric[:, position]
@@ -101,22 +93,3 @@ def _places(
     distinct = np.unique(own[(own >= low) & (own <= high)])
     places = distinct if len(distinct) <= n_points else np.linspace(low, high, n_points)
     return [float(value) for value in column.mean + column.scale * places], places
-
-
-def _position(encoder: CovariateEncoder, name: str) -> tuple[int, Numeric | Categorical]:
-    """Of a covariate among those of its kind, and the covariate."""
-    column = next(column for column in encoder.columns if column.name == name)
-    kind = encoder.categorical if isinstance(column, Categorical) else encoder.numeric
-    return [other.name for other in kind].index(name), column
-
-
-def _moved(encoder: CovariateEncoder, rows: Encoded, name: str, place: float) -> Encoded:
-    """Rows with one covariate at one place, as it is encoded."""
-    position, column = _position(encoder, name)
-    if isinstance(column, Categorical):
-        codes = rows.codes.copy()
-        codes[:, position] = int(place)
-        return replace(rows, codes=codes)
-    numeric = rows.numeric.copy()
-    numeric[:, position] = place
-    return replace(rows, numeric=numeric)

@@ -14,7 +14,7 @@ from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 
 # A column of which those before it leave less than this share of its variance is one of them.
-_COPY = 1e-4
+_COPY = 1e-10
 
 
 @dataclass(frozen=True)

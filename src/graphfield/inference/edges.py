@@ -87,7 +87,7 @@ def infer_edges(
     (3, 6, 6)
     """
     seed = root_seed(random_state)
-    question = _read_question(X, Z, groups, missing)
+    question = read_question(X, Z, groups, missing)
     wanted = chosen_covariates(covariates, question.encoder)
     encoded = question.encoder.transform(question.inputs.Z)
     starts = None if question.labels is None else question.rows.starts
@@ -99,7 +99,7 @@ def infer_edges(
         def tick() -> None:
             advance(next(done, total), "")
 
-        scores = _scores(question, encoded, tick)
+        scores = scores_of(question, encoded, tick)
         smooths = [smooth for smooth in question.smooths(question.degrees) if smooth.name in wanted]
         of_covariate = {own.name: _design_given_others(question, own, starts, tick) for own in smooths}
         basis = learn_basis(
@@ -118,7 +118,7 @@ def infer_edges(
     )
 
 
-def _read_question(X: Any, Z: Any, groups: Any, missing: str) -> Question:
+def read_question(X: Any, Z: Any, groups: Any, missing: str) -> Question:
     """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
     inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
@@ -129,7 +129,8 @@ def _read_question(X: Any, Z: Any, groups: Any, missing: str) -> Question:
     return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
 
 
-def _scores(question: Question, encoded: Encoded, tick: Callable[[], None]) -> PairScores:
+def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) -> PairScores:
+    """What each row says of each pair, from regressions that have not seen it."""
     n, p = question.inputs.X.shape
     fold = fold_labels(n, N_FOLDS, question.labels)
     check_folds(question.encoder, encoded, fold)

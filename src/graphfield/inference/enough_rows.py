@@ -17,7 +17,7 @@ _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
 _PER_BEND, _MOST_PRODUCTS = 20, 40
 # Columns of the spline of a number in tests, in graphs at one z at most, and in the curve of one edge.
-_DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 12
+_DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 15
 # Coefficients of one node's regression on all others at most, and columns of a spline in it.
 _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
 LEAST_LEVEL = 10
@@ -47,10 +47,10 @@ def has_products(encoder: CovariateEncoder, n_units: int) -> bool:
 def curve_degrees(n_units: int) -> int:
     """Columns of the spline of the number along which one edge is drawn: bias small beside chance.
 
-    >>> curve_degrees(200), curve_degrees(800), curve_degrees(5_000)
-    (6, 9, 12)
+    >>> curve_degrees(200), curve_degrees(800), curve_degrees(3_000)
+    (5, 8, 12)
     """
-    return int(np.clip(round(n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
+    return int(np.clip(round(0.85 * n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
 
 
 def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, bool]:
