@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
 from graphfield.inference.design import Design
 from graphfield.inference.false_discoveries import combine_tests, q_values
+from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
@@ -219,8 +221,6 @@ def test_questions_that_make_no_sense(found: gf.EdgeInference) -> None:
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
-    from scipy.stats import false_discovery_control
-
     p_values = np.random.default_rng(0).uniform(size=50) ** 2
     np.testing.assert_allclose(q_values(p_values), false_discovery_control(p_values))
 
@@ -228,8 +228,6 @@ def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
 def test_combined_tests_keep_their_level() -> None:
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(3, 20_000)) + rng.normal(size=20_000)
-    from scipy.stats import norm
-
     p_values = list(2 * norm.sf(np.abs(noise) / np.sqrt(2)))
     for level in (0.01, 0.05):
         assert 0.6 * level < (combine_tests(p_values) <= level).mean() < 1.15 * level
@@ -279,3 +277,85 @@ def test_nominal_levels_hold() -> None:
         covered.append(((band.low <= truth) & (truth <= band.high)).mean())
     assert (np.abs(np.mean(rates, axis=0) - 0.05) < 0.025).all()
     assert 0.83 < np.mean(covered) < 0.97
+
+
+def two_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """The first edge is there in group a only, the second in both; ``age`` moves the third."""
+    rng = np.random.default_rng(seed)
+    Z = pd.DataFrame({"group": np.repeat(["a", "b"], n), "age": rng.uniform(-1, 1, 2 * n)})
+    X = rng.normal(size=(2 * n, 6))
+    X[:, 1] += np.where(Z.group == "a", 0.8, 0) * X[:, 0]
+    X[:, 2] += 0.6 * X[:, 1]
+    X[:, 4] += Z.age.to_numpy() * X[:, 3]
+    return X, Z
+
+
+def test_compares_two_levels_and_two_numbers() -> None:
+    X, Z = two_groups(0, 200)
+    found = gf.compare_graphs(X, Z, {"group": "a"}, {"group": "b"})
+    assert list(found.columns) == ["source", "target", "difference", "low", "high", "p_value", "q_value"]
+    assert len(found) == 15
+    assert ((found.low <= found.difference) & (found.difference <= found.high)).all()
+    clear = found[found.q_value <= 0.01]
+    assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
+    assert clear.low.item() > 0
+    back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
+    np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
+    np.testing.assert_allclose(back.q_value, found.q_value, atol=1e-6)
+    old = gf.compare_graphs(X, Z, {"age": 0.9}, {"age": -0.9})
+    assert old.iloc[old.p_value.argmin()][["source", "target"]].tolist() == ["x4", "x5"]
+
+
+def test_same_subjects_before_and_after() -> None:
+    """What subjects have of their own in both samples makes no difference less certain than it is."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(150, 3))
+    own[:, 1] += 0.7 * own[:, 0]
+    before = own + 0.3 * rng.normal(size=own.shape)
+    after = own + 0.3 * rng.normal(size=own.shape)
+    X, Z = np.vstack([before, after]), pd.DataFrame({"time": np.repeat(["pre", "post"], 150)})
+    sides = {"time": "pre"}, {"time": "post"}
+    paired = gf.compare_graphs(X, Z, *sides, groups=np.tile(np.arange(150), 2))
+    apart = gf.compare_graphs(X, Z, *sides)
+    assert paired.high[0] - paired.low[0] < 0.8 * (apart.high[0] - apart.low[0])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "words"),
+    [
+        ({"group": "a"}, {"group": "c"}, gf.DataError, "'c'"),
+        ({"grup": "a"}, {"grup": "b"}, gf.DataError, "Did you mean 'group'"),
+        ({"group": "a"}, {"age": 0.0}, gf.ParameterError, "the same covariates"),
+        ({"group": "a"}, {"group": "a"}, gf.ParameterError, "are the same"),
+        ("a", "b", gf.ParameterError, "values of covariates"),
+    ],
+)
+def test_sides_that_make_no_sense(a: dict, b: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        gf.compare_graphs(*two_groups(0, 40), a, b)
+
+
+def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
+    """150 pairs of which 25 have an edge in one graph only, three standard errors from zero."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((2, 150))
+    truth[0, :25], truth[:, 25:50] = 0.3, 0.4
+    covariance = np.broadcast_to(np.eye(2) * 0.01, (150, 2, 2))
+    found, plain, false, nothing = [], [], [], []
+    for _ in range(12):
+        noise = 0.1 * rng.normal(size=truth.shape)
+        estimates, same = truth + noise, truth[1] + noise
+        clear, none = (
+            q_values_of_differences(values, covariance, p_of(values)) <= 0.1 for values in (estimates, same)
+        )
+        found.append(clear[:25].mean())
+        plain.append((q_values(p_of(estimates)) <= 0.1)[:25].mean())
+        false.append(clear[25:].sum() / max(1, clear.sum()))
+        nothing.append(none.any())
+    assert np.mean(found) > np.mean(plain) + 0.05
+    assert np.mean(false) < 0.15
+    assert np.mean(nothing) < 0.35
+
+
+def p_of(estimates: np.ndarray) -> np.ndarray:
+    return 2 * norm.sf(np.abs(estimates[0] - estimates[1]) / np.sqrt(0.02))

@@ -49,7 +49,8 @@ def compare_graphs(
     a, b : mapping
         Values of the same covariates, such as ``{"group": "a"}`` and ``{"group": "b"}``.
     groups : sequence of length n, optional
-        Rows with equal labels (one subject before and after) are not independent.
+        Rows with equal labels (one subject before and after) are not independent. Levels that subjects have
+        of their own are a part of both graphs here: they are not subtracted, unlike in ``fit``.
     level : float
         Of the intervals, one by one.
     missing : {"error", "drop", "impute"}
@@ -76,7 +77,7 @@ def compare_graphs(
     [['x1', 'x2']]
     """
     check_number("level", level, 0, 1, open_low=True, open_high=True)
-    question = read_question(X, Z, groups, missing)
+    question = read_question(X, Z, groups, missing, subtract_levels=False)
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
     _check_sides(encoder, a, b)
     starts = None if question.labels is None else question.rows.starts

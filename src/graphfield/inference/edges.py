@@ -34,6 +34,9 @@ from graphfield.inference.pair_scores import PairScores, pair_scores
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
+# Jumps of means are not looked for in more numbers: each step is tried times each of them.
+_MOST_WITH_JUMPS = 20
+
 
 def infer_edges(
     X: Any,
@@ -118,9 +121,9 @@ def infer_edges(
     )
 
 
-def read_question(X: Any, Z: Any, groups: Any, missing: str) -> Question:
+def read_question(X: Any, Z: Any, groups: Any, missing: str, *, subtract_levels: bool = True) -> Question:
     """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
-    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X)
+    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     inputs, codes = sort_rows(inputs, codes, None)
     encoder = CovariateEncoder().fit(inputs.Z)
@@ -134,7 +137,9 @@ def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) ->
     n, p = question.inputs.X.shape
     fold = fold_labels(n, N_FOLDS, question.labels)
     check_folds(question.encoder, encoded, fold)
-    nodes = question.with_jumps().nodes()
+    if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
+        question = question.with_jumps()
+    nodes = question.nodes()
     tick()
     degrees, products = regression_functions(question.encoder, p)
     if not degrees:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Pairs that are thought of beforehand: without an edge, with the same edge (weak, strong), with an edge in the
-# first or in the second graph alone, with different edges. The former keep few pairs from making differences up.
+# Pairs that are thought of beforehand: without an edge, with the same edge (weak, strong), with an edge in
+# one graph alone (two kinds), with different edges. The former keep few pairs from making differences up.
 _BEFOREHAND = np.array([5.0, 2.5, 2.5, 1.0, 1.0, 1.0])
 _AT_FIRST = np.array([0.6, 0.1, 0.1, 0.07, 0.07, 0.06])
 # Variances of the same edges are this, or one, times the mean one: many are weak.
