@@ -106,7 +106,10 @@ class Design:
         steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
         wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
         freedom = self.freedom(which)
-        second = max(freedom - r + 1, 1e-3)  # where it is next to nothing, so is the statistic
+        if self.starts is None:
+            return np.asarray(f_distribution.sf(wald / r, r, freedom))
+        # Of groups, the whole covariance is an estimate (Hotelling); with next to no freedom, it says nothing.
+        second = max(freedom - r + 1, 1e-3)
         return np.asarray(f_distribution.sf(wald * second / (freedom * r), r, second))
 
 

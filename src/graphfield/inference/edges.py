@@ -103,12 +103,14 @@ def infer_edges(
             advance(next(done, total), "")
 
         scores = scores_of(question, encoded, tick)
-        smooths = [smooth for smooth in question.smooths(question.degrees) if smooth.name in wanted]
-        of_covariate = {own.name: _design_given_others(question, own, starts, tick) for own in smooths}
+        smooths, of_covariate = question.smooths(question.degrees), {}
+        for name in wanted:
+            of_covariate[name] = _design_given_others(question, smooths, name, starts)
+            tick()
         basis = learn_basis(
             question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
         )
-        tests = edge_tests(scores, basis, starts, encoded, {name: of_covariate[name] for name in wanted})
+        tests = edge_tests(scores, basis, starts, encoded, of_covariate)
     inputs = question.inputs
     return EdgeInference(
         table=edge_table(inputs.node_names, tests),
@@ -151,12 +153,16 @@ def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) ->
 
 
 def _design_given_others(
-    question: Question, smooth: Smooth, starts: NDArray[np.intp] | None, tick: Callable[[], None]
+    question: Question, smooths: list[Smooth], name: str, starts: NDArray[np.intp] | None
 ) -> Design | None:
-    """Functions of one covariate beside functions of the others and products of these."""
-    tick()
-    one = np.ones((len(smooth.columns), 1))
-    if len(question.encoder.columns) == 1:
-        return Design.beside(one, smooth.columns, starts)
-    columns, given = question.apart(smooth.name, smooth.columns)
-    return Design.beside(np.column_stack([one, given]), columns, starts)
+    """Functions of one covariate beside functions of the others and products of these.
+
+    Where there are too few rows for bends, beside the others as they are.
+    """
+    own = next(smooth for smooth in smooths if smooth.name == name)
+    others = [smooth.columns for smooth in smooths if smooth.name != name]
+    columns, given = own.columns, np.hstack([np.ones((len(own.columns), 1)), *others])
+    if others and question.degrees > 1:
+        columns, functions = question.apart(name, columns)
+        given = np.column_stack([np.ones(len(columns)), functions])
+    return Design.beside(given, columns, starts)
