@@ -10,6 +10,7 @@ from scipy.stats import false_discovery_control, norm
 import graphfield as gf
 from graphfield.inference.design import Design
 from graphfield.inference.false_discoveries import combine_tests, q_values
+from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
@@ -233,6 +234,23 @@ def test_combined_tests_keep_their_level() -> None:
         assert 0.6 * level < (combine_tests(p_values) <= level).mean() < 1.15 * level
 
 
+@pytest.mark.parametrize(("coef", "scale"), [(0.5, 1.0), (0.6, 1.0), (0.5, 1.15)])
+def test_scores_forgive_a_small_error(coef: float, scale: float) -> None:
+    """In the coefficient of one node, or in its scale: the mean stays the partial correlation, 0.5."""
+    rng = np.random.default_rng(0)
+    root = np.linalg.cholesky(np.array([[1, -0.5], [-0.5, 1]]))
+    X = np.linalg.solve(root.T, rng.normal(size=(2, 100_000))).T
+    left = X - X[:, ::-1] * [coef, 0.5]
+    scales = np.sqrt(np.square(left).mean(axis=0)) * [scale, 1]
+    scales = np.broadcast_to(scales, X.shape)
+    coefficients = np.array([[0, coef], [0.5, 0]])[None, :, :, None]
+    n = len(X)
+    scores = PairScores(
+        left / scales, scales, coefficients, np.zeros(n, int), np.ones((n, 1)), np.ones((2, 2))
+    )
+    assert scores.of(slice(0, 1)).values.mean() == pytest.approx(0.5, abs=0.015)
+
+
 def test_groups_of_one_row_are_rows() -> None:
     """The variance between groups is that of White with the corrections of HC2."""
     rng = np.random.default_rng(0)
@@ -352,6 +370,7 @@ def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
         plain.append((q_values(p_of(estimates)) <= 0.1)[:25].mean())
         false.append(clear[25:].sum() / max(1, clear.sum()))
         nothing.append(none.any())
+        assert (p_of(estimates)[clear] <= 0.05).all()
     assert np.mean(found) > np.mean(plain) + 0.05
     assert np.mean(false) < 0.15
     assert np.mean(nothing) < 0.35
