@@ -108,7 +108,7 @@ class Design:
         freedom = self.freedom(which)
         if self.starts is None:
             return np.asarray(f_distribution.sf(wald / r, r, freedom))
-        # Of groups, the whole covariance is an estimate (Hotelling); with next to no freedom, it says nothing.
+        # Of groups, the whole covariance is estimated (Hotelling); with next to no freedom, it says nothing.
         second = max(freedom - r + 1, 1e-3)
         return np.asarray(f_distribution.sf(wald * second / (freedom * r), r, second))
 
