@@ -22,6 +22,9 @@ _PUBLIC = {
     **{name: entry.module for name, entry in ESTIMATORS.items()},
     "Evidence": "graphfield.inference.evidence",
     "dependence_test": "graphfield.inference.dependence",
+    "EdgeInference": "graphfield.inference.edge_inference",
+    "infer_edges": "graphfield.inference.edges",
+    "compare_graphs": "graphfield.inference.compare",
     "ModelGain": "graphfield.inference.model_gain",
     "gain_over_one_graph": "graphfield.inference.model_gain",
     "Verdict": "graphfield.inference.verdict",
@@ -96,7 +99,10 @@ if TYPE_CHECKING:
     from graphfield.exceptions import ThresholdWarning as ThresholdWarning
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
+    from graphfield.inference.compare import compare_graphs as compare_graphs
     from graphfield.inference.dependence import dependence_test as dependence_test
+    from graphfield.inference.edge_inference import EdgeInference as EdgeInference
+    from graphfield.inference.edges import infer_edges as infer_edges
     from graphfield.inference.evidence import Evidence as Evidence
     from graphfield.inference.model_gain import ModelGain as ModelGain
     from graphfield.inference.model_gain import gain_over_one_graph as gain_over_one_graph

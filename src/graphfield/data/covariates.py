@@ -192,6 +192,13 @@ class CovariateEncoder:
             np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int64),
         )
 
+    def encode_value(self, name: str, value: Any) -> float:
+        """One value of one covariate: a number in standard units, or the code of a level."""
+        spec = next(column for column in self.columns if column.name == name)
+        column = pd.Series([value])
+        encoded = self._codes(spec, column) if isinstance(spec, Categorical) else self._numbers(spec, column)
+        return float(encoded[0])
+
     def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
         values = _as_numbers(spec, column)
         margin = MARGIN * (spec.high - spec.low)

@@ -1,1 +1,1 @@
-"""What the data support: does the graph depend on z, does the fitted model beat one graph."""
+"""What the data support: does the graph depend on z, which edges are there, which of them move."""

@@ -68,21 +68,36 @@ def spline_columns(values: NDArray[np.float64], degrees: int) -> NDArray[np.floa
     >>> spline_columns(np.arange(100.0), 3).shape, spline_columns(np.arange(100.0) % 2, 3).shape
     ((100, 3), (100, 1))
     """
+    return learn_spline(values, degrees).at(values)
+
+
+@dataclass(frozen=True)
+class Spline:
+    """A natural cubic spline: ``degrees`` columns, the first linear; powers where knots are too few."""
+
+    knots: NDArray[np.float64]
+    degrees: int
+
+    def at(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        knots = self.knots
+        at = np.clip((values - knots[0]) / (knots[-1] - knots[0]), -_FLAT_BEYOND, 1 + _FLAT_BEYOND)
+        inner = (knots - knots[0]) / (knots[-1] - knots[0])
+        if len(inner) <= self.degrees:  # many rows share one value
+            return np.stack([at**power for power in range(1, max(2, len(inner)))], axis=1)
+
+        def bend(knot: float) -> NDArray[np.float64]:
+            return (np.maximum(at - knot, 0) ** 3 - np.maximum(at - 1, 0) ** 3) / (1 - knot)
+
+        last = bend(inner[-2])
+        return np.stack([at, *(bend(knot) - last for knot in inner[:-2])], axis=1)
+
+
+def learn_spline(values: NDArray[np.float64], degrees: int) -> Spline:
+    """With knots at quantiles of the values."""
     distinct = np.unique(values)
     degrees = min(degrees, len(distinct) - 1)
     knots = np.unique(np.quantile(values, np.linspace(_OUTER_KNOTS, 1 - _OUTER_KNOTS, degrees + 1)))
-    if len(knots) < 2:
-        knots = distinct[[0, -1]]
-    at = np.clip((values - knots[0]) / (knots[-1] - knots[0]), -_FLAT_BEYOND, 1 + _FLAT_BEYOND)
-    inner = (knots - knots[0]) / (knots[-1] - knots[0])
-    if len(inner) <= degrees:  # many rows share one value
-        return np.stack([at**power for power in range(1, max(2, len(inner)))], axis=1)
-
-    def bend(knot: float) -> NDArray[np.float64]:
-        return (np.maximum(at - knot, 0) ** 3 - np.maximum(at - 1, 0) ** 3) / (1 - knot)
-
-    last = bend(inner[-2])
-    return np.stack([at, *(bend(knot) - last for knot in inner[:-2])], axis=1)
+    return Spline(knots if len(knots) > 1 else distinct[[0, -1]], degrees)
 
 
 def level_columns(codes: NDArray[np.int64], n_levels: int, least: float) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def dependence_test(
     labels = labels_of(groups, X, inputs)
     inputs, labels = sort_rows(inputs, labels, times_of(time, X, inputs))
     encoder = CovariateEncoder().fit(inputs.Z)
-    wanted = _wanted(covariates, encoder)
+    wanted = chosen_covariates(covariates, encoder)
     question = Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
     lacking = question.lacking()
     if lacking:
@@ -232,7 +232,8 @@ def _not_known(question: Question, lacking: str) -> Evidence:
     )
 
 
-def _wanted(covariates: Sequence[str] | None, encoder: CovariateEncoder) -> list[str]:
+def chosen_covariates(covariates: Sequence[str] | None, encoder: CovariateEncoder) -> list[str]:
+    """Names of covariates that are to be looked at one by one; all where none are named."""
     known = [column.name for column in encoder.columns]
     if covariates is None:
         return known

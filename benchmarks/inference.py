@@ -1,0 +1,288 @@
+"""Do the intervals of ``infer_edges`` cover, and are its false discoveries as rare as they are said to be?
+
+    .venv/bin/python benchmarks/inference.py coverage [--n 800 3000] [--p 10 50] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py fdr [--settings G1 ...] [--n 2000] [--sets 10] [--workers 2]
+    .venv/bin/python benchmarks/inference.py null [--designs NAME ...] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py compare GROUP_DIFFERENCES.npz [--n 233 431 795] [--sets 60]
+    .venv/bin/python benchmarks/inference.py time [--n 2000] [--p 100]
+
+``coverage``: five edges of known shape, the share of values and of whole curves that intervals of 90 % cover,
+and their width beside that of an oracle which knows all coefficients but those of the curve that is drawn.
+``fdr``: false discoveries and power at .10 in the settings, for presence, movement and graphs at z. ``null``:
+graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10.
+``compare``: pairs of covariances ``sigma1_SIZE``, ``sigma2_SIZE`` (sets, p, p); sensitivity and false
+discoveries of ``compare_graphs`` at .10 beside z-tests of partial correlations with Benjamini-Hochberg, and
+how often anything is found between two samples of the first graph.
+All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dependence_validity as validity
+import numpy as np
+import pandas as pd
+from evidence import chain
+from scipy.stats import false_discovery_control, norm
+
+import graphfield as gf
+from graphfield.inference.curve import curve_of_pair
+from graphfield.inference.pair_scores import Scores
+
+SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "constant": lambda z: 0.3 + 0 * z,
+    "linear": lambda z: 0.35 * z,
+    "sine": lambda z: 0.3 * np.sin(np.pi * z),
+    "hinge": lambda z: 0.5 * np.maximum(z, 0),
+    "step": lambda z: 0.35 * (z > 0),
+}
+JUMP = 0.15  # values nearer to the jump of the step are not judged
+SETTINGS = ("G1", "G2", "N1", "N2", "D1", "D2", "S1", "S2")
+
+
+def shapes_data(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes of a chain whose first five edges have the shapes, z, and partial correlations (n, p, p)."""
+    z = rng.uniform(-1, 1, n)
+    partial = np.zeros((n, p, p))
+    others = 0.3 * rng.choice([-1, 1], p)
+    for j in range(p - 1):
+        own = list(SHAPES.values())[j](z) if j < len(SHAPES) else others[j]
+        partial[:, j, j + 1] = partial[:, j + 1, j] = own
+    precision = np.eye(p) - partial
+    root = np.linalg.cholesky(precision)
+    X = np.linalg.solve(root.transpose(0, 2, 1), rng.normal(size=(n, p, 1)))[:, :, 0]
+    return X, z, partial
+
+
+def oracle_scores(X: np.ndarray, partial: np.ndarray, j: int) -> Scores:
+    """Of the pair (j, j + 1), with the true coefficients; the diagonal of the precision is one."""
+    left = X - np.einsum("ijk,ik->ij", partial, X)
+    u, v, r = left[:, [j]], left[:, [j + 1]], partial[:, j, j + 1][:, None]
+    return Scores(slice(j, j + 1), u * v + r * (u**2 + v**2) / 2 + r, r, u, v, np.ones(1))
+
+
+def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    X, z, partial = shapes_data(rng, n, p)
+    found = gf.infer_edges(X, pd.DataFrame({"z": z}), covariates=[], random_state=seed)
+    lines = []
+    for j, (name, shape) in enumerate(SHAPES.items()):
+        edge = f"x{j + 1}", f"x{j + 2}", "z"
+        single, whole = (found.bands(*edge, simultaneous=flag) for flag in (False, True))
+        value = single["value"].to_numpy()
+        judged = np.abs(value) > JUMP if name == "step" else np.full(len(value), True)
+        truth = shape(value)
+        best = curve_of_pair(
+            oracle_scores(X, partial, j), found.schema.encoder, found.encoded, None, "z", {}, 50
+        )
+        low, high = best.intervals(0.9, False, seed)
+        line: dict[str, Any] = {"shape": name, "n": n, "p": p}
+        for kind, band in (("pointwise", single), ("simultaneous", whole)):
+            inside = ((band["low"] <= truth) & (truth <= band["high"]))[judged]
+            line[kind] = float(inside.mean() if kind == "pointwise" else inside.all())
+        line["width"], line["oracle"] = (
+            float((single["high"] - single["low"]).mean()),
+            float((high - low).mean()),
+        )
+        lines.append({**line, "oracle_pointwise": float(((low <= truth) & (truth <= high))[judged].mean())})
+    return lines
+
+
+def rates(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """False discoveries and power."""
+    false = float((found & ~truth).sum() / max(1, found.sum()))
+    return false, float((found & truth).sum() / max(1, truth.sum()))
+
+
+def moving_pairs(sim: gf.Simulation) -> np.ndarray:
+    """Pairs whose partial correlation is not the same in all rows; of D2, all that have an edge at all."""
+    precision = sim.precision
+    if precision is None:
+        return sim.skeleton.any(axis=0)
+    root = np.sqrt(np.einsum("ijj->ij", precision))
+    return np.ptp(precision / root[:, :, None] / root[:, None, :], axis=0) > 1e-6
+
+
+def fdr_of(seed: int, name: str, n: int) -> list[dict[str, Any]]:
+    sim = gf.make_setting(name, n, seed)
+    start = time.perf_counter()
+    found = gf.infer_edges(sim.X, sim.Z, covariates=[], random_state=seed)
+    seconds = time.perf_counter() - start
+    upper = np.triu_indices(sim.X.shape[1], 1)
+    table, there, moves = found.table, sim.skeleton.any(axis=0)[upper], moving_pairs(sim)[upper]
+    line: dict[str, Any] = {"setting": name, "n": n, "seconds": seconds}
+    line["fdr"], line["power"] = rates((table.q_value <= 0.1).to_numpy(), there)
+    line["fdr_cut"], line["power_cut"] = rates((table.estimate.abs() > 0.1).to_numpy(), there)
+    line["fdr_moves"], line["power_moves"] = rates((table.q_varies <= 0.1).to_numpy(), moves)
+    some = slice(0, 200)
+    graph = found.predict_graph(sim.Z[some] if isinstance(sim.Z, np.ndarray) else sim.Z.iloc[some])
+    line["fdr_at_z"], line["power_at_z"] = rates(graph[:, *upper], sim.skeleton[some][:, *upper])
+    return [line]
+
+
+def static(rng: np.random.Generator, n: int, p: int, q: int, heavy: bool) -> validity.Case:
+    """A chain, and covariates that have nothing to do with it."""
+    Z = pd.DataFrame(rng.uniform(-1, 1, size=(n, q)), columns=list("abcdefghij")[:q])
+    return chain(rng, n, heavy=heavy, n_nodes=p), Z, {}, None
+
+
+def visits(rng: np.random.Generator, own: float, n_groups: int = 60) -> validity.Case:
+    """Subjects with eight rows, graphs of their own, an age, and a task that differs between rows."""
+    label = np.repeat(np.arange(n_groups), 8)
+    X = chain(rng, len(label), (0.4 + own * rng.normal(size=n_groups))[label], heavy=False)
+    task = np.array(["rest", "work"])[rng.integers(0, 2, len(label))]
+    Z = pd.DataFrame({"age": rng.normal(size=n_groups)[label], "task": task})
+    return X, Z, {"groups": label}, None
+
+
+NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
+    "static-300-10": partial(static, n=300, p=10, q=1, heavy=False),
+    "static-800-10-q3": partial(static, n=800, p=10, q=3, heavy=False),
+    "static-500-50": partial(static, n=500, p=50, q=1, heavy=False),
+    "heavy-500-10": partial(static, n=500, p=10, q=2, heavy=True),
+    "levels": partial(validity.levels, n=400, shares=(0.9, 0.05, 0.05), means=True, scales=True, heavy=False),
+    "rare-levels": partial(
+        validity.levels, n=300, shares=(0.92, 0.04, 0.04), means=True, scales=True, heavy=True
+    ),
+    **{name: validity.NULL[name] for name in ("mean-product", "mean-wave", "mean-jump", "mean-mixed")},
+    "scale-wave": validity.NULL["scale-wave"],
+    "irrelevant-sum": validity.NULL["irrelevant-sum"],
+    "irrelevant-product": validity.NULL["irrelevant-product"],
+    "visits": partial(visits, own=0.0),
+    "visits-own-graphs": partial(visits, own=0.15),
+    "uneven-groups": validity.uneven_groups,
+    "rare-subjects": partial(validity.rare_in_groups, sizes=(2, 30), counts=(54, 6)),
+}
+
+
+def null_of(seed: int, name: str) -> list[dict[str, Any]]:
+    X, Z, keys, covariate = NULL[name](np.random.default_rng(seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gf.DataWarning)  # levels of groups
+        found = gf.infer_edges(X, Z, random_state=seed, **keys)
+    table = found.table
+    first, second = np.triu_indices(X.shape[1], 1)
+    absent = second > first + 1
+    line: dict[str, Any] = {"design": name, "presence": float((table.p_value[absent] <= 0.05).mean())}
+    line["presence_fdr"] = rates((table.q_value <= 0.1).to_numpy(), ~absent)[0]
+    tested = [column.removeprefix("p_") for column in table.columns[7::2]]
+    for own in ["varies", *tested] if covariate is None else [covariate]:
+        p_values = table[f"p_{own}"]
+        line[f"p_{own}"] = float((p_values <= 0.05).mean())
+        line[f"p_{own}_edges"] = float((p_values[~absent] <= 0.05).mean())
+        line[f"any_{own}"] = float((table[f"q_{own}"] <= 0.1).any())
+    return [line]
+
+
+def partial_of(covariance: np.ndarray) -> np.ndarray:
+    """Partial correlations of all pairs."""
+    precision = np.linalg.inv(covariance)
+    root = np.sqrt(np.diag(precision))
+    return (-precision / root / root[:, None])[np.triu_indices(len(root), 1)]
+
+
+def compare_of(seed: int, file: Path, size: str, n: int) -> list[dict[str, Any]]:
+    with np.load(file) as stored:
+        pair = [stored[f"sigma{side}_{size}"][seed % 60].astype(float) for side in (1, 2)]
+    rng = np.random.default_rng(seed)
+    X, same = (
+        np.vstack([rng.multivariate_normal(np.zeros(len(s)), s, n) for s in sides])
+        for sides in (pair, pair[:1] * 2)
+    )
+    Z, a, b = pd.DataFrame({"group": np.repeat(["a", "b"], n)}), {"group": "a"}, {"group": "b"}
+    truth = np.abs(partial_of(pair[0]) - partial_of(pair[1])) > 1e-3
+    start = time.perf_counter()
+    found = gf.compare_graphs(X, Z, a, b)
+    line: dict[str, Any] = {"size": size, "n": n, "seconds": time.perf_counter() - start}
+    line["fdr"], line["sensitivity"] = rates((found.q_value <= 0.1).to_numpy(), truth)
+    line["type_1"] = float((found.p_value[~truth] <= 0.05).mean())
+    line["covered"] = float(
+        ((found.low <= partial_of(pair[0]) - partial_of(pair[1]))
+         & (partial_of(pair[0]) - partial_of(pair[1]) <= found.high)).mean()
+    )  # fmt: skip
+    line["any_in_same"] = float((gf.compare_graphs(same, Z, a, b).q_value <= 0.1).any())
+    z = np.arctanh([partial_of(np.cov(half.T)) for half in (X[:n], X[n:])])
+    p_values = 2 * norm.sf(np.abs(z[0] - z[1]) / np.sqrt(2 / (n - X.shape[1] - 1)))
+    line["z_fdr"], line["z_sensitivity"] = rates(false_discovery_control(p_values) <= 0.1, truth)
+    return [line]
+
+
+def averages(work: Callable[[int], list[dict[str, Any]]], arguments: argparse.Namespace) -> Iterator[dict]:
+    """Means over seeds of the numbers, line by line."""
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.sets)
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        lines = pd.DataFrame([line for part in pool.map(work, seeds) for line in part])
+    keys = [name for name in ("shape", "setting", "design", "size", "n", "p") if name in lines]
+    for key, part in lines.groupby(keys, sort=False):
+        means = part.drop(columns=keys).mean()
+        yield {**dict(zip(keys, map(str, key), strict=True)), "sets": len(part), **means.round(4).to_dict()}
+
+
+def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict[str, Any]]]]:
+    if arguments.command == "coverage":
+        return [partial(coverage_of, n=n, p=p) for n in arguments.n for p in arguments.p]
+    if arguments.command == "fdr":
+        return [partial(fdr_of, name=name, n=arguments.n) for name in arguments.settings]
+    if arguments.command == "compare":
+        return [partial(compare_of, file=arguments.file, size=arguments.size, n=n) for n in arguments.n]
+    return [partial(null_of, name=name) for name in arguments.designs]
+
+
+def print_time(n: int, p: int) -> None:
+    X, Z, _, _ = static(np.random.default_rng(0), n, p, 2, False)
+    start = time.perf_counter()
+    gf.infer_edges(X, Z, random_state=0)
+    seconds = time.perf_counter() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"n": n, "p": p, "seconds": round(seconds, 1), "peak_MiB": round(memory)}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("time", 1)):
+        command = commands.add_parser(name)
+        command.add_argument("--sets", type=int, default=sets)
+        command.add_argument("--workers", type=int, default=1)
+        command.add_argument("--first-seed", type=int, default=40_000)
+        command.add_argument("--out", type=Path)
+        if name == "coverage":
+            command.add_argument("--n", type=int, nargs="+", default=[800, 3_000])
+            command.add_argument("--p", type=int, nargs="+", default=[10, 50])
+        elif name == "compare":
+            command.add_argument("file", type=Path)
+            command.add_argument("--size", default="0.2")
+            command.add_argument("--n", type=int, nargs="+", default=[233, 431, 795])
+        elif name == "null":
+            command.add_argument("--designs", nargs="+", choices=tuple(NULL), default=list(NULL))
+        else:
+            command.add_argument("--n", type=int, default=2_000)
+            command.add_argument("--p", type=int, default=100)
+            command.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
+    arguments = parser.parse_args()
+    if arguments.command == "time":
+        print_time(arguments.n, arguments.p)
+        return
+    lines = []
+    for work in work_of(arguments):
+        for line in averages(work, arguments):
+            print(json.dumps(line), flush=True)
+            lines.append(line)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

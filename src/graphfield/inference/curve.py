@@ -1,0 +1,95 @@
+"""The partial correlation of one pair along one covariate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.encoded import Encoded
+from graphfield.exceptions import ParameterError
+from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, position_of
+from graphfield.inference.design import Design
+from graphfield.inference.edge_basis import learn_basis
+from graphfield.inference.edge_tests import fit_scores
+from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
+from graphfield.inference.pair_scores import Scores
+
+# Draws of a whole curve, and the largest estimate.
+_DRAWS, _MOST = 10_000, 0.999
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Estimates at values of a covariate, their covariance, and its degrees of freedom."""
+
+    values: list[Any]
+    estimate: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    freedom: float
+
+    def intervals(
+        self, level: float, simultaneous: bool, seed: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """On the scale of Fisher's z, where estimates near one are not skewed."""
+        error = np.sqrt(np.maximum(np.diag(self.covariance), 1e-20))
+        width = float(student.ppf((1 + level) / 2, self.freedom))
+        if simultaneous:
+            width = max(width, self._largest(error, level, seed))
+        at = np.clip(self.estimate, -_MOST, _MOST)
+        half = width * error / (1 - at**2)
+        return np.tanh(np.arctanh(at) - half), np.tanh(np.arctanh(at) + half)
+
+    def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
+        """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""
+        rng = np.random.default_rng(seed)
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(error, error))
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        drawn = np.abs(rng.normal(size=(_DRAWS, len(error))) @ root.T).max(axis=1)
+        noise = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
+        return float(np.quantile(drawn / noise, level))
+
+
+def curve_of_pair(
+    scores: Scores,
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    starts: NDArray[np.intp] | None,
+    covariate: str,
+    others: Mapping[str, Any],
+    n_points: int,
+) -> Curve:
+    """By a spline of the covariate that is rough enough for bias to be small beside chance."""
+    names = [column.name for column in encoder.columns]
+    check_covariates(encoder, (covariate, *others))
+    if covariate in others:
+        raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
+    n_units = len(encoded) if starts is None else len(starts)
+    degrees = dict.fromkeys(names, test_degrees(encoder, n_units)) | {covariate: curve_degrees(n_units)}
+    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
+    design = Design.of(basis.at(encoded), starts)
+    fit, _ = fit_scores(scores, design)
+    values, places = _places(encoder, encoded, covariate, n_points)
+    rows = hold_values(encoder, encoded, others)
+    at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
+    freedom = design.freedom(slice(None))
+    return Curve(values, at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T, freedom)
+
+
+def _places(
+    encoder: CovariateEncoder, encoded: Encoded, name: str, n_points: int
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Values as the user has them, and as they are encoded."""
+    position, column = position_of(encoder, name)
+    if isinstance(column, Categorical):
+        return list(column.levels), np.arange(float(len(column.levels)))
+    own = encoded.numeric[:, position]
+    low, high = np.quantile(own, [0.01, 0.99])
+    distinct = np.unique(own[(own >= low) & (own <= high)])
+    places = distinct if len(distinct) <= n_points else np.linspace(low, high, n_points)
+    return [float(value) for value in column.mean + column.scale * places], places

@@ -1,0 +1,132 @@
+"""Regressions of the scores of all pairs on functions of z, with variances that hold for rows or groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
+
+# With more groups times tested functions, degrees of freedom are counted, not computed.
+_MOST_COMPUTED = 2_000
+# A direction of a group that the regression explains but for this share says nothing of its variance.
+_LEAST_LEFT = 1e-8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients of some pairs, (m, pairs), and their covariances, (pairs, m, m)."""
+
+    coef: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Functions of z whose coefficients are asked for, beside others that are given.
+
+    Attributes
+    ----------
+    reading : ndarray of shape (n, m)
+        What turns scores into coefficients.
+    whole : ndarray of shape (n, m')
+        An orthonormal basis of all functions, those given included.
+    starts : ndarray or None
+        Where each group begins, rows being sorted by group; None where rows are independent.
+    spread : ndarray of shape (n, m)
+        ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
+    """
+
+    reading: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    starts: NDArray[np.intp] | None
+    spread: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None) -> Design:
+        """Of functions that are linearly independent."""
+        return cls._made(columns, np.empty((len(columns), 0)), starts)
+
+    @classmethod
+    def beside(
+        cls, given: NDArray[np.float64], columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None
+    ) -> Design | None:
+        """What ``given`` leaves of the columns; None where that is nothing."""
+        known = _orthonormal(given)
+        unit = float(np.sqrt(np.square(columns).sum(axis=0).max(initial=0)))
+        own = _orthonormal(columns - known @ (known.T @ columns), unit)
+        return cls._made(own, known, starts) if own.shape[1] else None
+
+    @classmethod
+    def _made(
+        cls, own: NDArray[np.float64], known: NDArray[np.float64], starts: NDArray[np.intp] | None
+    ) -> Design:
+        reading = own @ np.linalg.inv(own.T @ own)
+        whole = np.column_stack([known, _orthonormal(own)])
+        return cls(reading, whole, starts, reading if starts is None else _enlarged(reading, whole, starts))
+
+    def fit(
+        self, scores: NDArray[np.float64], variances: NDArray[np.float64], inflation: NDArray[np.float64]
+    ) -> Fit:
+        """``variances``, (n, pairs), are what rows add, where rows are independent; see ``Scores``."""
+        covariance = self._by_rows(variances) if self.starts is None else self._by_groups(scores, self.starts)
+        return Fit(self.reading.T @ scores, inflation[:, None, None] * covariance)
+
+    def _by_rows(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.stack([variances.T @ (self.reading * column[:, None]) for column in self.reading.T], axis=1)
+
+    def _by_groups(self, scores: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
+        left = scores - self.whole @ (self.whole.T @ scores)
+        sums = np.stack([np.add.reduceat(column[:, None] * left, starts) for column in self.spread.T])
+        return np.stack([np.einsum("gp,bgp->pb", own, sums) for own in sums], axis=1)
+
+    def freedom(self, which: slice) -> float:
+        """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups)."""
+        n_units = len(self.reading) if self.starts is None else len(self.starts)
+        counted = float(max(1, n_units - self.whole.shape[1]))
+        reading = self.reading[:, which]
+        r = reading.shape[1]
+        if self.starts is None or n_units * r > _MOST_COMPUTED:
+            return counted
+        root = np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
+        spread = self.spread[:, which] @ root
+        own = np.add.reduceat(spread[:, :, None] * spread[:, None, :], self.starts)  # (g, r, r)
+        shared = np.add.reduceat(spread[:, :, None] * self.whole[:, None, :], self.starts)
+        together = -np.einsum("gsw,htw->ghst", shared, shared)
+        together[np.arange(n_units), np.arange(n_units)] += own
+        squares = np.einsum("ghss,ghtt->", together, together) + np.einsum("ghst,ghts->", together, together)
+        return float(min(counted, r * (r + 1) / squares))
+
+    def p_values(self, fit: Fit, which: slice) -> NDArray[np.float64]:
+        """That all of some coefficients are zero, for each pair."""
+        r = len(range(*which.indices(self.reading.shape[1])))
+        coef, covariance = fit.coef[which].T[:, :, None], fit.covariance[:, which, which]
+        size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+        steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
+        wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
+        freedom = self.freedom(which)
+        if self.starts is None:
+            return np.asarray(f_distribution.sf(wald / r, r, freedom))
+        # Of groups, the whole covariance is estimated (Hotelling); with next to no freedom, it says nothing.
+        second = max(freedom - r + 1, 1e-3)
+        return np.asarray(f_distribution.sf(wald * second / (freedom * r), r, second))
+
+
+def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:
+    """Without directions of which hardly anything is there, beside ``unit`` where it is given."""
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, sizes > 1e-3 * (unit or sizes.max(initial=0))]
+
+
+def _enlarged(
+    reading: NDArray[np.float64], whole: NDArray[np.float64], starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(I - H_gg)^(-1/2) times the reading of each group, H being the hat matrix."""
+    parts = []
+    for own, basis in zip(np.split(reading, starts[1:]), np.split(whole, starts[1:]), strict=True):
+        directions, sizes, _ = np.linalg.svd(basis, full_matrices=False)
+        left = 1 - np.square(sizes)
+        factor = np.where(left > _LEAST_LEFT, 1 / np.sqrt(np.maximum(left, _LEAST_LEFT)), 0.0)
+        parts.append(own + directions @ ((factor - 1)[:, None] * (directions.T @ own)))
+    return np.concatenate(parts)

@@ -1,0 +1,211 @@
+"""What was found of every pair of nodes, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from graphfield.analysis.wide_tables import WideTable
+from graphfield.data.encoded import Encoded
+from graphfield.data.missing import check_complete
+from graphfield.estimators.inputs import check_flag, check_number
+from graphfield.exceptions import ParameterError, count
+from graphfield.fields.schema import Schema
+from graphfield.graphs.groups import node_positions
+from graphfield.inference.curve import Curve, curve_of_pair
+from graphfield.inference.design import Design
+from graphfield.inference.edge_basis import learn_basis
+from graphfield.inference.edge_tests import EdgeTests, fit_scores
+from graphfield.inference.enough_rows import graph_degrees, has_products
+from graphfield.inference.false_discoveries import q_values
+from graphfield.inference.pair_scores import PairScores
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeInference:
+    """Which edges there are and which of them move: the answer of :func:`graphfield.infer_edges`.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One line per pair: ``source``, ``target``, ``estimate`` (partial correlation averaged over the rows),
+        ``p_value`` and ``q_value`` (is there an edge at any z), ``p_varies`` and ``q_varies`` (does it move
+        with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
+        given the others; not a number where the covariate cannot be told apart from the others). Q-values are
+        those of Benjamini and Hochberg over all pairs, question by question.
+    covariates : tuple of str
+        Those that were tested one by one.
+    schema : Schema
+        Names of the nodes, and how covariates are read.
+    scores : PairScores
+        What each row says of each pair.
+    encoded, starts, seed
+        Covariates of the rows, where each group begins (None without groups), what random draws start from.
+    """
+
+    table: pd.DataFrame
+    covariates: tuple[str, ...]
+    schema: Schema
+    scores: PairScores
+    encoded: Encoded
+    starts: NDArray[np.intp] | None
+    seed: int
+
+    def edges(self, fdr: float = 0.1) -> pd.DataFrame:
+        """Pairs with an edge at some z, strongest evidence first; about a share ``fdr`` of them is false."""
+        return self._found("q_value", "p_value", fdr)
+
+    def varying(self, fdr: float = 0.1) -> pd.DataFrame:
+        """Pairs whose partial correlation moves with z; about a share ``fdr`` of them does not."""
+        return self._found("q_varies", "p_varies", fdr)
+
+    def _found(self, q: str, p: str, fdr: float) -> pd.DataFrame:
+        check_number("fdr", fdr, 0, 1, open_low=True, open_high=True)
+        found = self.table[self.table[q] <= fdr].sort_values(p, kind="stable")
+        return WideTable(found.reset_index(drop=True))
+
+    def predict_graph(self, Z: Any, fdr: float = 0.1) -> NDArray[np.bool_]:
+        """The edges at each z, (n, p, p).
+
+        Whether a pair has an edge at z is tested for all pairs and all z that are asked for, and about a
+        share ``fdr`` of all edges in the answer is false. So the answer at one z depends on which others are
+        asked for: of many z at which nothing is there, more evidence is wanted. What is tested is the partial
+        correlation as the functions of z show it that the tests look at (numbers, levels, bends, products).
+        """
+        check_number("fdr", fdr, 0, 1, open_low=True, open_high=True)
+        frame = self.schema.match_covariates(Z)
+        check_complete(None, frame)
+        distinct, index = self.schema.encoder.transform(frame).distinct()
+        there = q_values(self._p_values_at(distinct)) <= fdr
+        p = self.schema.n_nodes
+        graph = np.zeros((len(distinct), p, p), dtype=bool)
+        first, second = np.triu_indices(p, 1)
+        graph[:, first, second] = graph[:, second, first] = there
+        return graph[index]
+
+    def _p_values_at(self, asked: Encoded) -> NDArray[np.float64]:
+        """Of every pair at each z, (n, pairs)."""
+        encoder, n_units = self.schema.encoder, self._n_units
+        degrees, products = graph_degrees(encoder, n_units), has_products(encoder, n_units)
+        basis = learn_basis(encoder, self.encoded, degrees, products=products)
+        design, functions = Design.of(basis.at(self.encoded), self.starts), basis.at(asked)
+        freedom = design.freedom(slice(None))
+        found = np.empty((len(asked), self.scores.n_pairs))
+        for part in self.scores.parts():
+            fit, _ = fit_scores(part, design)
+            error = np.sqrt(np.einsum("za,pab,zb->zp", functions, fit.covariance, functions, optimize=True))
+            size = np.abs(functions @ fit.coef) / np.maximum(error, 1e-12)
+            found[:, part.pairs] = 2 * student.sf(size, freedom)
+        return found
+
+    @property
+    def _n_units(self) -> int:
+        """Rows, or groups where there are any."""
+        return len(self.encoded) if self.starts is None else len(self.starts)
+
+    def bands(
+        self,
+        source: str,
+        target: str,
+        covariate: str,
+        level: float = 0.9,
+        simultaneous: bool = False,
+        *,
+        others: Mapping[str, Any] | None = None,
+        n_points: int = 50,
+    ) -> pd.DataFrame:
+        """The partial correlation of a pair along one covariate, with intervals.
+
+        Parameters
+        ----------
+        source, target : str
+            Names of nodes.
+        covariate : str
+            That moves: from the 1st to the 99th percentile of its values, or over its levels.
+        level : float
+            The share of intervals that cover the truth; with ``simultaneous``, the share of whole curves.
+        simultaneous : bool
+            Whether all intervals are to cover at once.
+        others : mapping, optional
+            Values of other covariates at which the curve is drawn. Those not named take the values of real
+            rows, and the curve is the average over these.
+        n_points : int
+            Values at most.
+
+        Returns
+        -------
+        DataFrame
+            ``value``, ``estimate``, ``low``, ``high``.
+        """
+        check_number("level", level, 0, 1, open_low=True, open_high=True)
+        check_flag("simultaneous", simultaneous)
+        check_number("n_points", n_points, 2, integer=True)
+        curve = self._curve(source, target, covariate, others or {}, n_points)
+        low, high = curve.intervals(level, simultaneous, self.seed)
+        return WideTable({"value": curve.values, "estimate": curve.estimate, "low": low, "high": high})
+
+    def _curve(
+        self, source: str, target: str, covariate: str, others: Mapping[str, Any], n_points: int
+    ) -> Curve:
+        j, k = np.sort(node_positions([source, target], self.schema.node_names))
+        if j == k:
+            raise ParameterError(f"{source!r} has no edge to itself: name two different nodes.")
+        p = self.schema.n_nodes
+        pair = int(j * (2 * p - j - 1) // 2 + k - j - 1)
+        return curve_of_pair(
+            self.scores.of(slice(pair, pair + 1)),
+            self.schema.encoder,
+            self.encoded,
+            self.starts,
+            covariate,
+            others,
+            n_points,
+        )
+
+    def __repr__(self) -> str:
+        return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
+
+    def summary(self, fdr: float = 0.1) -> str:
+        """What was found, in one paragraph."""
+        rows = count(len(self.encoded), "row")
+        if self.starts is not None:
+            rows += f" of {count(self._n_units, 'group')}"
+        text = (
+            f"By {rows}: of {count(len(self.table), 'pair')} of nodes, {len(self.edges(fdr))} have an edge "
+            f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
+            f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
+        )
+        if len(self.covariates) < 2:
+            return text
+        moved = {name: int((self.table[f"q_{_label(name)}"] <= fdr).sum()) for name in self.covariates}
+        each = ", ".join(f"{name} {number}" for name, number in moved.items())
+        return f"{text} Edges that move with one covariate, given the others: {each}."
+
+
+def _label(covariate: str) -> str:
+    """What its columns are called after; two names are taken."""
+    return f"{covariate}_" if covariate in ("value", "varies") else covariate
+
+
+def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
+    """One line per pair."""
+    names = np.array(node_names, dtype=object)
+    first, second = np.triu_indices(len(names), 1)
+    columns: dict[str, Any] = {
+        "source": names[first],
+        "target": names[second],
+        "estimate": np.clip(tests.estimate, -1, 1),
+        "p_value": tests.p_value,
+        "q_value": q_values(tests.p_value),
+        "p_varies": tests.p_varies,
+        "q_varies": q_values(tests.p_varies),
+    }
+    for name, p_values in tests.p_of_covariate.items():
+        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": q_values(p_values)}
+    return WideTable(columns)

@@ -1,0 +1,78 @@
+"""Tests of all pairs: is there an edge at any z, does it move, does it move with one covariate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.encoded import Encoded
+from graphfield.inference.design import Design, Fit
+from graphfield.inference.edge_basis import EdgeBasis
+from graphfield.inference.false_discoveries import combine_tests
+from graphfield.inference.pair_scores import PairScores, Scores
+
+
+@dataclass(frozen=True)
+class EdgeTests:
+    """Of every pair: the average partial correlation, its standard error and p-values.
+
+    ``p_of_covariate`` is not a number for a covariate that cannot be told apart from the others.
+    """
+
+    estimate: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    p_varies: NDArray[np.float64]
+    p_of_covariate: dict[str, NDArray[np.float64]]
+
+
+def fit_scores(scores: Scores, design: Design) -> tuple[Fit, NDArray[np.float64]]:
+    """Coefficients of scores on functions of z, and what rows add to variances, (n, pairs).
+
+    The latter go by first estimates, which were not fitted to these rows, as for Gaussian nodes. Their mean
+    is brought to that of the squares that the functions leave, which is larger where two nodes are extreme
+    together.
+    """
+    expected = scores.variances(scores.partial)
+    left = scores.values - design.whole @ (design.whole.T @ scores.values)
+    found = np.square(left).sum(axis=0) / max(1, len(left) - design.whole.shape[1])
+    variances = expected * (found / np.maximum(expected.mean(axis=0), 1e-12))
+    return design.fit(scores.values, variances, scores.inflation), variances
+
+
+def edge_tests(
+    scores: PairScores,
+    basis: EdgeBasis,
+    starts: NDArray[np.intp] | None,
+    encoded: Encoded,
+    of_covariate: Mapping[str, Design | None],
+) -> EdgeTests:
+    """Wald tests of the coefficients of scores on functions of z.
+
+    A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
+    and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
+    """
+    design = Design.of(basis.at(encoded), starts=starts)
+    parts = [_test_pairs(part, basis, design, of_covariate) for part in scores.parts()]
+    together = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    estimate, error, p_value, p_varies, *p_of_covariate = together
+    return EdgeTests(estimate, error, p_value, p_varies, dict(zip(of_covariate, p_of_covariate, strict=True)))
+
+
+def _test_pairs(
+    scores: Scores, basis: EdgeBasis, design: Design, of_covariate: Mapping[str, Design | None]
+) -> list[NDArray[np.float64]]:
+    fit, variances = fit_scores(scores, design)
+    ends = sorted(set(basis.ends))
+    there = [design.p_values(fit, slice(0, end)) for end in (1, *ends)]
+    varies = [design.p_values(fit, slice(1, end)) for end in ends]
+    found = [fit.coef[0], np.sqrt(fit.covariance[:, 0, 0]), combine_tests(there), combine_tests(varies)]
+    for own in of_covariate.values():
+        if own is None:
+            found.append(np.full(len(fit.coef[0]), np.nan))
+        else:
+            found.append(own.p_values(own.fit(scores.values, variances, scores.inflation), slice(None)))
+    return found

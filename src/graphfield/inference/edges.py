@@ -1,0 +1,168 @@
+"""Which edges are there, and which of them move with the covariates?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.encoded import Encoded
+from graphfield.data.splits import fold_labels
+from graphfield.estimators.group_inputs import without_levels
+from graphfield.estimators.inputs import root_seed, training_inputs
+from graphfield.fields.schema import Schema
+from graphfield.inference.covariate_basis import Smooth
+from graphfield.inference.dependence import chosen_covariates
+from graphfield.inference.design import Design
+from graphfield.inference.edge_basis import learn_basis
+from graphfield.inference.edge_inference import EdgeInference, edge_table
+from graphfield.inference.edge_tests import edge_tests
+from graphfield.inference.enough_rows import (
+    LEAST_LEVEL_OF_REGRESSION,
+    N_FOLDS,
+    check_enough,
+    check_folds,
+    has_products,
+    regression_functions,
+    test_degrees,
+)
+from graphfield.inference.pair_scores import PairScores, pair_scores
+from graphfield.inference.question import Question, sort_rows
+from graphfield.solvers.moving_lasso import n_ticks
+from graphfield.training.progress import progress_bar
+
+# Jumps of means are not looked for in more numbers: each step is tried times each of them.
+_MOST_WITH_JUMPS = 20
+
+
+def infer_edges(
+    X: Any,
+    Z: Any,
+    *,
+    groups: Any = None,
+    covariates: Sequence[str] | None = None,
+    missing: str = "error",
+    random_state: Any = None,
+) -> EdgeInference:
+    """Test every pair of nodes: is there an edge at any z, does it move with z, and with which covariate?
+
+    Means and scales of nodes that move with z are taken out first, as in
+    :func:`graphfield.dependence_test`. Every node is then regressed on all others by sparse regressions with
+    coefficients that are splines of z, without each fifth of the rows in turn. From what these leave of a
+    row, each pair gets a score whose mean at z is its partial correlation at z, up to products of two
+    errors. Regressions of the scores on functions of z give everything: averages, curves, tests.
+
+    Parameters
+    ----------
+    X, Z : tables of shape (n, p), (n, q)
+        As for ``fit``.
+    groups : sequence of length n, optional
+        Rows with equal labels (one subject) are not independent: they are held out together, and variances
+        are those between groups.
+    covariates : sequence of str, optional
+        Which to test one by one, each given all others; default all. None (``[]``) saves time.
+    missing : {"error", "drop", "impute"}
+        As for ``fit``.
+    random_state : int, Generator or None
+        For simultaneous bands, which draw at random. Nothing else does.
+
+    Returns
+    -------
+    EdgeInference
+
+    Notes
+    -----
+    Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
+    levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
+    these is seen. P-values are made for independent rows or groups, not for time series.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> sim = gf.make_setting("G1", n_samples=400, random_state=0)
+    >>> found = gf.infer_edges(sim.X[:, :6], sim.Z)
+    >>> list(found.table.columns[:7])
+    ['source', 'target', 'estimate', 'p_value', 'q_value', 'p_varies', 'q_varies']
+    >>> found.predict_graph(sim.Z[:3], fdr=0.1).shape
+    (3, 6, 6)
+    """
+    seed = root_seed(random_state)
+    question = read_question(X, Z, groups, missing)
+    wanted = chosen_covariates(covariates, question.encoder)
+    encoded = question.encoder.transform(question.inputs.Z)
+    starts = None if question.labels is None else question.rows.starts
+    n_units = len(encoded) if starts is None else len(starts)
+    total = n_ticks(N_FOLDS) + len(wanted) + 2
+    with progress_bar("Testing edges", total, "parts") as advance:
+        done = iter(range(1, total + 1))
+
+        def tick() -> None:
+            advance(next(done, total), "")
+
+        scores = scores_of(question, encoded, tick)
+        smooths, of_covariate = question.smooths(question.degrees), {}
+        for name in wanted:
+            of_covariate[name] = _design_given_others(question, smooths, name, starts)
+            tick()
+        basis = learn_basis(
+            question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
+        )
+        tests = edge_tests(scores, basis, starts, encoded, of_covariate)
+    inputs = question.inputs
+    return EdgeInference(
+        table=edge_table(inputs.node_names, tests),
+        covariates=tuple(wanted),
+        schema=Schema(inputs.node_names, inputs.nodes_named, question.encoder),
+        scores=scores,
+        encoded=encoded,
+        starts=starts,
+        seed=seed,
+    )
+
+
+def read_question(X: Any, Z: Any, groups: Any, missing: str, *, subtract_levels: bool = True) -> Question:
+    """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
+    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X, wanted=subtract_levels)
+    codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
+    inputs, codes = sort_rows(inputs, codes, None)
+    encoder = CovariateEncoder().fit(inputs.Z)
+    check_enough(encoder, encoder.transform(inputs.Z), codes)
+    n_units = len(inputs.X) if codes is None else int(codes.max()) + 1
+    return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
+
+
+def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) -> PairScores:
+    """What each row says of each pair, from regressions that have not seen it."""
+    n, p = question.inputs.X.shape
+    fold = fold_labels(n, N_FOLDS, question.labels)
+    check_folds(question.encoder, encoded, fold)
+    if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
+        question = question.with_jumps()
+    nodes = question.nodes()
+    tick()
+    degrees, products = regression_functions(question.encoder, p)
+    if not degrees:
+        return pair_scores(nodes, np.ones((n, 1)), fold, tick)
+    basis = learn_basis(
+        question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
+    )
+    return pair_scores(nodes, basis.at(encoded), fold, tick)
+
+
+def _design_given_others(
+    question: Question, smooths: list[Smooth], name: str, starts: NDArray[np.intp] | None
+) -> Design | None:
+    """Functions of one covariate beside functions of the others and products of these.
+
+    Where there are too few rows for bends, beside the others as they are.
+    """
+    own = next(smooth for smooth in smooths if smooth.name == name)
+    others = [smooth.columns for smooth in smooths if smooth.name != name]
+    columns, given = own.columns, np.hstack([np.ones((len(own.columns), 1)), *others])
+    if others and question.degrees > 1:
+        columns, functions = question.apart(name, columns)
+        given = np.column_stack([np.ones(len(columns)), functions])
+    return Design.beside(given, columns, starts)

@@ -1,0 +1,127 @@
+"""Are there rows, groups and values enough for what is asked? Functions of z by how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.encoded import Encoded
+from graphfield.exceptions import DataError, count
+from graphfield.inference.edge_basis import n_functions
+from graphfield.messages import Argument
+
+N_FOLDS = 5
+# Rows or groups that are needed at all, and for each function of z.
+_LEAST_ROWS, _PER_FUNCTION = 60, 3
+# Rows or groups for each function of z where numbers bend or products are looked at.
+_PER_BEND, _MOST_PRODUCTS = 20, 40
+# Columns of the spline of a number in tests, in graphs at one z at most, and in the curve of one edge.
+_DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 15
+# Coefficients of one node's regression on all others at most, and columns of a spline in it.
+_MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
+LEAST_LEVEL = 10
+# A level with fewer rows has the regressions of all others: coefficients of so few would be noise.
+LEAST_LEVEL_OF_REGRESSION = 40
+
+
+def test_degrees(encoder: CovariateEncoder, n_units: int) -> int:
+    """Columns of the spline of a number: one where there are too few rows for bends."""
+    return _DEGREES if n_units >= _PER_BEND * (1 + n_functions(encoder, _DEGREES)) else 1
+
+
+def graph_degrees(encoder: CovariateEncoder, n_units: int) -> int:
+    """The same for graphs at one z: with more rows, a curve that is too smooth shows edges that are none."""
+    degrees = min(_MOST_GRAPH, round(0.4 * n_units ** (1 / 3)))
+    many = 1 + n_functions(encoder, degrees) + n_products(encoder)
+    return degrees if degrees > _DEGREES and n_units >= _PER_BEND * many else test_degrees(encoder, n_units)
+
+
+def has_products(encoder: CovariateEncoder, n_units: int) -> bool:
+    """Whether there are rows enough to look at products of covariates."""
+    products = n_products(encoder)
+    total = 1 + n_functions(encoder, _DEGREES) + products
+    return 0 < products <= _MOST_PRODUCTS and n_units >= _PER_BEND * total
+
+
+def curve_degrees(n_units: int) -> int:
+    """Columns of the spline of the number along which one edge is drawn: bias small beside chance.
+
+    >>> curve_degrees(200), curve_degrees(800), curve_degrees(3_000)
+    (5, 8, 12)
+    """
+    return int(np.clip(round(0.85 * n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
+
+
+def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, bool]:
+    """Columns of the spline of a number in the regressions of nodes, and whether products enter.
+
+    As many as there is room for; no column at all where even numbers as they are would be too many.
+    """
+    room = _MOST_COEFFICIENTS // n_nodes - 1
+    for degrees in range(_MOST_BENDS, 0, -1):
+        own = n_functions(encoder, degrees)
+        if own + n_products(encoder) <= room:
+            return degrees, n_products(encoder) > 0
+    fitting = [degrees for degrees in range(_MOST_BENDS + 1) if n_functions(encoder, degrees) <= room]
+    return max(fitting, default=0), False
+
+
+def n_products(encoder: CovariateEncoder) -> int:
+    """Products of numbers and levels, as they are, of two different covariates."""
+    linear = [len(c.levels) - 1 if isinstance(c, Categorical) else 1 for c in encoder.columns]
+    return (sum(linear) ** 2 - sum(own**2 for own in linear)) // 2
+
+
+def check_enough(encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np.intp] | None) -> None:
+    """Raise where there are fewer rows, groups or rows of a level than are needed."""
+    n = len(encoded)
+    needed = max(_LEAST_ROWS, _PER_FUNCTION * (1 + n_functions(encoder, 1)))
+    if n < needed:
+        raise DataError(
+            f"At least {needed} rows are needed for these covariates, got {n}. Add rows, or leave covariates "
+            "(or levels of them) out."
+        )
+    if labels is not None and (n_groups := int(labels.max()) + 1) < N_FOLDS:
+        raise DataError(
+            f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. "
+            f"Give at least {N_FOLDS} groups, or leave groups out if rows are independent."
+        )
+    for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
+        _check_levels(column, codes, labels)
+
+
+def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray[np.intp] | None) -> None:
+    for code, level in enumerate(column.levels):
+        rows = codes == code
+        if rows.sum() < LEAST_LEVEL:
+            raise DataError(
+                "Level {level!r} of covariate {name!r} has {rows}, and {least} are needed to say anything of "
+                "its edges. Pool rare levels ({rare}), or leave these rows out.",
+                level=level,
+                name=column.name,
+                rows=count(int(rows.sum()), "row"),
+                least=LEAST_LEVEL,
+                rare=Argument("rare", LEAST_LEVEL, "from_table"),
+            )
+        if labels is not None and len(np.unique(labels[rows])) == 1:
+            raise DataError(
+                "Level {level!r} of covariate {name!r} occurs in one group only: what is special about the "
+                "level cannot be told from what is special about the group. Pool it with another, or leave "
+                "these rows out.",
+                level=level,
+                name=column.name,
+            )
+
+
+def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.intp]) -> None:
+    """Raise where a covariate has one value in all rows outside a fold."""
+    numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
+    for column in encoder.columns:
+        values = next(codes) if isinstance(column, Categorical) else next(numbers)
+        for number in range(N_FOLDS):
+            if len(np.unique(values[fold != number])) < 2:
+                raise DataError(
+                    f"Covariate {column.name!r} has one value in all rows outside one of {N_FOLDS} folds: "
+                    "its other values are those of a few rows or groups. Leave the covariate out."
+                )

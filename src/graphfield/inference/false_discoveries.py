@@ -1,0 +1,37 @@
+"""P-values of many pairs: put together, and adjusted for how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least false discovery rate at which each would be found (Benjamini and Hochberg, 1995).
+
+    What is not a number takes no part and stays one.
+
+    >>> q_values(np.array([0.01, 0.02, 0.5, np.nan])).round(3)
+    array([0.03, 0.03, 0.5 ,  nan])
+    """
+    flat = p_values.ravel()
+    known = np.flatnonzero(~np.isnan(flat))
+    order = known[np.argsort(flat[known], kind="stable")]
+    found = np.full(flat.shape, np.nan)
+    ranks = np.arange(1, len(order) + 1)
+    found[order] = np.minimum(np.minimum.accumulate((flat[order] * len(order) / ranks)[::-1])[::-1], 1.0)
+    return found.reshape(p_values.shape)
+
+
+def combine_tests(p_values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """One p-value from several tests of the same, however they depend on each other (Liu and Xie, 2020).
+
+    >>> combine_tests([np.array([0.01]), np.array([0.6])]).round(3)
+    array([0.02])
+    """
+    if len(p_values) == 1:
+        return p_values[0]
+    small = np.clip(np.stack(p_values), 1e-300, 1 - 1e-15)
+    # Near zero the cotangent is 1 / (pi p), which the tangent of pi / 2 - pi p would lose to rounding.
+    mean = np.where(small < 1e-8, 1 / (np.pi * small), np.tan((0.5 - small) * np.pi)).mean(axis=0)
+    return np.where(mean > 1e7, 1 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)

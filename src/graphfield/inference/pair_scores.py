@@ -1,0 +1,146 @@
+"""What each row says about the partial correlation of each pair of nodes, at its own z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.inference.cleaned_nodes import CleanedNodes
+from graphfield.solvers.moving_lasso import cross_fitted_coefficients
+
+# Scores that are held at a time.
+_ENTRIES = 4_000_000
+# A first estimate of a partial correlation is no larger.
+_MOST_PARTIAL = 0.95
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What rows say of some pairs of nodes.
+
+    Attributes
+    ----------
+    pairs : slice
+    values : ndarray of shape (n, pairs)
+    partial : ndarray of shape (n, pairs)
+        First estimates of the partial correlations, not fitted to these rows.
+    first, second : ndarray of shape (n, pairs)
+        Residuals of both nodes in standard units.
+    inflation : ndarray of shape (pairs,)
+        By how much variances are larger since means of the nodes were fitted.
+    """
+
+    pairs: slice
+    values: NDArray[np.float64]
+    partial: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    inflation: NDArray[np.float64]
+
+    def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
+
+        At z, residuals u and v of a pair have correlation -r, and the score less its mean is
+        ``(1 - r^2) s t`` with s and t the uncorrelated variables that are nearest to u and v. Given s the
+        sum of such products is normal, exactly, for Gaussian data; and given t. So ``(1 - r^2)^2 s^2``, or
+        t^2 in place of s^2, or their mean, is what a row adds.
+        """
+        plus = np.square(self.first + self.second) / (2 * (1 - partial))
+        minus = np.square(self.first - self.second) / (2 * (1 + partial))
+        return np.square(1 - np.square(partial)) * (plus + minus) / 2
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Cross-fitted residuals of all nodes given all others, and the coefficients they were found with.
+
+    With u_j the residual of node j in units of its standard deviation, and b_jk(z) the coefficient of k in
+    its regression in the same units, the score of a row is
+
+        u_j u_k + b_jk u_k^2 + b_kj u_j^2 - r (u_j^2 + u_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
+
+    Its mean at z is the partial correlation at z, but for products of two errors: in the regression of j
+    and in that of k, or in a standard deviation. This is the statistic of Liu (2013) at each z, made
+    orthogonal to scales as well (Chernozhukov et al., 2018); its variance is that of the efficient score.
+    """
+
+    residuals: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    coef: NDArray[np.float64]
+    fold: NDArray[np.intp]
+    functions: NDArray[np.float64]
+    inflation: NDArray[np.float64]  # (p, p)
+
+    @property
+    def n_pairs(self) -> int:
+        p = self.residuals.shape[1]
+        return p * (p - 1) // 2
+
+    def parts(self) -> Iterator[Scores]:
+        """All pairs j < k, some at a time."""
+        step = max(1, _ENTRIES // len(self.residuals))
+        for start in range(0, self.n_pairs, step):
+            yield self.of(slice(start, min(start + step, self.n_pairs)))
+
+    def of(self, pairs: slice) -> Scores:
+        first, second = (side[pairs] for side in np.triu_indices(self.residuals.shape[1], 1))
+        u, v = self.residuals[:, first], self.residuals[:, second]
+        ratio = self.scales[second] / self.scales[first]
+        on_second = self._coefficients(first, second) * ratio
+        on_first = self._coefficients(second, first) / ratio
+        partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
+        squares = u**2, v**2
+        values = u * v + on_second * squares[1] + on_first * squares[0]
+        values -= partial / 2 * (squares[0] + squares[1] - 2)
+        return Scores(pairs, values, partial, u, v, self.inflation[first, second])
+
+    def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
+        found = np.empty((len(self.fold), len(response)))
+        for number, coef in enumerate(self.coef):
+            rows = self.fold == number
+            found[rows] = self.functions[rows] @ coef[response, neighbour].T
+        return found
+
+
+def pair_scores(
+    nodes: CleanedNodes,
+    functions: NDArray[np.float64],
+    fold: NDArray[np.intp],
+    tick: Callable[[], None] = lambda: None,
+) -> PairScores:
+    """Regress every node on all others with coefficients linear in ``functions``, without each fold in turn.
+
+    Parameters
+    ----------
+    nodes : CleanedNodes
+        Without means and scales that move with z.
+    functions : ndarray of shape (n, m)
+        Of z, the first one, the others uncorrelated with mean square one.
+    fold : ndarray of int of shape (n,)
+    """
+    values = nodes.values
+    found = cross_fitted_coefficients(values, functions, fold, tick)
+    left = values.copy()
+    for number, coef in enumerate(found.coef):
+        rows = fold == number
+        for column, own in zip(functions[rows].T, coef.transpose(2, 0, 1), strict=True):
+            left[rows] -= column[:, None] * (values[rows] @ own.T)
+    # One for all z: fitted at each z, the scales of heavy tails are noise, which looks like edges that move.
+    scales = np.sqrt(np.maximum(np.square(left).mean(axis=0), 1e-12))
+    return PairScores(left / scales, scales, found.coef, fold, functions, _inflation(nodes))
+
+
+def _inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
+    """By how much sums of products of two nodes vary more than such of n independent rows, (p, p).
+
+    Of m functions of z, a mean that was fitted and taken away has taken shares of the node's variance, and of
+    both nodes the same rows; what is left was brought to variance one again. Were all of m functions taken
+    away, n - m rows would be left.
+    """
+    n, left = len(nodes.values), np.square(1 - nodes.mean_shares)
+    free = n - len(left)
+    own = free + left.sum(axis=0)
+    return n * (free + left.T @ left) / np.outer(own, own)

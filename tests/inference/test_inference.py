@@ -1,0 +1,379 @@
+"""Which edges are there and which of them move: p-values, graphs and bands that may be believed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import false_discovery_control, norm
+
+import graphfield as gf
+from graphfield.inference.design import Design
+from graphfield.inference.false_discoveries import combine_tests, q_values
+from graphfield.inference.pair_scores import PairScores
+from graphfield.inference.sparse_differences import q_values_of_differences
+from graphfield.solvers.interaction import interaction_coefficients
+from graphfield.solvers.moving_lasso import cross_fitted_coefficients
+
+
+def moving_chain(seed: int, n: int, p: int = 5, moves: float = 1.0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A chain whose first edge is linear in ``age``; all others are constant, and ``site`` does nothing."""
+    rng = np.random.default_rng(seed)
+    age, site = rng.uniform(20, 80, n), np.array(["a", "b"])[rng.integers(0, 2, n)]
+    X = rng.normal(size=(n, p))
+    for j in range(1, p):
+        X[:, j] += (moves * (age - 50) / 30 if j == 1 else 0.5) * X[:, j - 1]
+    return pd.DataFrame(X).add_prefix("n"), pd.DataFrame({"age": age, "site": site})
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return moving_chain(0, 500)
+
+
+@pytest.fixture(scope="module")
+def found(data: tuple[pd.DataFrame, pd.DataFrame]) -> gf.EdgeInference:
+    return gf.infer_edges(*data, random_state=0)
+
+
+def line(found: gf.EdgeInference, source: str, target: str) -> pd.Series:
+    table = found.table
+    return table[(table.source == source) & (table.target == target)].iloc[0]
+
+
+def test_table_has_one_line_per_pair(found: gf.EdgeInference) -> None:
+    assert list(found.table.columns) == [
+        *("source", "target", "estimate", "p_value", "q_value", "p_varies", "q_varies"),
+        *("p_age", "q_age", "p_site", "q_site"),
+    ]
+    assert len(found.table) == 10
+    p_values = found.table.filter(regex="^[pq]_")
+    assert ((p_values >= 0) & (p_values <= 1)).all(axis=None)
+    assert found.table.estimate.abs().max() <= 1
+
+
+def test_finds_edges_and_what_moves_them(found: gf.EdgeInference) -> None:
+    chain = {("n0", "n1"), ("n1", "n2"), ("n2", "n3"), ("n3", "n4")}
+    edges = set(zip(found.edges(0.01).source, found.edges(0.01).target, strict=True))
+    assert chain <= edges
+    moving = found.varying(0.01)
+    assert list(zip(moving.source, moving.target, strict=True)) == [("n0", "n1")]
+    first = line(found, "n0", "n1")
+    assert first.p_age < 1e-4 < first.p_site
+    assert line(found, "n2", "n3").estimate == pytest.approx(0.5 / np.sqrt(1.25 * 1.25), abs=0.12)
+
+
+def test_lists_are_sorted_and_grow_with_the_rate(found: gf.EdgeInference) -> None:
+    few, many = found.edges(0.001), found.edges(0.5)
+    assert few.p_value.is_monotonic_increasing
+    assert len(few) <= len(many)
+    assert (many.q_value <= 0.5).all()
+
+
+def test_graph_at_z_follows_the_edge(found: gf.EdgeInference) -> None:
+    Z = pd.DataFrame({"site": ["a", "b", "a"], "age": [25.0, 50.0, 75.0]})
+    graph = found.predict_graph(Z)
+    assert graph.shape == (3, 5, 5)
+    assert graph.dtype == bool
+    assert (graph == graph.transpose(0, 2, 1)).all()
+    assert not graph[:, range(5), range(5)].any()
+    assert graph[[0, 2], 0, 1].all()
+    assert graph[:, 2, 3].all()
+    assert not graph[1, 0, 1]
+
+
+def test_bands_follow_the_edge_and_are_wider_for_whole_curves(found: gf.EdgeInference) -> None:
+    single = found.bands("n0", "n1", "age")
+    whole = found.bands("n1", "n0", "age", simultaneous=True)
+    assert list(single.columns) == ["value", "estimate", "low", "high"]
+    assert (single.estimate == whole.estimate).all()
+    assert ((whole.low <= single.low) & (single.low < single.high) & (single.high <= whole.high)).all()
+    assert single.value.between(20, 80).all()
+    slope = (single.value - 50) / 30
+    truth = slope / np.sqrt((1 + slope**2) * 1.25)  # given n2, which follows n1
+    assert np.corrcoef(truth, single.estimate)[0, 1] > 0.9
+    assert ((whole.low <= truth) & (truth <= whole.high)).mean() > 0.9
+    wider = found.bands("n0", "n1", "age", level=0.99)
+    assert (wider.high - wider.low > single.high - single.low).all()
+
+
+def test_bands_over_levels_and_at_values_of_others(found: gf.EdgeInference) -> None:
+    young, old = (found.bands("n0", "n1", "site", others={"age": age}) for age in (25, 75))
+    assert list(young.value) == ["a", "b"]
+    assert (young.high < 0).all()
+    assert (old.low > 0).all()
+
+
+def test_says_what_it_is(found: gf.EdgeInference) -> None:
+    assert "500 rows" in repr(found)
+    assert "10 pairs" in found.summary()
+    assert "10%" in found.summary()
+    assert "age" in found.summary()
+
+
+def test_same_answer_for_any_container_and_seed() -> None:
+    polars = pytest.importorskip("polars")
+    X, Z = moving_chain(0, 150, p=3)
+    first = gf.infer_edges(X, Z, covariates=["site"], random_state=0)
+    other = gf.infer_edges(polars.from_pandas(X), polars.from_pandas(Z), covariates=["site"], random_state=7)
+    pd.testing.assert_frame_equal(pd.DataFrame(first.table), pd.DataFrame(other.table))
+    assert list(first.table.columns[7:]) == ["p_site", "q_site"]
+    plain = gf.infer_edges(X.to_numpy(), Z, covariates=[])
+    assert (plain.table.p_value.to_numpy() == first.table.p_value.to_numpy()).all()
+    assert plain.table.source[0] == "x1"
+    assert len(plain.table.columns) == 7
+
+
+def test_does_not_depend_on_order_or_units(
+    data: tuple[pd.DataFrame, pd.DataFrame], found: gf.EdgeInference
+) -> None:
+    """Nodes in another order and unit, a covariate in another unit, levels by other names."""
+    X, Z = data
+    changed = (X * [1, 10, 0.1, 3, 1000] + 7)[["n3", "n0", "n4", "n1", "n2"]]
+    renamed = Z.assign(age=Z.age / 10, site=Z.site.map({"a": "z", "b": "y"}))
+    other = gf.infer_edges(changed, renamed)
+    for source, target in (("n0", "n1"), ("n0", "n2"), ("n0", "n3")):
+        pair = (source, target) if (source, target) != ("n0", "n3") else ("n3", "n0")
+        mine, theirs = line(found, source, target), line(other, *pair)
+        numbers = ["estimate", "p_value", "p_varies", "p_age", "p_site"]
+        np.testing.assert_allclose(
+            mine[numbers].astype(float), theirs[numbers].astype(float), rtol=0.2, atol=0.02
+        )
+
+
+def test_increasing_functions_of_nodes_do_not_matter_much(
+    data: tuple[pd.DataFrame, pd.DataFrame], found: gf.EdgeInference
+) -> None:
+    other = gf.infer_edges(np.exp(data[0] / 2), data[1], covariates=[])
+    assert set(map(tuple, other.edges(0.01)[["source", "target"]].to_numpy())) >= {("n1", "n2"), ("n2", "n3")}
+    assert np.abs(other.table.estimate - found.table.estimate).max() < 0.1
+
+
+def test_means_and_scales_that_move_do_not_count() -> None:
+    rng = np.random.default_rng(1)
+    z = rng.uniform(-1, 1, 600)
+    X = rng.normal(size=(600, 6)) * np.exp(0.8 * np.outer(z, [0, 1, -1, 1, 0, 1]))
+    X += 4 * np.sin(3 * z)[:, None]
+    found = gf.infer_edges(X, pd.DataFrame({"z": z}))
+    assert len(found.edges(0.01)) == 0
+    assert len(found.varying(0.01)) == 0
+
+
+def test_groups_make_it_careful() -> None:
+    """Subjects whose graphs differ by chance are no evidence that graphs follow their age."""
+    rng = np.random.default_rng(1)
+    label = np.repeat(np.arange(20), 40)
+    own, age = 0.7 * rng.choice([-1, 1], 20), rng.normal(size=20)
+    X = rng.normal(size=(800, 3))
+    X[:, 1] += own[label] * X[:, 0]
+    Z = pd.DataFrame({"age": age[label]})
+    by_rows, by_groups = (gf.infer_edges(X, Z, groups=own, covariates=[]) for own in (None, label))
+    assert by_rows.table.p_varies[0] < 1e-4
+    assert by_groups.table.p_varies[0] > 0.01
+    assert "20 groups" in by_groups.summary()
+
+
+def test_covariates_may_be_called_like_a_column() -> None:
+    X, Z = moving_chain(0, 100, p=3)
+    found = gf.infer_edges(X, Z.rename(columns={"age": "value", "site": "varies"}))
+    assert list(found.table.columns[7:]) == ["p_value_", "q_value_", "p_varies_", "q_varies_"]
+    assert "value" in found.summary()
+
+
+def test_a_copy_of_a_covariate_cannot_be_told_apart() -> None:
+    X, Z = moving_chain(0, 100, p=3)
+    same = gf.infer_edges(X, Z.assign(again=2 * Z.age))
+    assert same.table.p_again.isna().all()
+    assert np.isfinite(same.table.p_varies).all()
+
+
+def assert_refused(words: str, X: pd.DataFrame, Z: pd.DataFrame, groups: np.ndarray | None = None) -> None:
+    with pytest.raises(gf.DataError, match=words):
+        gf.infer_edges(X, Z, groups=groups)
+
+
+def test_bad_input_says_what_to_do() -> None:
+    X, Z = moving_chain(0, 300, p=3)
+    row = np.arange(300)
+    assert_refused("At least 60 rows", X[:40], Z[:40])
+    assert_refused("At least 153 rows", X[:100], pd.DataFrame(np.eye(100)[:, :50]))
+    assert_refused("3 labels.*at least 5 groups", X, Z, row % 3)
+    assert_refused("'rare'.*6 rows", X, Z.assign(site=np.where(row < 6, "rare", Z.site)))
+    assert_refused("'c'.*one group only", X, Z.assign(site=np.where(row < 50, "c", "d")), row // 50)
+    assert_refused("'u' has one value", X, pd.DataFrame({"u": (row < 50) * 1.0}), row // 50)
+
+
+def test_questions_that_make_no_sense(found: gf.EdgeInference) -> None:
+    with pytest.raises(gf.DataError, match="no node called 'n9'"):
+        found.bands("n9", "n1", "age")
+    with pytest.raises(gf.DataError, match="no covariate called 'agee'"):
+        found.bands("n0", "n1", "agee")
+    with pytest.raises(gf.ParameterError, match="no edge to itself"):
+        found.bands("n0", "n0", "age")
+    with pytest.raises(gf.ParameterError, match="cannot be fixed"):
+        found.bands("n0", "n1", "age", others={"age": 3})
+    with pytest.raises(gf.DataError, match="'c'"):
+        found.bands("n0", "n1", "age", others={"site": "c"})
+    for wrong in (0, 1, "a"):
+        with pytest.raises(gf.ParameterError, match="fdr"):
+            found.edges(wrong)  # type: ignore[arg-type]
+    with pytest.raises(gf.DataError, match="covariates names 'agee'"):
+        gf.infer_edges(*moving_chain(0, 100), covariates=["agee"])
+
+
+def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
+    p_values = np.random.default_rng(0).uniform(size=50) ** 2
+    np.testing.assert_allclose(q_values(p_values), false_discovery_control(p_values))
+
+
+def test_combined_tests_keep_their_level() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(3, 20_000)) + rng.normal(size=20_000)
+    p_values = list(2 * norm.sf(np.abs(noise) / np.sqrt(2)))
+    for level in (0.01, 0.05):
+        assert 0.6 * level < (combine_tests(p_values) <= level).mean() < 1.15 * level
+
+
+@pytest.mark.parametrize(("coef", "scale"), [(0.5, 1.0), (0.6, 1.0), (0.5, 1.15)])
+def test_scores_forgive_a_small_error(coef: float, scale: float) -> None:
+    """In the coefficient of one node, or in its scale: the mean stays the partial correlation, 0.5."""
+    rng = np.random.default_rng(0)
+    root = np.linalg.cholesky(np.array([[1, -0.5], [-0.5, 1]]))
+    X = np.linalg.solve(root.T, rng.normal(size=(2, 100_000))).T
+    left = X - X[:, ::-1] * [coef, 0.5]
+    scales = np.sqrt(np.square(left).mean(axis=0)) * [scale, 1]
+    coefficients = np.array([[0, coef], [0.5, 0]])[None, :, :, None]
+    n = len(X)
+    scores = PairScores(
+        left / scales, scales, coefficients, np.zeros(n, int), np.ones((n, 1)), np.ones((2, 2))
+    )
+    assert scores.of(slice(0, 1)).values.mean() == pytest.approx(0.5, abs=0.015)
+
+
+def test_groups_of_one_row_are_rows() -> None:
+    """The variance between groups is that of White with the corrections of HC2."""
+    rng = np.random.default_rng(0)
+    B, y = np.column_stack([np.ones(40), rng.normal(size=40)]), rng.normal(size=(40, 1))
+    design = Design.of(B, np.arange(40))
+    hat = B @ np.linalg.inv(B.T @ B) @ B.T
+    squares = ((y - hat @ y)[:, 0] ** 2) / (1 - np.diag(hat))
+    expected = np.linalg.inv(B.T @ B) @ (B.T * squares) @ B @ np.linalg.inv(B.T @ B)
+    np.testing.assert_allclose(design.fit(y, np.ones_like(y), np.ones(1)).covariance[0], expected)
+    left = (np.eye(40) - hat) * (design.reading[:, 1] / np.sqrt(1 - np.diag(hat)))
+    shares = left.T @ left
+    assert design.freedom(slice(1, 2)) == pytest.approx(np.trace(shares) ** 2 / np.trace(shares @ shares))
+
+
+def test_sparse_regressions_are_least_squares_where_rows_are_many() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.choice([-1.0, 1.0], 20_000)
+    X = rng.normal(size=(20_000, 4))
+    X[:, 1] += (0.5 + 0.3 * z) * X[:, 0]
+    X /= X.std(axis=0)
+    W = np.column_stack([np.ones(len(z)), z])
+    found = cross_fitted_coefficients(X, W, np.arange(len(z)) % 5).coef[0]
+    exact = interaction_coefficients(X, W, 1e-6).transpose(1, 2, 0)
+    np.testing.assert_allclose(found, exact, atol=0.03)
+    assert (found[range(4), range(4)] == 0).all()
+
+
+@pytest.mark.slow
+def test_nominal_levels_hold() -> None:
+    """60 sets: of p-values where nothing is there, about 5 % are below .05; most bands cover."""
+    rates, covered = [], []
+    for seed in range(60):
+        X, Z = moving_chain(seed, 400, p=8)
+        found = gf.infer_edges(X, Z, random_state=seed)
+        table, constant = found.table, (found.table.source != "n0") | (found.table.target != "n1")
+        far = table.source.str[1:].astype(int) + 1 < table.target.str[1:].astype(int)
+        rates.append([(table.p_value[far] <= 0.05).mean(), (table.p_varies[constant] <= 0.05).mean(),
+                      (table.p_site <= 0.05).mean()])  # fmt: skip
+        band = found.bands("n0", "n1", "age")
+        slope = (band.value - 50) / 30
+        truth = slope / np.sqrt((1 + slope**2) * 1.25)
+        covered.append(((band.low <= truth) & (truth <= band.high)).mean())
+    assert (np.abs(np.mean(rates, axis=0) - 0.05) < 0.025).all()
+    assert 0.83 < np.mean(covered) < 0.97
+
+
+def two_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """The first edge is there in group a only, the second in both; ``age`` moves the third."""
+    rng = np.random.default_rng(seed)
+    Z = pd.DataFrame({"group": np.repeat(["a", "b"], n), "age": rng.uniform(-1, 1, 2 * n)})
+    X = rng.normal(size=(2 * n, 6))
+    X[:, 1] += np.where(Z.group == "a", 0.8, 0) * X[:, 0]
+    X[:, 2] += 0.6 * X[:, 1]
+    X[:, 4] += Z.age.to_numpy() * X[:, 3]
+    return X, Z
+
+
+def test_compares_two_levels_and_two_numbers() -> None:
+    X, Z = two_groups(0, 200)
+    found = gf.compare_graphs(X, Z, {"group": "a"}, {"group": "b"})
+    assert list(found.columns) == ["source", "target", "difference", "low", "high", "p_value", "q_value"]
+    assert len(found) == 15
+    assert ((found.low <= found.difference) & (found.difference <= found.high)).all()
+    clear = found[found.q_value <= 0.01]
+    assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
+    assert clear.low.item() > 0
+    back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
+    np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
+    np.testing.assert_allclose(back.q_value, found.q_value, atol=1e-6)
+    old = gf.compare_graphs(X, Z, {"age": 0.9}, {"age": -0.9})
+    assert old.iloc[old.p_value.argmin()][["source", "target"]].tolist() == ["x4", "x5"]
+
+
+def test_same_subjects_before_and_after() -> None:
+    """What subjects have of their own in both samples makes no difference less certain than it is."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(150, 3))
+    own[:, 1] += 0.7 * own[:, 0]
+    before = own + 0.3 * rng.normal(size=own.shape)
+    after = own + 0.3 * rng.normal(size=own.shape)
+    X, Z = np.vstack([before, after]), pd.DataFrame({"time": np.repeat(["pre", "post"], 150)})
+    sides = {"time": "pre"}, {"time": "post"}
+    paired = gf.compare_graphs(X, Z, *sides, groups=np.tile(np.arange(150), 2))
+    apart = gf.compare_graphs(X, Z, *sides)
+    assert paired.high[0] - paired.low[0] < 0.8 * (apart.high[0] - apart.low[0])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "words"),
+    [
+        ({"group": "a"}, {"group": "c"}, gf.DataError, "'c'"),
+        ({"grup": "a"}, {"grup": "b"}, gf.DataError, "Did you mean 'group'"),
+        ({"group": "a"}, {"age": 0.0}, gf.ParameterError, "the same covariates"),
+        ({"group": "a"}, {"group": "a"}, gf.ParameterError, "are the same"),
+        ("a", "b", gf.ParameterError, "values of covariates"),
+    ],
+)
+def test_sides_that_make_no_sense(a: dict, b: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        gf.compare_graphs(*two_groups(0, 40), a, b)
+
+
+def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
+    """150 pairs of which 25 have an edge in one graph only, three standard errors from zero."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((2, 150))
+    truth[0, :25], truth[:, 25:50] = 0.3, 0.4
+    covariance = np.broadcast_to(np.eye(2) * 0.01, (150, 2, 2))
+    found, plain, false, nothing = [], [], [], []
+    for _ in range(12):
+        noise = 0.1 * rng.normal(size=truth.shape)
+        estimates, same = truth + noise, truth[1] + noise
+        clear, none = (
+            q_values_of_differences(values, covariance, p_of(values)) <= 0.1 for values in (estimates, same)
+        )
+        found.append(clear[:25].mean())
+        plain.append((q_values(p_of(estimates)) <= 0.1)[:25].mean())
+        false.append(clear[25:].sum() / max(1, clear.sum()))
+        nothing.append(none.any())
+        assert (p_of(estimates)[clear] <= 0.05).all()
+    assert np.mean(found) > np.mean(plain) + 0.05
+    assert np.mean(false) < 0.15
+    assert np.mean(nothing) < 0.35
+
+
+def p_of(estimates: np.ndarray) -> np.ndarray:
+    return 2 * norm.sf(np.abs(estimates[0] - estimates[1]) / np.sqrt(0.02))
