@@ -207,8 +207,8 @@ def compare_of(seed: int, file: Path, size: str, n: int) -> list[dict[str, Any]]
     line["fdr"], line["sensitivity"] = rates((found.q_value <= 0.1).to_numpy(), truth)
     line["type_1"] = float((found.p_value[~truth] <= 0.05).mean())
     line["covered"] = float(
-        ((found.low <= partial_of(pair[0]) - partial_of(pair[1]))
-         & (partial_of(pair[0]) - partial_of(pair[1]) <= found.high)).mean()
+        ((found.low <= partial_of(pair[1]) - partial_of(pair[0]))
+         & (partial_of(pair[1]) - partial_of(pair[0]) <= found.high)).mean()
     )  # fmt: skip
     line["any_in_same"] = float((gf.compare_graphs(same, Z, a, b).q_value <= 0.1).any())
     z = np.arctanh([partial_of(np.cov(half.T)) for half in (X[:n], X[n:])])

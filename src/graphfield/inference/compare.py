@@ -59,9 +59,10 @@ def compare_graphs(
     Returns
     -------
     DataFrame
-        One line per pair: ``source``, ``target``, ``difference`` (partial correlation at ``a`` less that at
-        ``b``), ``low``, ``high``, ``p_value`` (of the pair alone) and ``q_value``: the share of false ones
-        among pairs that differ as clearly. The latter knows that most pairs have no edge at either value: it
+        One line per pair: ``source``, ``target``, ``difference`` (partial correlation at ``b`` less that at
+        ``a``, as in ``analysis.compare``), ``low``, ``high``, ``p_value`` (of the pair alone) and
+        ``q_value``: the share of false ones among pairs that differ as clearly. The latter knows that most
+        pairs have no edge at either value: it
         is learned from all pairs how many do, and an edge that is clear at one value and absent at the other
         speaks louder than its difference. It is never below twice the p-value.
 
@@ -110,7 +111,7 @@ def _differences(
         fit, _ = fit_scores(part, design)
         estimates[:, part.pairs] = at @ fit.coef
         covariance[part.pairs] = at @ fit.covariance @ at.T
-    difference = estimates[0] - estimates[1]
+    difference = estimates[1] - estimates[0]
     error = np.sqrt(np.maximum(covariance @ [1, -1] @ [1, -1], 1e-20))
     freedom = design.freedom(slice(None))
     p_values = 2 * student.sf(np.abs(difference) / error, freedom)
