@@ -125,7 +125,7 @@ def pair_scores(
         Of z, the first one, the others uncorrelated with mean square one.
     fold : ndarray of int of shape (n,)
     scales_move : bool
-        Whether residuals have a scale of their own at each z. Where two graphs have many different edges, that
+        Whether residuals have a scale of their own at each z. Where graphs differ in many edges, that
         makes differences clearer; but scales of heavy tails are noise, which looks like edges that move.
     """
     values = nodes.values
