@@ -241,7 +241,7 @@ def test_scores_forgive_a_small_error(coef: float, scale: float) -> None:
     root = np.linalg.cholesky(np.array([[1, -0.5], [-0.5, 1]]))
     X = np.linalg.solve(root.T, rng.normal(size=(2, 100_000))).T
     left = X - X[:, ::-1] * [coef, 0.5]
-    scales = np.sqrt(np.square(left).mean(axis=0)) * [scale, 1]
+    scales = np.broadcast_to(np.sqrt(np.square(left).mean(axis=0)) * [scale, 1], X.shape)
     coefficients = np.array([[0, coef], [0.5, 0]])[None, :, :, None]
     n = len(X)
     scores = PairScores(

@@ -85,7 +85,7 @@ def compare_graphs(
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
-        scores = scores_of(question, encoded, lambda: advance(next(done, total), ""))
+        scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
     names = np.array(question.inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
     found = _differences(scores, encoder, encoded, starts, a, b, level)

@@ -134,7 +134,9 @@ def read_question(X: Any, Z: Any, groups: Any, missing: str, *, subtract_levels:
     return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
 
 
-def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) -> PairScores:
+def scores_of(
+    question: Question, encoded: Encoded, tick: Callable[[], None], *, scales_move: bool = False
+) -> PairScores:
     """What each row says of each pair, from regressions that have not seen it."""
     n, p = question.inputs.X.shape
     fold = fold_labels(n, N_FOLDS, question.labels)
@@ -149,7 +151,7 @@ def scores_of(question: Question, encoded: Encoded, tick: Callable[[], None]) ->
     basis = learn_basis(
         question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
     )
-    return pair_scores(nodes, basis.at(encoded), fold, tick)
+    return pair_scores(nodes, basis.at(encoded), fold, tick, scales_move=scales_move)
 
 
 def _design_given_others(

@@ -13,6 +13,8 @@ from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
 # Scores that are held at a time.
 _ENTRIES = 4_000_000
+# A residual variance at some z is no smaller or larger than its mean by more than this factor.
+_MOST_SCALE = 4.0
 # A first estimate of a partial correlation is no larger.
 _MOST_PARTIAL = 0.95
 
@@ -57,8 +59,8 @@ class Scores:
 class PairScores:
     """Cross-fitted residuals of all nodes given all others, and the coefficients they were found with.
 
-    With u_j the residual of node j in units of its standard deviation, and b_jk(z) the coefficient of k in
-    its regression in the same units, the score of a row is
+    With u_j the residual of node j in units of its standard deviation at z, and b_jk(z) the coefficient of
+    k in its regression in the same units, the score of a row is
 
         u_j u_k + b_jk u_k^2 + b_kj u_j^2 - r (u_j^2 + u_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
 
@@ -88,7 +90,7 @@ class PairScores:
     def of(self, pairs: slice) -> Scores:
         first, second = (side[pairs] for side in np.triu_indices(self.residuals.shape[1], 1))
         u, v = self.residuals[:, first], self.residuals[:, second]
-        ratio = self.scales[second] / self.scales[first]
+        ratio = self.scales[:, second] / self.scales[:, first]
         on_second = self._coefficients(first, second) * ratio
         on_first = self._coefficients(second, first) / ratio
         partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
@@ -110,6 +112,8 @@ def pair_scores(
     functions: NDArray[np.float64],
     fold: NDArray[np.intp],
     tick: Callable[[], None] = lambda: None,
+    *,
+    scales_move: bool = False,
 ) -> PairScores:
     """Regress every node on all others with coefficients linear in ``functions``, without each fold in turn.
 
@@ -120,6 +124,9 @@ def pair_scores(
     functions : ndarray of shape (n, m)
         Of z, the first one, the others uncorrelated with mean square one.
     fold : ndarray of int of shape (n,)
+    scales_move : bool
+        Whether residuals have a scale of their own at each z. Where graphs differ in many edges, that
+        makes differences clearer; but scales of heavy tails are noise, which looks like edges that move.
     """
     values = nodes.values
     found = cross_fitted_coefficients(values, functions, fold, tick)
@@ -128,9 +135,17 @@ def pair_scores(
         rows = fold == number
         for column, own in zip(functions[rows].T, coef.transpose(2, 0, 1), strict=True):
             left[rows] -= column[:, None] * (values[rows] @ own.T)
-    # One for all z: fitted at each z, the scales of heavy tails are noise, which looks like edges that move.
-    scales = np.sqrt(np.maximum(np.square(left).mean(axis=0), 1e-12))
+    scales = _scales(left, functions if scales_move else functions[:, :1])
     return PairScores(left / scales, scales, found.coef, fold, functions, _inflation(nodes))
+
+
+def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviations of residuals at each row's z, (n, p)."""
+    squares = np.square(left)
+    mean = np.maximum(squares.mean(axis=0), 1e-12)
+    relative = functions @ (functions.T @ (squares / mean) / len(left))
+    scales = np.sqrt(mean * np.clip(relative, 1 / _MOST_SCALE, _MOST_SCALE))
+    return np.asarray(scales * np.sqrt(np.maximum(np.mean(squares / scales**2, axis=0), 1e-12)))
 
 
 def _inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
