@@ -486,7 +486,8 @@ def test_rows_in_order_are_judged_in_blocks(tmp_path):
     frame = series(tmp_path)
     X, Z = frame[["a", "b"]], frame[["heat"]]
     found = gf.gain_over_one_graph(gf.RegGMM(), X, Z, in_order=True, n_folds=1)
-    assert (found.unit, found.n_units) == ("row block", 10)
+    assert found.unit == "row block"
+    assert 10 <= found.n_units <= 20
 
 
 @pytest.mark.slow

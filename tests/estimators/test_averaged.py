@@ -471,10 +471,10 @@ def test_groups_are_never_split(monkeypatch):
     monkeypatch.setattr(auto_candidates.Fits, "judge", spy)
     model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z, groups=groups)
     ((trained, n_train, n_held_out),) = seen
-    assert len(trained) == 48
-    assert n_held_out == 12
+    assert n_held_out == 60 - len(trained)
+    assert 12 <= n_held_out <= 24
     assert n_train == np.isin(groups, list(trained)).sum() < 400
-    assert "(12 groups)" in model.summary_
+    assert f"({n_held_out} groups)" in model.summary_
     assert "tree" in model.chosen_
 
 

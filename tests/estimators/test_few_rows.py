@@ -109,15 +109,16 @@ def test_a_refit_has_the_edges_that_are_there_either_way():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("n_held_out", [FEW_UNITS // 2, FEW_UNITS])
-def test_training_rows_decide_about_movement_where_few_rows_are_held_out(monkeypatch, n_held_out):
+@pytest.mark.parametrize("n_held_out", [FEW_UNITS, 2 * FEW_UNITS])
+def test_training_rows_decide_about_movement_where_few_groups_are_held_out(monkeypatch, n_held_out):
     """Rows of the training parts are judged by gates and patterns that have not seen them."""
     data = samples(300 + n_held_out)
     gate = GateField(replace(FIELD, rank=3), generator()).eval()
     gate.spread(data)
     patterns = 0.1 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
-    task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, len(data)), (1, 2, 3), None)
+    parts, held_out = tuple(torch.arange(300).split(100)), torch.arange(300, len(data))
+    task = MixtureTask(parts, held_out, (1, 2, 3), None, labels=torch.arange(len(data)) // 2)
     seen = {}
 
     def spy(support, units):
@@ -126,7 +127,7 @@ def test_training_rows_decide_about_movement_where_few_rows_are_held_out(monkeyp
 
     monkeypatch.setattr(finished_mixture, "supported_share", spy)
     done = finished(mixture, FIELD, data, task, TRAINING)
-    assert seen["units"] == (300 if n_held_out < FEW_UNITS else n_held_out)
+    assert seen["units"] == (150 if n_held_out < 2 * FEW_UNITS else FEW_UNITS)
     coef = done.field(data.numeric[None], data.codes[None])[0]
     torch.testing.assert_close(coef, coef[:1].expand_as(coef), rtol=1e-4, atol=1e-5)
     assert float(coef[0, 3, 2]) == pytest.approx(

@@ -21,6 +21,16 @@ from model_edits import signed
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 
+@pytest.mark.parametrize("make", [gf.Ensemble, gf.ByCluster])
+def test_members_are_computed_where_they_were_asked_to_be(make, tmp_path):
+    """On a machine with a GPU, too."""
+    X, Z = small_data(90)
+    inner = gf.DNNCGM(**SMALL)
+    options = {"n_members": 2, "random_state": 0} if make is gf.Ensemble else {"by": "site"}
+    again = gf.load(make(estimator=inner, **options).fit(X, Z).save(tmp_path / "m")).field_
+    assert {part.device for part in (again.members if make is gf.Ensemble else again.parts)} == {"cpu"}
+
+
 def test_round_trip_is_exact(fitted, data, tmp_path):
     X, Z = data
     again = gf.load(fitted.save(tmp_path / "model"))

@@ -539,4 +539,4 @@ def test_the_stocks_of_the_paper_are_denser_at_high_vix_but_later_days_do_not_co
     )
     assert len(found.X) == 5785
     assert found.held_out.verdict != "better"
-    assert found.held_out.gain_over_lasso > 0
+    assert abs(found.held_out.gain_over_lasso) < 0.01

@@ -99,4 +99,6 @@ class AveragedGraph(GraphEstimator):
         return pack_members(self.members_)
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
-        self.members_ = unpack_members(state, arrays, self._members_field.members)
+        field = self._members_field
+        self.members_ = unpack_members(state, arrays, field.members)
+        self.field_ = replace(field, members=[member.field_ for member in self.members_])

@@ -135,7 +135,9 @@ class ByCluster(GraphEstimator):
         return pack_members(self._models)
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
-        self._models = unpack_members(state, arrays, self._clusters.parts)
+        field = self._clusters
+        self._models = unpack_members(state, arrays, field.parts)
+        self.field_ = replace(field, parts=[model.field_ for model in self._models])
 
 
 def _only_categorical(encoder: CovariateEncoder) -> str:

@@ -1,7 +1,7 @@
 """How much of a mixture's movement with z is kept: as much as stands clear of chance in rows it has not seen.
 
-Where few rows (or groups) are held out, those of training decide in turn: gate and patterns are found again
-without each part of them.
+Where few groups are held out, those of training decide in turn: gate and patterns are found again without
+each part of them.
 """
 
 from __future__ import annotations
