@@ -11,6 +11,7 @@ from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
 from graphfield.cli.check import check_parser
+from graphfield.cli.edges import edges_parser
 from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
@@ -60,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     check_parser(group)
     _fit_parser(group)
     evidence_parser(group)
+    edges_parser(group)
     _graph_parser(group)
     report_parser(group)
     finance_parser(group)

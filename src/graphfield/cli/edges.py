@@ -1,0 +1,59 @@
+"""``graphfield edges``: which edges may be believed, and which of them move."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import redirect_stdout
+from typing import Any
+
+from graphfield.cli.check import hide_data_warnings, read_roles, run_check
+from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.words import say
+from graphfield.exceptions import ParameterError
+from graphfield.folders import write_file
+
+_SERIES = (
+    "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
+    "if they are not, the p-values are too small."
+)
+
+
+def edges_parser(group: Any) -> None:
+    p = group.add_parser("edges", help="test every pair of nodes: is there an edge, does it move")
+    table_options(p)
+    p.add_argument(
+        "--fdr", type=float, default=0.1, metavar="Q", help="share of false pairs in the list (default 0.1)"
+    )
+    p.add_argument(
+        "--varying", action="store_true", help="list the pairs whose edge moves with the covariates"
+    )
+    p.add_argument("--all", action="store_true", help="list all pairs, with their p- and q-values")
+    seed_option(p)
+    file_options(p, "FILE.csv", help="write the list there instead of to the screen")
+    p.set_defaults(run=edges)
+
+
+def edges(arguments: argparse.Namespace) -> None:
+    from graphfield.inference.edges import infer_edges
+
+    if not 0 < arguments.fdr < 1:
+        raise ParameterError(f"--fdr must be between 0 and 1, got {arguments.fdr:g}.")
+    check_new(arguments.out, arguments.force)
+    data = read_roles(arguments)
+    # The list alone goes to the screen's output, so that it can be piped.
+    with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
+        checked = run_check(arguments, data, planned=False)
+    with hide_data_warnings():
+        found = infer_edges(
+            data.X, data.Z, groups=data.groups, missing=arguments.missing, random_state=arguments.seed
+        )
+    notes = [found.summary(arguments.fdr), *([_SERIES] if checked.is_series or data.time is not None else [])]
+    table = found.varying(arguments.fdr) if arguments.varying else found.edges(arguments.fdr)
+    text = (found.table if arguments.all else table).to_csv(index=False, float_format="%.4g")
+    if arguments.out is None:
+        sys.stderr.write("\n".join(notes) + "\n")
+        sys.stdout.write(text)
+        return
+    write_file(arguments.out, text.encode(), overwrite=arguments.force)
+    say("\n".join([*notes, f"Wrote {arguments.out}."]))

@@ -1,0 +1,52 @@
+"""``graphfield edges``: a list that can be piped, a file, options that make no sense."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graphfield.cli import main
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """One edge in all rows, one that changes its sign with age, three nodes alone."""
+    rng = np.random.default_rng(0)
+    age = rng.uniform(-1, 1, 400)
+    X = rng.normal(size=(400, 6))
+    X[:, 1] += 0.8 * X[:, 0]
+    X[:, 3] += 0.9 * age * X[:, 2]
+    frame = pd.DataFrame(X, columns=[f"n{i}" for i in range(6)]).assign(age=age)
+    path = tmp_path_factory.mktemp("edges") / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_the_list_is_all_that_goes_to_the_output(table, capsys):
+    assert main(["edges", str(table), "--covariates", "age"]) == 0
+    said = capsys.readouterr()
+    found = pd.read_csv(io.StringIO(said.out))
+    assert {("n0", "n1"), ("n2", "n3")} <= set(zip(found.source, found.target, strict=True))
+    assert (found.q_value <= 0.1).all()
+    assert "15 pairs of nodes" in said.err
+    assert main(["edges", str(table), "--covariates", "age", "--varying", "--fdr", "0.01"]) == 0
+    moving = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(zip(moving.source, moving.target, strict=True)) == [("n2", "n3")]
+
+
+def test_a_file_and_all_pairs(table, tmp_path, capsys):
+    out = tmp_path / "edges.csv"
+    assert main(["edges", str(table), "--covariates", "age", "--all", "--out", str(out)]) == 0
+    assert f"Wrote {out}." in capsys.readouterr().out
+    assert len(pd.read_csv(out)) == 15
+    assert main(["edges", str(table), "--covariates", "age", "--out", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("fdr", ["0", "1", "nan"])
+def test_a_rate_that_is_none(table, capsys, fdr):
+    assert main(["edges", str(table), "--covariates", "age", "--fdr", fdr]) == 2
+    assert "--fdr must be between 0 and 1" in capsys.readouterr().err
