@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -377,3 +379,12 @@ def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
 
 def p_of(estimates: np.ndarray) -> np.ndarray:
     return 2 * norm.sf(np.abs(estimates[0] - estimates[1]) / np.sqrt(0.02))
+
+
+def test_covariates_that_the_others_determine_are_not_said_to_move_nothing() -> None:
+    rng = np.random.default_rng(0)
+    found = gf.infer_edges(rng.normal(size=(200, 3)), rng.normal(size=(200, 2)))
+    first, second = found.covariates
+    unknown = replace(found, table=found.table.assign(**{f"q_{second}": np.nan}))
+    assert f"{first} 0, {second} 0." in found.summary()
+    assert f"given the others: {first} 0. Of '{second}' that cannot be told" in unknown.summary()

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 import graphfield as gf
@@ -330,3 +331,12 @@ def test_a_comparison_that_is_not_in_favour_of_one_graph_is_said():
     )
     said = reach_verdict(Fitted(covariates=("age",), moves=False), gain).paragraph
     assert "above that of the best single graph (graphical lasso)" in said
+
+
+def test_a_model_is_judged_on_its_own_nodes():
+    X, Z = chain(200, 0.0)
+    model = gf.RegGMM().fit(X, Z)
+    with pytest.raises(gf.DataError):
+        gf.judge(model, X.iloc[:, :2], Z)
+    with pytest.raises(NotFittedError):
+        gf.judge(gf.RegGMM(), X, Z)

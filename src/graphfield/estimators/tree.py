@@ -179,7 +179,7 @@ class TreeCGM(GraphEstimator):
         return tree, part_of_leaf, [search.factor(nodes) for nodes in parts]
 
     def _findings(self) -> list[str]:
-        return [f"Graphs of their own: {'; '.join(self.rules_)}."]
+        return [f"Leaves, each with means, scales and a graph of its own: {'; '.join(self.rules_)}."]
 
     def _get_learned(self) -> State:
         return {"held_out": self.held_out_.to_dict("list")}, {"leaf_penalties": self.leaf_penalties_}

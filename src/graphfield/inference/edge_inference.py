@@ -15,7 +15,7 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.encoded import Encoded
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
-from graphfield.exceptions import ParameterError, count
+from graphfield.exceptions import ParameterError, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.curve import Curve, curve_of_pair
@@ -183,9 +183,14 @@ class EdgeInference:
         )
         if len(self.covariates) < 2:
             return text
-        moved = {name: int((self.table[f"q_{_label(name)}"] <= fdr).sum()) for name in self.covariates}
-        each = ", ".join(f"{name} {number}" for name, number in moved.items())
-        return f"{text} Edges that move with one covariate, given the others: {each}."
+        rates = {name: self.table[f"q_{_label(name)}"] for name in self.covariates}
+        unknown = [name for name, own in rates.items() if own.isna().all()]
+        each = ", ".join(f"{name} {(own <= fdr).sum()}" for name, own in rates.items() if name not in unknown)
+        if each:
+            text += f" Edges that move with one covariate, given the others: {each}."
+        if unknown:
+            text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
+        return text
 
 
 def _label(covariate: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from graphfield.inference.model_gain import ModelGain, gain_over_one_graph
 from graphfield.inference.verdict_facts import (
     BETTER,
@@ -136,6 +138,8 @@ def judge(
     >>> found.answer, found.supported
     ('moves', True)
     """
+    check_is_fitted(model)
+    model.field_.schema.match_nodes(X)  # other nodes would be those of another model
     gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
     return reach_verdict(Fitted.of(model, Z), gain, evidence)
 

@@ -76,16 +76,19 @@ def _variation(
     training: TrainingConfig,
     shares: Tensor,
 ) -> float:
-    """By the held-out rows or, where these are of few groups, by the others, which have chosen nothing.
+    """By the held-out rows and, where these are few, by the others as well, which have chosen nothing.
 
-    Of independent rows a tenth will do: without a third of them, the others find much less of what moves.
+    Either may miss what moves: few rows held out by chance, the others since gate and patterns are found
+    again without a third of them. Of few groups, those held out have no say.
     """
     units = task.units(task.held_out)
-    if is_few(units) and len(torch.unique(units)) < len(units):
-        support = cross_fitted_support(mixture, config, data, task, recipe, training, shares)
-        return supported_share(support, task.units(task.rows))
     rows, mean = data.take(task.held_out[None]), shares[task.rows].mean(dim=0)
-    return supported_share(support_of(gate, patterns, rows, mean), units)
+    share = supported_share(support_of(gate, patterns, rows, mean), units)
+    if not is_few(units):
+        return share
+    support = cross_fitted_support(mixture, config, data, task, recipe, training, shares)
+    again = supported_share(support, task.units(task.rows))
+    return again if len(torch.unique(units)) < len(units) else max(share, again)
 
 
 def _single_graphs(
