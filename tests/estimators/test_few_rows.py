@@ -109,6 +109,21 @@ def test_a_refit_has_the_edges_that_are_there_either_way():
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("held_out", [0.0, 0.7])
+def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_out):
+    """Those held out, or those of training by gates and patterns that have not seen them."""
+    data = samples(400)
+    gate = GateField(replace(FIELD, rank=3), generator()).eval()
+    gate.spread(data)
+    patterns = 0.1 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
+    mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
+    task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), (1, 2, 3), None)
+    shares = {100: held_out, 300: 0.4}
+    monkeypatch.setattr(finished_mixture, "supported_share", lambda support, units: shares[len(units)])
+    assert finished(mixture, FIELD, data, task, TRAINING).variation == max(held_out, 0.4)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("n_held_out", [FEW_UNITS, 2 * FEW_UNITS])
 def test_training_rows_decide_about_movement_where_few_groups_are_held_out(monkeypatch, n_held_out):
     """Rows of the training parts are judged by gates and patterns that have not seen them."""
