@@ -119,7 +119,7 @@ def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_o
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
     task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), (1, 2, 3), None)
     shares = {100: held_out, 300: 0.4}
-    monkeypatch.setattr(finished_mixture, "supported_share", lambda support, units: shares[len(units)])
+    monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units: shares[len(units)])
     assert finished(mixture, FIELD, data, task, TRAINING).variation == max(held_out, 0.4)
 
 
