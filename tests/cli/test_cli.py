@@ -304,6 +304,18 @@ def test_simulate_a_categorical_covariate_then_fit(tmp_path):
     assert len(fitted.node_names_) == 50
 
 
+def test_simulate_nodes_of_several_kinds(tmp_path, capsys):
+    out = tmp_path / "m1.npz"
+    assert main(["simulate", "M1", "--n", "20", "--out", str(out)]) == 0
+    assert "20 nodes (8 gaussian, 6 binary, 3 categorical, 3 count)" in capsys.readouterr().out
+    sim = gf.make_setting("M1", 20, 0)
+    with np.load(out) as stored:
+        assert stored["truth_node_types"].tolist() == list(sim.node_types)
+        np.testing.assert_array_equal(stored["truth_column_nodes"], sim.column_nodes)
+    table = gf.read_table(out)
+    assert list(table.columns) == [*(f"x{i + 1}" for i in range(20)), "z1", "z2"], "kinds are no column"
+
+
 @pytest.mark.slow
 def test_demo(tmp_path, capsys):
     pytest.importorskip("matplotlib")

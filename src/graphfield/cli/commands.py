@@ -7,6 +7,8 @@ import json
 import shutil
 import sys
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,10 +172,21 @@ def simulate(arguments: argparse.Namespace) -> None:
             truth_pseudo_skeleton=sim.pseudo_skeleton,
             truth_regime=sim.regime,
             truth_candidates=sim.candidates,
+            truth_node_types=sim.node_types,
+            truth_column_nodes=sim.column_nodes,
         )
     n, p = sim.X.shape
-    size = f"{count(n, 'sample')} of {count(p, 'node')} and {count(sim.Z.shape[1], 'covariate')}"
+    nodes = f"{count(p, 'node')}{_kinds_of(sim.node_types)}"
+    size = f"{count(n, 'sample')} of {nodes} and {count(sim.Z.shape[1], 'covariate')}"
     say(f"Wrote {size} to {arguments.out}.")
+
+
+def _kinds_of(node_types: Sequence[str]) -> str:
+    """ " (8 gaussian, 6 binary)"; nothing where all are numbers."""
+    found = Counter(node_types)
+    if list(found) == ["gaussian"]:
+        return ""
+    return f" ({', '.join(f'{number} {kind}' for kind, number in found.items())})"
 
 
 def _demo_folder(out: Path, force: bool) -> Path:

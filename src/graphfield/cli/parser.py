@@ -147,7 +147,7 @@ def _graph_parser(group: Any) -> None:
 
 def _simulate_parser(group: Any) -> None:
     p = group.add_parser("simulate", help="write samples of a setting with a known graph")
-    p.add_argument("setting", metavar="SETTING", help="G1, G2, N1, N2, D1, D2, S1 or S2")
+    p.add_argument("setting", metavar="SETTING", help="G1, G2, N1, N2, D1, D2, S1, S2, S3, I1 or M1")
     p.add_argument("--n", type=int, default=12_000, help="samples (default 12000)")
     seed_option(p)
     p.add_argument("--no-clip", action="store_true", help="mix as in the paper's text")

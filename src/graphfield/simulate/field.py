@@ -47,6 +47,20 @@ class Field(ABC):
         theta = self.precision(Z)
         return None if theta is None else coef_from_precision(theta)
 
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """Kind of each node: "gaussian" (a number), "binary", "categorical" or "count"."""
+        return ("gaussian",) * self.candidates.shape[1]
+
+    @property
+    def column_nodes(self) -> NDArray[np.int64]:
+        """Node of each design column: a node has one, a categorical one has one per level but the first."""
+        return np.arange(len(self.node_types))
+
+    def interactions(self, Z: Any) -> NDArray[np.float64] | None:  # noqa: ARG002
+        """Effects of design columns on each other, (n, columns, columns); None where nodes are numbers."""
+        return None
+
 
 def coef_from_precision(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     diagonal = np.einsum("ijj->ij", theta)

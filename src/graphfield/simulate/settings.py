@@ -13,9 +13,11 @@ from graphfield.simulate.banded import Banded, make_n1
 from graphfield.simulate.blocks import Blocks, make_n2
 from graphfield.simulate.dags import HermiteDag, LinearDag
 from graphfield.simulate.field import Field
+from graphfield.simulate.moving_pairs import make_i1, make_m1
 from graphfield.simulate.simulation import Simulation
 from graphfield.simulate.sites import Sites
 from graphfield.simulate.smooth import Smooth
+from graphfield.simulate.squares import Squares
 
 MAX_SAMPLES = 10_000_000
 
@@ -28,6 +30,9 @@ SETTINGS: dict[str, Callable[..., Field]] = {
     "D2": HermiteDag,
     "S1": Smooth,
     "S2": Sites,
+    "S3": Squares,
+    "I1": make_i1,
+    "M1": make_m1,
 }
 
 
@@ -46,7 +51,9 @@ def make_setting(
         q = 10, three blocks), "N1", "N2" (the same through a monotone transform), "D1", "D2" (p = 50,
         q = 2, mixtures of two trees as linear and non-linear structural equations).
         Our own: "S1" (p = 50, q = 5, edges that move smoothly and obliquely), "S2" (p = 50, a
-        categorical covariate times a numeric one).
+        categorical covariate times a numeric one), "S3" (p = 48, q = 2, edges x_j = x_k^2 - 1 that no
+        linear method can see), "I1" (p = 20, q = 2, Ising: binary nodes, interactions that move smoothly),
+        "M1" (the same with gaussian, binary, categorical and count nodes).
     n_samples : int
     random_state : int, Generator or None
     clip : bool

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.simulate.gaussian import GaussianField
+from graphfield.simulate.waves import Waves
 
 N_NODES, N_COVARIATES, N_EDGES = 50, 5, 50
 STRENGTH, FREQUENCY = 0.6, 0.6 * np.pi
@@ -24,9 +25,7 @@ class Smooth(GaussianField):
         del clip  # nothing is mixed, so there is nothing to clip
         upper = np.column_stack(np.triu_indices(N_NODES, 1))
         self.pairs = upper[rng.choice(len(upper), N_EDGES, replace=False)]
-        directions = rng.standard_normal((N_EDGES, N_COVARIATES))
-        self.directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        self.phases = rng.uniform(0, 2 * np.pi, N_EDGES)
+        self.waves = Waves(N_EDGES, N_COVARIATES, FREQUENCY, rng)
         self.signs = rng.choice([-1.0, 1.0], N_EDGES)
         degree = np.bincount(self.pairs.ravel(), minlength=N_NODES)
         self.diagonal = np.maximum(1.0, 0.36 * degree + 0.2)
@@ -42,8 +41,7 @@ class Smooth(GaussianField):
 
     def strengths(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Theta_e(z), (n, edges)."""
-        wave = np.sin(FREQUENCY * Z @ self.directions.T + self.phases)
-        return self.signs * STRENGTH * np.maximum(0.0, wave)
+        return self.signs * STRENGTH * np.maximum(0.0, self.waves.at(Z))
 
     def _scattered(self, values: NDArray) -> NDArray:
         out = np.zeros((len(values), N_NODES, N_NODES), dtype=values.dtype)
