@@ -47,7 +47,7 @@ def covariate_shape(encoder: CovariateEncoder) -> CovariateShape:
 
 
 def network_name(config: FieldConfig) -> str:
-    """What the user calls this network; also for those of earlier versions that have no name any more."""
+    """What the user calls this network."""
     return config.network if config.batch_norm or config.network == "linear" else f"{config.network}-plain"
 
 
@@ -150,21 +150,16 @@ def residual_scale(field: CoefField, data: Samples, rows: Tensor, held_out: Tens
     Training rows say how it differs between nodes; held-out rows, where there are any, say how
     much too small it is overall. Of either, 20,000 evenly spread rows are enough.
     """
-    train_variance = _mean_square(field, data, _spread(rows))
+    variances = []
+    for part in (rows, held_out) if len(held_out) else (rows,):
+        spread_out = part[:: -(-len(part) // _SCALE_ROWS)]
+        total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
+        for left in _residual_blocks(field, data, spread_out):
+            total += left.double().square().sum(dim=0)
+        variances.append(total.cpu().numpy() / len(spread_out))
     if len(held_out):
-        train_variance *= _mean_square(field, data, _spread(held_out)).mean() / train_variance.mean()
-    return np.sqrt(np.maximum(train_variance, 1e-12))
-
-
-def _spread(rows: Tensor) -> Tensor:
-    return rows[:: -(-len(rows) // _SCALE_ROWS)]
-
-
-def _mean_square(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.float64]:
-    total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
-    for left in _residual_blocks(field, data, rows):
-        total += left.double().square().sum(dim=0)
-    return total.cpu().numpy() / len(rows)
+        variances[0] *= variances[1].mean() / variances[0].mean()
+    return np.sqrt(np.maximum(variances[0], 1e-12))
 
 
 @torch.no_grad()

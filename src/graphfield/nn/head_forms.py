@@ -21,8 +21,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from graphfield.nn.head_task import HeadTask
-from graphfield.nn.losses import LOSSES
+from graphfield.nn.losses import LOSSES, HeadTask
 from graphfield.nn.precision import has_mkl, has_triton, large_products
 
 # Entries of the array that a form works on at a time: small enough to stay in a cache that two
@@ -34,6 +33,8 @@ _CACHED_ENTRIES = 2**19
 _NODE_ENTRIES = 2**24
 
 
+# u (m, b, h), weight (m, h + 1, p, p), where its gradient goes, x (m or 1, b, p), task to the losses
+# (m,) and the gradient of u.
 Form = Callable[[Tensor, Tensor, Tensor, Tensor, HeadTask], tuple[Tensor, Tensor]]
 
 
