@@ -17,7 +17,7 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
-from graphfield.fields.streaming import evaluation_rows, slices
+from graphfield.fields.streaming import evaluation_rows
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
@@ -52,11 +52,12 @@ def network_name(config: FieldConfig) -> str:
 
 
 def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:
-    return Samples(
-        torch.as_tensor(X, dtype=torch.float32),
-        torch.as_tensor(encoded.numeric, dtype=torch.float32),
-        torch.as_tensor(encoded.codes, dtype=torch.int64),
-    ).to(device)
+    return Samples(torch.as_tensor(X, dtype=torch.float32, device=device), *_tensors(encoded, device))
+
+
+def _tensors(encoded: Encoded, device: torch.device) -> tuple[Tensor, Tensor]:
+    numeric = torch.as_tensor(encoded.numeric, dtype=torch.float32, device=device)
+    return numeric, torch.as_tensor(encoded.codes, dtype=torch.int64, device=device)
 
 
 def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
@@ -97,12 +98,9 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
     out = np.empty((len(encoded), p, p), dtype=np.float32)
 
     def evaluate(start: int) -> None:
-        positions = np.minimum(np.arange(start, start + rows), len(encoded) - 1)
-        block = encoded.take(positions)
-        coef = field(
-            torch.as_tensor(block.numeric, dtype=torch.float32, device=device)[None],
-            torch.as_tensor(block.codes, dtype=torch.int64, device=device)[None],
-        )
+        block = encoded.take(np.minimum(np.arange(start, start + rows), len(encoded) - 1))
+        numeric, codes = _tensors(block, device)
+        coef = field(numeric[None], codes[None])
         count = min(rows, len(encoded) - start)
         out[start : start + count] = coef[0, :count].cpu().numpy()
 
@@ -116,9 +114,8 @@ def evaluate_shares(field: CoefField | GateField, encoded: Encoded, device: torc
     """Shares in which a field mixes, at each row, (m, R)."""
     field.to(device).eval()
     parts = []
-    for rows in slices(len(encoded), _BLOCK_ROWS):
-        numeric = torch.as_tensor(encoded.numeric[rows], dtype=torch.float32, device=device)[None]
-        codes = torch.as_tensor(encoded.codes[rows], dtype=torch.int64, device=device)[None]
+    for part in zip(*(values.split(_BLOCK_ROWS) for values in _tensors(encoded, device)), strict=True):
+        numeric, codes = (values[None] for values in part)
         is_gate = isinstance(field, GateField)
         parts.append(field(numeric, codes)[0] if is_gate else field.hidden(numeric, codes)[0, 0])
     return torch.cat(parts)

@@ -25,7 +25,7 @@ from graphfield.estimators.neural import (
     to_arrays,
 )
 from graphfield.fields.base import Common, GraphField, State
-from graphfield.fields.program import Features, Inputs, NotExported, Precision, Program, linear_program
+from graphfield.fields.program import Features, Inputs, NotExported, Precision, Program
 from graphfield.fields.schema import Rows, Schema
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, mean_config
@@ -96,7 +96,7 @@ class NeuralField(GraphField):
             features.steps.append(("one",))
         else:
             patterns = patterns[:-1]
-        return linear_program(self.common, features, patterns.astype(np.float64), reference)
+        return self.linear_program(features, patterns.astype(np.float64), reference)
 
     def own_state(self) -> State:
         state, arrays = self.mean.state()

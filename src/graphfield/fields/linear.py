@@ -16,7 +16,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields.base import Common, GraphField, State
-from graphfield.fields.program import Features, Inputs, Program, feature_inputs, linear_program
+from graphfield.fields.program import Features, Inputs, Program, feature_inputs
 from graphfield.fields.schema import Rows
 
 
@@ -42,7 +42,7 @@ class LinearField(GraphField):
     def own_program(self, reference: NDArray) -> Program:
         constant, *others = self.interactions
         features = Features(feature_inputs(self.schema.encoder), [("one",)])
-        return linear_program(self.common, features, np.stack([*others, constant]), reference)
+        return self.linear_program(features, np.stack([*others, constant]), reference)
 
     def own_state(self) -> State:
         return {}, {"interactions": self.interactions, "mean": self.mean}
@@ -91,7 +91,7 @@ class StaticField(GraphField):
 
     def own_program(self, reference: NDArray) -> Program:
         constant = Features(Inputs([], []), [("one",)])
-        return linear_program(self.common, constant, self.weights[None].astype(np.float64), reference)
+        return self.linear_program(constant, self.weights[None].astype(np.float64), reference)
 
     def own_state(self) -> State:
         mean = {} if self.mean is None else {"mean": self.mean}

@@ -11,7 +11,7 @@ nodes
 
 Both work on (h + 1) rows of W; the last is the constant term and belongs to a unit that is always 1.
 The residual of node j needs no other node's, so loss and gradients come out of one pass, and no array
-over all rows, nodes and neighbours ever exists. :func:`reference` is the same by autograd, as a check.
+over all rows, nodes and neighbours ever exists. Tests compare both with autograd.
 """
 
 from __future__ import annotations
@@ -63,26 +63,10 @@ def fitted(u: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     return out
 
 
-def reference(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
-    """Loss (m,) and gradient of u (m, b, h); the gradient of the weights is written into ``grad``."""
-    p = weight.shape[-1]
-    off_diagonal = 1 - torch.eye(p, device=weight.device)
-    with torch.enable_grad():
-        u, weight = u.detach().requires_grad_(), weight.detach().requires_grad_()
-        coef = coefficients(u, weight * off_diagonal)
-        error = x - torch.einsum("mbjk,mbk->mbj", coef, x.expand(len(coef), -1, -1))
-        loss = LOSSES[task.loss].value(error).mean(dim=(1, 2))
-        if task.penalty is not None:
-            loss = loss + task.penalty * coef.abs().sum(dim=3).mean(dim=(1, 2))
-        slopes = torch.autograd.grad(loss.sum(), (u, weight))
-    grad.copy_(slopes[1])
-    return loss.detach(), slopes[0]
-
-
 def by_coefficients(
     u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`reference`, response nodes in tiles."""
+    """Loss (m,) and gradient of u (m, b, h), response nodes in tiles; that of W is written into ``grad``."""
     m, units, p, _ = weight.shape
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
@@ -123,7 +107,7 @@ def by_coefficients(
 
 
 def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
-    """Like :func:`reference` without a penalty, in two matrix products."""
+    """Like :func:`by_coefficients` without a penalty, in two matrix products."""
     m, units, p, _ = weight.shape
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
