@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
-from graphfield.nn.head_forms import HeadTask
+from graphfield.nn.head_forms import HeadTask, coefficients
+from graphfield.nn.losses import LOSSES
 from graphfield.nn.pack import Pack, packed
 from graphfield.training.config import TrainingConfig
 from graphfield.training.plan import Member, Plan
@@ -83,3 +85,19 @@ def head_inputs(m: int, b: int, h: int, p: int, penalty: float | None, loss: str
     task = HeadTask(loss, None if penalty is None else torch.linspace(penalty, 2 * penalty, m).to(device))
     weight = weight.to(device)
     return u.to(device), weight, torch.full_like(weight, torch.nan), x.to(device), task
+
+
+def reference(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
+    """By autograd: loss (m,) and gradient of u (m, b, h); that of the weights is written into ``grad``."""
+    p = weight.shape[-1]
+    off_diagonal = 1 - torch.eye(p, device=weight.device)
+    with torch.enable_grad():
+        u, weight = u.detach().requires_grad_(), weight.detach().requires_grad_()
+        coef = coefficients(u, weight * off_diagonal)
+        error = x - torch.einsum("mbjk,mbk->mbj", coef, x.expand(len(coef), -1, -1))
+        loss = LOSSES[task.loss].value(error).mean(dim=(1, 2))
+        if task.penalty is not None:
+            loss = loss + task.penalty * coef.abs().sum(dim=3).mean(dim=(1, 2))
+        slopes = torch.autograd.grad(loss.sum(), (u, weight))
+    grad.copy_(slopes[1])
+    return loss.detach(), slopes[0]

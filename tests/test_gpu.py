@@ -8,7 +8,7 @@ import torch
 
 import graphfield as gf
 from conftest import small_data
-from engine_cases import TRAINING, head_inputs, pack_and_plan
+from engine_cases import TRAINING, head_inputs, pack_and_plan, reference
 
 pytestmark = [
     pytest.mark.gpu,
@@ -72,7 +72,6 @@ def test_a_cuda_model_predicts_on_the_cpu(tmp_path):
 @pytest.mark.parametrize("penalty", [None, 0.1])
 @pytest.mark.parametrize("shape", [(1, 70, 5, 7), (3, 40, 17, 35), (2, 130, 64, 130), (1, 64, 128, 50)])
 def test_the_fused_head_agrees_with_autograd(shape, penalty, loss):
-    from graphfield.nn.head_forms import reference
     from graphfield.nn.triton_head import fused
 
     u, weight, grad, x, task = head_inputs(*shape, penalty, loss, "cuda")

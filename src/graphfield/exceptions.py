@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
@@ -75,10 +75,13 @@ class TrainingWarning(UserWarning):
 
 def listing(names: Iterable[object], most: int = 8) -> str:
     """``'a', 'b', 'c' and 4 more``: a readable list of names for a message."""
-    quoted = [repr(str(name)) for name in names]
-    if len(quoted) <= most:
-        return ", ".join(quoted)
-    return f"{', '.join(quoted[:most])} and {len(quoted) - most} more"
+    return first_few([repr(str(name)) for name in names], most)
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """``a, b, c and 4 more``: the first of several texts."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}"
 
 
 def count(number: int, noun: str) -> str:

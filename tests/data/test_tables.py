@@ -265,7 +265,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra(tmp_path, monkeypatch
     (tmp_path / name).write_bytes(content)
     for known in [known for known in sys.modules if known.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, known)
-    monkeypatch.setattr("graphfield.data.column_files.find_spec", lambda _: None)
+    monkeypatch.setattr("graphfield.exceptions.find_spec", lambda _: None)
     with pytest.raises(gf.MissingDependencyError, match=f"{package}: pip install 'graphfield"):
         gf.read_table(tmp_path / name)
 

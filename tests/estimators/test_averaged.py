@@ -10,7 +10,7 @@ import graphfield as gf
 from conftest import FULL, small_data
 from graphfield.data.splits import hold_out
 from graphfield.estimators import auto_candidates, auto_choice, ensemble
-from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
 from graphfield.estimators.inputs import child_seeds
 from graphfield.fields.average import average

@@ -19,9 +19,8 @@ from graphfield.estimators import auto as auto_module
 from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.held_out import HeldOut
 from graphfield.metrics import auprc
-from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
+from graphfield.solvers.glasso import edge_counts, graphical_lasso_cv, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_admm import optimality_violation
-from graphfield.solvers.glasso_cv import graphical_lasso_cv
 from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path
 from graphfield.solvers.penalties import PathSearch, penalty_path
 

@@ -21,8 +21,8 @@ from graphfield.estimators.registry import ESTIMATORS as REGISTERED
 from graphfield.estimators.registry import Entry, find_estimator
 from graphfield.fields.average import average
 from graphfield.fields.base import Common
+from graphfield.fields.linear import StaticField
 from graphfield.fields.state import pack_field
-from graphfield.fields.static import StaticField
 from graphfield.report import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")

@@ -9,9 +9,8 @@ from sklearn.covariance import graphical_lasso
 import graphfield as gf
 from conftest import small_data
 from graphfield.data.splits import folds
-from graphfield.solvers.glasso import graphical_lasso_path
+from graphfield.solvers.glasso import graphical_lasso_cv, graphical_lasso_path
 from graphfield.solvers.glasso_admm import PrecisionSolver, optimality_violation
-from graphfield.solvers.glasso_cv import graphical_lasso_cv
 
 pytestmark = pytest.mark.fuzz
 

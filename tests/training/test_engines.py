@@ -8,10 +8,20 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine_cases import FIELD, TRAINING, field, generator, head_inputs, member, pack_and_plan, samples
+from engine_cases import (
+    FIELD,
+    TRAINING,
+    field,
+    generator,
+    head_inputs,
+    member,
+    pack_and_plan,
+    reference,
+    samples,
+)
 from graphfield.nn import head_forms
 from graphfield.nn.fields import MeanField, Samples, mean_config
-from graphfield.nn.head_forms import by_coefficients, by_nodes, coefficients, fitted, reference
+from graphfield.nn.head_forms import by_coefficients, by_nodes, coefficients, fitted
 from graphfield.nn.pack import Pack, member_arrays, packed, unpacked
 from graphfield.nn.private_kernels import copy_all, softmax_slope
 from graphfield.training import loop

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.identifiers import is_whole
-from graphfield.exceptions import agreed, count, listing
+from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
 
 # A node with at most so many different values is no measurement, and one with at most so many different
@@ -97,8 +97,7 @@ def _items(scales: dict[Ends, list[str]]) -> Finding:
 def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items: bool) -> Finding:
     number = len(names)
     unlike = ", too, but not on the scale of the items" if beside_items else ", unlike the other nodes"
-    parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)][:_NAMED]
-    more = f" and {number - _NAMED} more" if number > _NAMED else ""
+    parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)]
     asked = agreed(
         number,
         "Is it a count, a rating or a yes or no, or does it hold",
@@ -108,7 +107,7 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
     return Finding(
         "discrete-node",
         tuple(names),
-        f"{agreed(number, 'Node', 'Nodes')} {', '.join(parts)}{more} {agreed(number, 'has', 'have')} few "
+        f"{agreed(number, 'Node', 'Nodes')} {first_few(parts, _NAMED)} {agreed(number, 'has', 'have')} few "
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
         "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
         Message(

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from graphfield.check.codes import FEW_VALUES
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
-from graphfield.check.relations import covariate_relation_findings
+from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
 from graphfield.check.values import bad_dates, value_findings
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
-from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
 from graphfield.messages import Argument, Message
 
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding
 from graphfield.check.values import NUMBER_WITH_UNIT
-from graphfield.data.covariate_text import MANY_LEVELS
+from graphfield.data.covariate_text import MANY_LEVELS, alike_levels
 from graphfield.data.covariates import OTHER, as_text
-from graphfield.data.spelling import alike_levels
-from graphfield.exceptions import agreed, count, listing
+from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
 
 # A level with fewer rows than this says little about its graph.
@@ -156,12 +155,11 @@ def still_nodes(name: str, text: NDArray[np.object_], nodes: pd.DataFrame) -> It
     ]
     if not still:
         return
-    shown = ", ".join(f"{node!r} where it is {level!r}" for level, node in still[:_NAMED])
-    more = f" and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
+    shown = first_few([f"{node!r} where it is {level!r}" for level, node in still], _NAMED)
     yield Finding(
         "still-node",
         tuple(dict.fromkeys(node for _, node in still)),
-        f"Nodes never change at a level of {name!r}: {shown}{more}. A model shows edges there all the same, "
+        f"Nodes never change at a level of {name!r}: {shown}. A model shows edges there all the same, "
         "taken over from other levels.",
         "Do not read edges of these nodes at these levels, or fit the rows of the other levels alone.",
     )

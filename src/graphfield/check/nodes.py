@@ -21,7 +21,7 @@ from graphfield.check.values import (
 )
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import find_identifiers
-from graphfield.exceptions import agreed, count, named
+from graphfield.exceptions import agreed, count, first_few, named
 from graphfield.messages import Argument, Message
 
 # Beyond this skewness or excess kurtosis a node is far from Gaussian (an exponential has 2 and 6).
@@ -212,9 +212,7 @@ def _how_many(which: NDArray[np.bool_]) -> str:
 
 def _largest(names: NDArray, numbers: NDArray, which: NDArray[np.bool_], what: str) -> str:
     order = [j for j in np.argsort(-np.abs(numbers)) if which[j]]
-    parts = [f"{names[j]!r} {numbers[j]:.1f}" for j in order[:_NAMED]]
-    more = f" and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
-    return f"{what} {', '.join(parts)}{more}"
+    return f"{what} {first_few([f'{names[j]!r} {numbers[j]:.1f}' for j in order], _NAMED)}"
 
 
 def _largest_share(values: NDArray[np.float64]) -> float:

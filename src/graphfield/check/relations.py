@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import rankdata
 
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.size import SPARE_ROWS
-from graphfield.data.ranks import COPY_TOLERANCE, rank_correlation
 from graphfield.exceptions import agreed, listing
 from graphfield.messages import Message
 
+# Correlations this close to one are copies; what is left is rounding.
+COPY_TOLERANCE = 1e-9
 # Nodes with a larger rank correlation are nearly functions of each other, straight lines or not.
 MONOTONE = 0.995
 # A node of whose variance the others explain this share nearly follows from them (cholesterol from its
@@ -59,6 +61,25 @@ def _correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
     centred -= centred.mean(axis=0)
     scaled = centred / np.sqrt(np.square(centred).sum(axis=0))
     return scaled.T @ scaled
+
+
+def rank_correlation(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> NDArray:
+    """Spearman's correlation of every column with every column, or with those of ``others``; 0 if constant.
+
+    >>> x = np.arange(1.0, 9.0)
+    >>> rank_correlation(np.column_stack([x, np.exp(x), -x])).round(3).tolist()[0]
+    [1.0, 1.0, -1.0]
+    """
+    first = _standard_ranks(values)
+    second = first if others is None else _standard_ranks(others)
+    return first.T @ second / len(values)
+
+
+def _standard_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks = rankdata(values, axis=0)
+    ranks -= ranks.mean(axis=0)
+    spread = ranks.std(axis=0)
+    return ranks / np.where(spread > 0, spread, 1.0)
 
 
 def _copies(values: NDArray[np.float64]) -> NDArray[np.intp]:

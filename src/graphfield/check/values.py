@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.dates import are_number_dates, is_date, no_dates
-from graphfield.exceptions import agreed, count, listing
+from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message, Row, join_messages
 
 # Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
@@ -45,15 +45,14 @@ def missing_code_findings(
     coded = [j for j, own in enumerate(codes) if own]
     if not coded:
         return
-    parts = [f"{names[j]!r} has {_times(codes[j])}" for j in coded[:_NAMED]]
-    more = f" and {len(coded) - _NAMED} more" if len(coded) > _NAMED else ""
+    parts = [f"{names[j]!r} has {_times(codes[j])}" for j in coded]
     one = len(coded) == 1
     several = one and len(codes[coded[0]]) > 1
     yield Finding(
         "missing-code",
         tuple(names[j] for j in coded),
         f"{'Numbers' if several or not one else 'A number'} may stand for missing: "
-        f"{role if one else f'{role}s'} {', '.join(parts)}{more}.",
+        f"{role if one else f'{role}s'} {first_few(parts, _NAMED)}.",
         "If so, leave these cells empty.",
     )
 

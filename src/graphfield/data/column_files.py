@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import zipfile
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ import pandas as pd
 from graphfield.data.reading import Reading
 from graphfield.data.room import check_room, free_memory, size_text
 from graphfield.data.sources import UNPACK_ERRORS, Source
-from graphfield.exceptions import DataError, MissingDependencyError, listing
+from graphfield.exceptions import DataError, check_package, listing
 from graphfield.messages import Argument
 
 # What a kind of file needs: the package, and the extra of graphfield that brings it.
@@ -36,18 +35,14 @@ _DAMAGED = (
 _PER_XML_BYTE = 4
 
 
-def check_package(kind: str) -> None:
+def check_kind(kind: str) -> None:
     """Refuse a kind of file whose package is missing, and say how to get it."""
-    package, extra = _NEEDS.get(kind, ("", ""))
-    if package and find_spec(package) is None:
-        raise MissingDependencyError(
-            f"{kind.capitalize()} files need the package {package}: pip install 'graphfield[{extra}]'."
-        )
+    if kind in _NEEDS:
+        check_package(*_NEEDS[kind], f"A file of kind {kind}")
 
 
 def read_columns(source: Source, kind: str, sheet: str | None) -> tuple[pd.DataFrame, Reading]:
     """A Parquet, Feather or Excel file, and how it was read."""
-    check_package(kind)
     readers: dict[str, Callable[[Source, str | None], tuple[pd.DataFrame, Reading]]] = {
         "parquet": _read_parquet,
         "feather": _read_feather,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, MissingDependencyError
+from graphfield.exceptions import DataError, check_package
 
 
 def named_table(data: Any) -> pd.DataFrame | None:
@@ -19,7 +19,7 @@ def named_table(data: Any) -> pd.DataFrame | None:
     """
     if isinstance(data, pd.DataFrame):
         return data
-    if _is_polars(data):
+    if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "to_dict"):
         return _from_polars(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return _from_fields(data)
@@ -33,14 +33,6 @@ def named_table(data: Any) -> pd.DataFrame | None:
     if hasattr(data, "__dataframe__"):
         return pd.api.interchange.from_dataframe(data)
     return None
-
-
-def _is_polars(data: Any) -> bool:
-    return _library(data) == "polars" and hasattr(data, "to_dict")
-
-
-def _library(data: Any) -> str:
-    return type(data).__module__.split(".")[0]
 
 
 def _from_polars(data: Any) -> pd.DataFrame:
@@ -78,12 +70,9 @@ def _to_pandas(data: Any) -> Any:
 
 
 def _arrow_table(data: Any) -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Arrow tables need the package pyarrow: pip install 'graphfield[parquet]'."
-        ) from error
+    check_package("pyarrow", "parquet", "An Arrow table")
+    import pyarrow
+
     return pyarrow.table(data)
 
 
@@ -98,14 +87,12 @@ def unmasked(array: NDArray) -> NDArray:
     return values
 
 
-def native(array: NDArray) -> NDArray:
-    """The array in the byte order of this machine."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
 def plain_array(data: Any, argument: str) -> NDArray:
-    """Anything without names that NumPy can read, as an array with no mask, of any number of dimensions."""
-    if _library(data) == "torch" and hasattr(data, "detach"):
+    """Anything without names that NumPy can read, as an array of any number of dimensions.
+
+    It has no mask, and the byte order of this machine.
+    """
+    if type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach"):
         data = _from_torch(data)
     try:
         array = np.asanyarray(data)
@@ -115,7 +102,8 @@ def plain_array(data: Any, argument: str) -> NDArray:
         array = np.array(data, dtype=object)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{argument} is not a rectangular table: {error}.") from error
-    return native(unmasked(array))
+    plain = array if type(array) is np.ndarray else unmasked(array)
+    return plain if plain.dtype.isnative else plain.astype(plain.dtype.newbyteorder("="))
 
 
 def _from_torch(tensor: Any) -> NDArray:

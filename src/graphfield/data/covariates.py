@@ -17,7 +17,7 @@ from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_da
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, match_columns
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
-from graphfield.data.saved_values import Saved, optional
+from graphfield.data.saved_values import Saved
 from graphfield.exceptions import (
     DataError,
     DataWarning,
@@ -101,7 +101,7 @@ class CovariateEncoder:
         self.columns: list[Numeric | Categorical] = []
         self.names: list[str] = []
         self.named = False
-        self.n_rows: int | None = None  # that it has learned from; files of earlier versions do not say
+        self.n_rows = 0  # that it has learned from
 
     @property
     def numeric(self) -> list[Numeric]:
@@ -156,11 +156,9 @@ class CovariateEncoder:
         return Numeric(name, *_mean_and_spread(values), *bounds, date)
 
     def level_rows(self, column: Categorical) -> dict[str, int]:
-        """How many training rows each level had; nothing where a file of an earlier version does not say."""
-        n = self.n_rows
-        if n is None:
-            return {}
-        return {level: round(n * share) for level, share in zip(column.levels, column.shares, strict=True)}
+        """How many training rows each level had."""
+        rows = (round(self.n_rows * share) for share in column.shares)
+        return dict(zip(column.levels, rows, strict=True))
 
     def pool(self, Z: Frame) -> Frame:
         """Z with the levels that were pooled before `fit` as what they were pooled into, and a warning."""
@@ -251,7 +249,7 @@ class CovariateEncoder:
             standardize=state["standardize"].flag(), unknown=state["unknown"].choice(UNKNOWN_POLICIES)
         )
         encoder.names, encoder.named = state["names"].names(), state["named"].flag()
-        encoder.n_rows = optional(state.known("n_rows"), lambda value: value.whole(1), None)
+        encoder.n_rows = state["n_rows"].whole(1)
         encoder.columns = [_column_from(column, encoder) for column in state["columns"].listed()]
         names = [column.name for column in encoder.columns]
         if names != [name for name in encoder.names if name in names]:
@@ -279,10 +277,9 @@ def _mean_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(near_one.mean() * unit), float(near_one.std() * unit)
 
 
-def n_features(encoder: CovariateEncoder, *, all_levels: bool = False) -> int:
+def n_features(encoder: CovariateEncoder) -> int:
     """How many columns :func:`features` gives."""
-    widths = [len(column.levels) - (not all_levels) for column in encoder.categorical]
-    return 1 + len(encoder.numeric) + sum(widths)
+    return 1 + len(encoder.numeric) + sum(len(column.levels) - 1 for column in encoder.categorical)
 
 
 def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
@@ -309,15 +306,14 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
     levels, shares = state["levels"].names(least=2), state["shares"].numbers(0, 1)
     if len(shares) != len(levels) or abs(sum(shares) - 1) > _SHARES_OFF:
         state["shares"].refuse(f"{len(levels)} shares that sum to one")
-    pooled: list[str] = optional(state.get("pooled"), lambda value: value.names(), [])
+    pooled = state["pooled"].names()
     if pooled and (OTHER not in levels or not set(pooled).isdisjoint(levels)):
         state["pooled"].refuse(f"levels besides {OTHER!r} and the others")
-    ordered = optional(state.get("ordered"), Saved.flag, False)
-    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled), ordered)
+    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled), state["ordered"].flag())
 
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
-    date = optional(state.get("date"), Saved.flag, False)
+    date = state["date"].flag()
     ends = (FIRST_DAY, LAST_DAY) if date else (-MAX_COVARIATE, MAX_COVARIATE)
     low, high = state["low"].number(*ends), state["high"].number(*ends)
     width = high - low

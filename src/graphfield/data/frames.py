@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphfield.data.containers import named_table, native, plain_array
+from graphfield.data.containers import named_table, plain_array
 from graphfield.exceptions import DataError, listing
 from graphfield.messages import Message, Row
 
@@ -37,6 +37,13 @@ class Frame:
     @property
     def names(self) -> list[str]:
         return list(self.values.columns)
+
+    @property
+    def floats(self) -> NDArray[np.floating] | None:
+        """All values as one array, where possible a view, if all columns are float32, or all float64."""
+        kinds = set(self.values.dtypes)
+        plain = len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
+        return self.values.to_numpy() if plain else None
 
     def take(self, rows: NDArray[np.intp]) -> Frame:
         """The rows at these positions, counted anew."""
@@ -68,9 +75,9 @@ def as_frame(data: Any, argument: str) -> Frame:
         )
     if isinstance(data, Mapping):
         raise DataError(f"{argument} is a mapping. Pass a table: pandas.DataFrame([{argument.lower()}]).")
-    if isinstance(data, pd.Series) or (hasattr(data, "ndim") and data.ndim == 1):
-        raise _one_dimensional(argument, len(data))
-    array = _as_array(data, argument)
+    array = plain_array(data, argument)
+    if array.ndim != 2 or array.dtype.kind == "c":
+        raise _no_table(array, argument)
     prefix = argument[0].lower()
     names = [f"{prefix}{i + 1}" for i in range(array.shape[1])]
     try:
@@ -82,26 +89,19 @@ def as_frame(data: Any, argument: str) -> Frame:
     return Frame(frame, named=False)
 
 
-def _as_array(data: Any, argument: str) -> NDArray:
-    array = plain_array(data, argument)
+def _no_table(array: NDArray, argument: str) -> DataError:
     if array.ndim == 1:
-        raise _one_dimensional(argument, len(array))
+        return DataError(
+            f"{argument} must be two-dimensional (samples x columns), got a 1-D sequence of length "
+            f"{len(array)}. Reshape your data: {argument}.reshape(-1, 1) for one column, "
+            f"{argument}.reshape(1, -1) for one sample."
+        )
     if array.ndim != 2:
-        raise DataError(
+        return DataError(
             f"{argument} must be two-dimensional (samples x columns), got {array.ndim} dimensions "
             f"with shape {array.shape}. Reshape your data."
         )
-    if array.dtype.kind == "c":
-        raise DataError(f"Complex data not supported: {argument} has dtype {array.dtype}.")
-    return array
-
-
-def _one_dimensional(argument: str, length: int) -> DataError:
-    return DataError(
-        f"{argument} must be two-dimensional (samples x columns), got a 1-D sequence of length "
-        f"{length}. Reshape your data: {argument}.reshape(-1, 1) for one column, "
-        f"{argument}.reshape(1, -1) for one sample."
-    )
+    return DataError(f"Complex data not supported: {argument} has dtype {array.dtype}.")
 
 
 def _checked_names(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
@@ -134,7 +134,7 @@ def _plain_columns(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
     changed = {}
     for name, kind in zip(frame.columns, frame.dtypes, strict=True):
         if isinstance(kind, np.dtype) and not kind.isnative:
-            changed[name] = native(frame[name].to_numpy())
+            changed[name] = plain_array(frame[name].to_numpy(), argument)
         elif pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.ArrowDtype):
             _check_cells(frame[name], argument)
     return frame.assign(**changed) if changed else frame
@@ -190,18 +190,12 @@ def node_values(frame: Frame) -> NDArray[np.floating]:
     be written to: a copy of a long table is the largest thing that `fit` would hold. Everything else
     becomes float64.
     """
-    if has_plain_floats(frame):
-        return frame.values.to_numpy()
+    if (floats := frame.floats) is not None:
+        return floats
     values = np.empty((len(frame.values), len(frame.names)))
     for position, name in enumerate(frame.names):
         values[:, position] = _column_values(frame.values[name], name)
     return values
-
-
-def has_plain_floats(frame: Frame) -> bool:
-    """Whether all columns are float32, or all are float64, of NumPy's own kind."""
-    kinds = set(frame.values.dtypes)
-    return len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
 
 
 def check_numeric(frame: Frame) -> None:
@@ -291,26 +285,4 @@ def check_roles_disjoint(X: Frame, Z: Frame) -> None:
         raise DataError(
             f"{listing(both)}: in X and in Z. A column is a node or a covariate, not both; "
             "drop it from one of the two."
-        )
-
-
-def check_size(X: NDArray) -> None:
-    """Enough samples and nodes for a graph to mean anything."""
-    n_samples, n_nodes = X.shape
-    if n_nodes == 0:
-        raise DataError(
-            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is required."
-        )
-    if n_nodes < MIN_NODES:
-        raise DataError(
-            "A graph needs at least {least} nodes, but {found}. Add node columns.",
-            least=MIN_NODES,
-            found=Message("X has one column (n_features = 1)", code="one-column"),
-        )
-    if n_samples < MIN_SAMPLES:
-        raise DataError(
-            "At least {least} samples are needed, got n_samples = {n}. With so few rows every graph fits.",
-            code="too-few-rows",
-            least=MIN_SAMPLES,
-            n=n_samples,
         )

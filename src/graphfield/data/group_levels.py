@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graphfield.data.saved_values import Saved, optional
+from graphfield.data.saved_values import Saved
 
 # Levels are there where they are clear of chance over the groups, and make up so much of a node's variance.
 _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
@@ -50,9 +50,8 @@ class LevelCheck:
     @classmethod
     def from_saved(cls, values: Saved) -> LevelCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
-        numbers = (values.known(name) for name in ("gain", "standard_error"))
-        gain, error = (optional(number, Saved.number, float("nan")) for number in numbers)
         share, groups = values["share"].number(0, 1), values["n_groups"].whole(1)
+        gain, error = (values[name].number_or_nan() for name in ("gain", "standard_error"))
         return cls(values["prefers"].flag(), share, gain, error, groups)
 
 

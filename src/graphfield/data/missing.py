@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.frames import Frame, has_plain_floats, node_values
+from graphfield.data.frames import Frame, node_values
 from graphfield.data.nodes import row_blocks
 from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, named
 from graphfield.messages import Argument, Message, Row, join_messages
@@ -121,9 +121,9 @@ def check_complete(X: Frame | None, Z: Frame | None) -> None:
 
 def is_complete(frame: Frame) -> bool:
     """Whether :func:`bad_entries` would be False everywhere, found in bounded memory."""
-    if not has_plain_floats(frame):
+    values = frame.floats
+    if values is None:
         return not any(_bad(frame.values[name]).any() for name in frame.names)
-    values = node_values(frame)
     return all(np.isfinite(values[rows]).all() for rows in row_blocks(*values.shape))
 
 

@@ -59,11 +59,20 @@ class NodeScaler:
         center = arrays.read("center", (n_nodes,), low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
         return cls(center, read_scale(arrays, "scale", n_nodes))
 
-    def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
-        """Node values in standard units, computed in double precision and kept as ``dtype``."""
+    def transform(
+        self,
+        X: NDArray[np.floating],
+        dtype: DTypeLike = np.float64,
+        change: Callable[[NDArray], NDArray] | None = None,
+    ) -> NDArray:
+        """Node values in standard units, computed in double precision and kept as ``dtype``.
+
+        They are what ``change`` makes of X, where it is given.
+        """
         values = np.empty(X.shape, dtype=dtype)
         for rows in row_blocks(*X.shape):
-            values[rows] = (X[rows] - self.center) / self.scale
+            nodes = X[rows] if change is None else change(X[rows])
+            values[rows] = (nodes - self.center) / self.scale
         return values
 
     def restore(self, X: NDArray) -> NDArray:

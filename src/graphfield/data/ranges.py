@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
 from graphfield.exceptions import DataError, agreed, named
 from graphfield.messages import Message, Row
 
@@ -18,13 +19,29 @@ MAX_COVARIATE = 1e300
 MAX_UNSCALED = 1e15
 
 
-def check_ranges(
-    X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: float = MAX_MAGNITUDE
-) -> None:
-    """Each node must vary, by numbers from 1 / ``most`` to ``most``; nothing is copied.
+def check_nodes(X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: float) -> None:
+    """Enough rows and nodes for a graph, and each node varies, by numbers from 1 / ``most`` to ``most``.
 
-    ``rows`` are the positions of the rows of X in what the user passed.
+    ``rows`` are the positions of the rows of X in what the user passed. Nothing is copied.
     """
+    n_samples, n_nodes = X.shape
+    if n_nodes == 0:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is required."
+        )
+    if n_nodes < MIN_NODES:
+        raise DataError(
+            "A graph needs at least {least} nodes, but {found}. Add node columns.",
+            least=MIN_NODES,
+            found=Message("X has one column (n_features = 1)", code="one-column"),
+        )
+    if n_samples < MIN_SAMPLES:
+        raise DataError(
+            "At least {least} samples are needed, got n_samples = {n}. With so few rows every graph fits.",
+            code="too-few-rows",
+            least=MIN_SAMPLES,
+            n=n_samples,
+        )
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     width = high / 2 - low / 2  # of the largest numbers there is no double
     extreme = np.maximum(np.abs(low), np.abs(high)) > most

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.covariate_text import alike_levels, trim_text
 from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, is_ordered, level_order
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
@@ -20,7 +21,6 @@ from graphfield.data.identifiers import find_identifiers
 from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
-from graphfield.data.spelling import alike_levels, trim_text
 from graphfield.data.tables import read_file
 from graphfield.exceptions import (
     DataError,

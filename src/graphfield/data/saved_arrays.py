@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
-from types import TracebackType
-from typing import Self, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from safetensors import SafetensorError, safe_open
 
-from graphfield.data.saved_files import open_regular, parse_json
-from graphfield.data.saved_values import Saved, refuse
+from graphfield.data.saved_values import refuse
 from graphfield.exceptions import ModelFileError
 
-# Types that we write. Files are little-endian on every machine.
-_TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4"}
-# Of the table of contents: about 500,000 arrays.
-MAX_CONTENTS_BYTES = 64 * 2**20
+# Types that we write, and the kind of their numbers.
+_KINDS = {"F64": "f", "F32": "f", "I64": "i", "I32": "i"}
 # Coefficients are handed out in single precision, which has no larger numbers by far.
 MAX_COEFFICIENT = 1e30
 
@@ -40,110 +36,48 @@ class AtMost:
 Shape = tuple[int | AtMost, ...]
 
 
-@dataclass(frozen=True)
-class _Entry:
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    start: int
-    stop: int
-
-
-class ArrayFile:
-    """The table of contents of a file whose size is what that table says; arrays are read on demand.
-
-    Until an array is asked for with its shape, only the table is in memory.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = cast(BufferedReader, open_regular(path))
-        try:
-            self.entries = self._contents()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def sha256(self) -> str:
-        """Of the whole file, in bounded memory."""
-        self._file.seek(0)
-        return hashlib.file_digest(self._file, "sha256").hexdigest()
-
-    def read(self, entry: _Entry) -> NDArray:
-        array = np.empty(entry.shape, dtype=entry.dtype)
-        self._file.seek(entry.start)
-        if array.size and self._file.readinto(array.reshape(-1).view(np.uint8).data) != array.nbytes:
-            raise ModelFileError(f"{self.path} is damaged: it ends too early.")
-        return array
-
-    def _contents(self) -> dict[str, _Entry]:
-        size = os.fstat(self._file.fileno()).st_size
-        length = int.from_bytes(self._file.read(8), "little")
-        if size < 8 or length > min(size - 8, MAX_CONTENTS_BYTES):
-            self._damaged(f"it has {size:,} bytes and no table of contents of safetensors at its start")
-        table = Saved(parse_json(self._file.read(length), self.path), str(self.path))
-        entries = {
-            name: _entry(value, 8 + length) for name, value in table.items().items() if name != "__metadata__"
-        }
-        end = 8 + length
-        for entry in sorted(entries.values(), key=lambda entry: (entry.start, entry.stop)):
-            if entry.start != end:
-                self._damaged("its arrays do not lie one after the other")
-            end = entry.stop
-        if end != size:
-            self._damaged(f"it has {size:,} bytes, its table of contents says {end:,}")
-        return entries
-
-    def _damaged(self, why: str) -> None:
-        raise ModelFileError(f"{self.path} is damaged: {why}. Its checksum cannot match either.")
-
-
-def _entry(value: Saved, start: int) -> _Entry:
-    dtype = np.dtype(_TYPES[value["dtype"].choice(_TYPES)])
-    shape = tuple(length.whole() for length in value["shape"].listed(most=8))
-    first, last = (offset.whole() for offset in value["data_offsets"].listed(2, 2))
-    if last - first != math.prod(shape) * dtype.itemsize:
-        value.refuse(f"{math.prod(shape) * dtype.itemsize:,} bytes long", f"{last - first:,}")
-    return _Entry(dtype, shape, start + first, start + last)
+@contextmanager
+def open_arrays(path: Path) -> Iterator[SavedArrays]:
+    """The arrays of a regular file. Until one is asked for with its shape, only the table is in memory."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            entries = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            yield SavedArrays(path, file, entries)
+    except SafetensorError as error:
+        raise ModelFileError(f"{path} is damaged: {error}. Copy it again, or write it again.") from error
 
 
 class SavedArrays:
     """Arrays by name; whoever reads one says what it must be."""
 
-    def __init__(self, file: ArrayFile, prefix: str = "") -> None:
-        self._file, self._prefix = file, prefix
+    def __init__(self, path: Path, file: safe_open, entries: dict[str, Any], prefix: str = "") -> None:
+        self._path, self._file, self._entries, self._prefix = path, file, entries, prefix
 
     def below(self, prefix: str) -> SavedArrays:
         """Those whose names begin so, without it."""
-        return SavedArrays(self._file, self._prefix + prefix)
+        return SavedArrays(self._path, self._file, self._entries, self._prefix + prefix)
 
     def __contains__(self, name: str) -> bool:
-        return self._prefix + name in self._file.entries
+        return self._prefix + name in self._entries
 
     def n_entries(self) -> int:
         """Numbers in all of them together."""
-        entries = self._file.entries.items()
-        return sum(math.prod(entry.shape) for name, entry in entries if name.startswith(self._prefix))
+        own = (entry for name, entry in self._entries.items() if name.startswith(self._prefix))
+        return sum(math.prod(entry.get_shape()) for entry in own)
 
     def refuse(self, name: str, expected: str, got: str) -> None:
-        refuse(str(self._file.path), self._prefix + name, expected, got)
+        refuse(str(self._path), self._prefix + name, expected, got)
 
     def check_shape(self, name: str, shape: Shape, dtype: DTypeLike = np.float64) -> None:
         """Raise unless the file has it, in this shape and kind of numbers (of any precision)."""
         if name not in self:
             self.refuse(name, "there", "nothing")
-        entry, kind = self._file.entries[self._prefix + name], np.dtype(dtype).kind
-        if entry.dtype.kind != kind:
-            self.refuse(name, "whole numbers" if kind == "i" else "floating point numbers", str(entry.dtype))
-        if len(shape) != len(entry.shape) or not all(map(_fits, entry.shape, shape)):
-            self.refuse(name, f"of shape ({', '.join(map(str, shape))})", str(entry.shape))
+        entry, kind = self._entries[self._prefix + name], np.dtype(dtype).kind
+        found, there = tuple(entry.get_shape()), entry.get_dtype()
+        if _KINDS.get(there) != kind:
+            self.refuse(name, "whole numbers" if kind == "i" else "floating point numbers", there)
+        if len(shape) != len(found) or not all(map(_fits, found, shape)):
+            self.refuse(name, f"of shape ({', '.join(map(str, shape))})", str(found))
 
     def read(
         self,
@@ -158,7 +92,7 @@ class SavedArrays:
     ) -> NDArray:
         """Finite numbers (or NaN, where we write it) from ``low``, or ``above`` it, to ``high``."""
         self.check_shape(name, shape, dtype)
-        array = self._file.read(self._file.entries[self._prefix + name]).astype(dtype, copy=False)
+        array = self._file.get_tensor(self._prefix + name).astype(dtype, copy=False)
         inside = np.isfinite(array) & (array >= low) & (array <= high)
         if above:
             inside &= array > low

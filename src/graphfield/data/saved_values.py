@@ -134,5 +134,5 @@ class Saved:
 
 
 def optional(value: Saved | None, read: Callable[[Saved], T], default: T) -> T:
-    """What ``read`` makes of the value; ``default`` where a file of an earlier version has none."""
+    """What ``read`` makes of the value; ``default`` where there is none."""
     return default if value is None else read(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from graphfield.data.column_files import check_package, read_columns
+from graphfield.data.column_files import check_kind, read_columns
 from graphfield.data.npz_tables import read_npz
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import TEXT_KINDS, Source, as_source, find_kind
@@ -79,7 +79,7 @@ def read_file(table: str | Path | Source, options: ReadOptions) -> TableFile:
 
 def _read_source(source: Source, options: ReadOptions) -> TableFile:
     kind, packed = find_kind(source)
-    check_package(kind)
+    check_kind(kind)
     options.refuse(kind, ("sheet",) if kind in TEXT_KINDS else _FOR_TEXT)
     if kind in TEXT_KINDS:
         frame, reading = read_text(source, kind, packed, options)

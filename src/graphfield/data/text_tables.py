@@ -13,7 +13,6 @@ import pandas as pd
 
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
-from graphfield.data.text_blanks import with_own_blanks
 from graphfield.data.text_encoding import find_encoding
 from graphfield.data.text_format import SPACE, Layout, find_layout, open_text, read_records
 from graphfield.data.text_numbers import Misread, find_evidence, is_number, settle_column
@@ -24,6 +23,7 @@ from graphfield.messages import Argument, join_messages
 _EXACT_BY_DEFAULT = (3, 1)
 _VERSION = tuple(int(part) for part in re.findall(r"\d+", pd.__version__)[:2])
 EXACT: dict[str, Any] = {} if _VERSION >= _EXACT_BY_DEFAULT else {"float_precision": "round_trip"}
+_CHUNK = 2**20  # letters that are looked through at a time
 UNNAMED = "Unnamed: "  # what pandas calls a column without a name, and we as well
 
 
@@ -115,13 +115,39 @@ def _read_settled(
 def _with_own_blanks(
     frame: pd.DataFrame, source: Source, packed: str, reading: Reading, names: list[str]
 ) -> pd.DataFrame:
-    def as_written(texts: list[str]) -> pd.DataFrame:
-        try:
-            return _read_rows(source, packed, reading, names, dict.fromkeys(texts, str), blanks=True)
-        except DataError:  # blanks before quotation marks: cells that cannot be read with them
-            return pd.DataFrame()
+    """The frame with ' F' as it stands beside 'F' in the file, as other kinds of files have it.
 
-    return with_own_blanks(frame, source, packed, str(reading.encoding), str(reading.sep), as_written)
+    Blanks after separators are not read, as they mean nothing where a file is written so throughout: before
+    some cells of a column of text they belong to the cells, before all to the notation.
+    """
+    texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
+    if reading.sep == SPACE or not texts or not _has_blanks(source, packed, reading):
+        return frame
+    try:
+        raw = _read_rows(source, packed, reading, names, dict.fromkeys(texts, str), blanks=True)
+    except DataError:  # blanks before quotation marks: cells that cannot be read with them
+        return frame
+    if len(raw) != len(frame):  # quotation marks behind blanks are marks of their own then
+        return frame
+    return frame.assign(**{name: _with_blanks(frame[name], raw[name]) for name in texts})
+
+
+def _has_blanks(source: Source, packed: str, reading: Reading) -> bool:
+    with closing(open_text(source, packed, str(reading.encoding))) as handle:
+        end = "\n"
+        for chunk in iter(lambda: handle.read(_CHUNK), ""):
+            chunk = end + chunk
+            if f"{reading.sep} " in chunk or "\n " in chunk:
+                return True
+            end = chunk[-1]
+    return False
+
+
+def _with_blanks(column: pd.Series, raw: pd.Series) -> pd.Series:
+    known = column.notna()
+    begun = raw.str.startswith(" ") & known
+    own = begun & (raw.str.strip() == column.astype(object).map(str).str.strip())
+    return column if begun[known].all() or not own.any() else column.astype(object).where(~own, raw)
 
 
 def _has_fractions(frame: pd.DataFrame) -> bool:

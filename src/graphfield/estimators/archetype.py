@@ -16,14 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from graphfield.data.missing import check_complete
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.archetype_field import ArchetypeField
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import node_table, own_tables
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, STREAMS, gate_training
 from graphfield.estimators.inputs import Inputs, root_seed
 from graphfield.estimators.neural import evaluate_shares, make_samples
-from graphfield.estimators.neural_field import NeuralField
+from graphfield.estimators.neural_field import ArchetypeField, NeuralField
 from graphfield.estimators.parameters import (
     CENTER,
     MARGINAL,
@@ -39,7 +38,7 @@ from graphfield.estimators.persistence import pack_model, unpack_model
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError
 from graphfield.fields.base import Common, State
-from graphfield.fields.node_values import match_rows, read_values
+from graphfield.fields.questions import match_rows, read_values
 from graphfield.nn.fields import Samples
 from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.archetypes import NUMBERS, ArchetypeFit, ArchetypeTask, fit_archetypes

@@ -23,7 +23,7 @@ from graphfield.estimators.auto_choice import (
     choose,
     no_comparison,
 )
-from graphfield.estimators.averaged import AveragedGraph
+from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.parameters import MARGINAL, MISSING, SHARE, UNKNOWN, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet

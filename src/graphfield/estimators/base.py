@@ -20,17 +20,16 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
-from graphfield.estimators.node_words import describe_nodes
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
 from graphfield.fields import GraphField, Schema
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS
-from graphfield.fields.node_values import predict_values, score_values
 from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import apply_rule, symmetrise
 from graphfield.graphs.threshold import Threshold, chosen_cut
+from graphfield.solvers.marginal_choice import describe_nodes
 
 TableLike = Any
 
@@ -340,14 +339,14 @@ class GraphEstimator(BaseEstimator, ABC):
 
         Where the model is one of normal scores, these are brought back to the node's values.
         """
-        return predict_values(self._field(), X, Z)
+        return ask.predict_values(self._field(), X, Z)
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
 
         Rows with missing values are handled as in ``fit`` (parameter ``missing``).
         """
-        return score_values(self._field(), X, Z, self._missing_policy())
+        return ask.score_values(self._field(), X, Z, self._missing_policy())
 
     # -- files ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from graphfield.data.nodes import NodeScaler, row_blocks
+from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import cross_parts
@@ -22,9 +22,7 @@ from graphfield.estimators.dnncgm_setup import (
     PARAMETERS,
     STREAMS,
     TRAINED,
-    Units,
     check_together,
-    choose_marginals,
     choose_way,
     chosen_penalty,
     field_config,
@@ -32,14 +30,16 @@ from graphfield.estimators.dnncgm_setup import (
     read_training_columns,
     scale_features,
     training_config,
+    wanted_marginals,
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
 from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields
 from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
+from graphfield.fields import Schema
 from graphfield.fields.base import Common, State
-from graphfield.nn.fields import CoefField, Samples
+from graphfield.nn.fields import CoefField
 from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
@@ -258,62 +258,42 @@ class DNNCGM(GraphEstimator):
     def _check_together(self) -> None:
         check_together(self)
 
-    def _learn_units(self, data: TrainingSet, origin: StartingPoint | None) -> Units:
-        """Names and covariates, the marginals, and the scales of the nodes."""
-        schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
-        scores, self.marginal_check_ = choose_marginals(self, schema, data, origin)
-        # Normal scores have the mean and the standard deviation of their node.
-        scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
-        return Units(schema.with_scores(scores), scaler)
-
-    def _samples(self, data: TrainingSet, units: Units) -> Samples:
-        """Rows in standard units, on the device."""
-        X = data.all_nodes
-        values, scores = np.empty(X.shape, dtype=np.float32), units.schema.scores
-        for rows in row_blocks(*X.shape):
-            nodes = X[rows] if scores is None else scores.transform(X[rows])
-            values[rows] = units.scaler.transform(nodes, dtype=np.float32)
-        return make_samples(values, data.encode(units.schema.encoder), resolve_device(self.device))
-
     def _job(
         self,
-        units: Units,
+        schema: Schema,
         rows: tuple[NDArray, NDArray],
         data: TrainingSet,
-        samples: Samples,
+        device: torch.device,
         way: Way,
         start: StartingPoint | None,
     ) -> Job:
-        device = samples.x.device
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
-        config = field_config(self, units.schema, way.rank)
+        config = field_config(self, schema, way.rank)
         seeds = tuple(data.streams[name] for name in TRAINED)
         if start is not None:
-            start.check(units.schema, config)
+            start.check(schema, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], data.labels))
         rescale, penalty = bool(self.standardize), chosen_penalty(self)
         own = data.own is not None
         return Job(config, train, held_out, seeds, start, rescale, parts, penalty, own, data.labels)
 
-    def _take(self, fitted: Fitted, units: Units, data: TrainingSet) -> NeuralField:
+    def _take(self, fitted: Fitted, schema: Schema, units: NodeScaler) -> NeuralField:
         """What training found as a field, and the rest as attributes."""
-        scaler, edges = units.scaler, fitted.edges
+        scaler, edges = units, fitted.edges
         if fitted.left is not None:
-            scaler = NodeScaler(scaler.center, scaler.scale * fitted.left.cpu().numpy())
+            scaler = NodeScaler(units.center, units.scale * fitted.left.cpu().numpy())
         self.training_, self.variation_ = edges.history, edges.variation
         self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
         self.penalty_, self.lost_ = edges.penalty, edges.lost
         common = Common(
-            units.schema,
+            schema,
             scaler,
             scaler.scale * fitted.scale,
             fitted.scales,
             fitted.residual_scales,
             bool(self.standardize),
         )
-        field = NeuralField(common, edges.coef, NeuralMean(fitted.mean, units.scaler), self.device)
-        data.judged = field.with_network(edges.judged)
-        return field
+        return NeuralField(common, edges.coef, NeuralMean(fitted.mean, units), self.device)
 
     def _findings(self) -> list[str]:
         steps = f"{self.n_steps_} training steps. Way of fitting: {self.way_}."
@@ -369,16 +349,25 @@ def fit_models(
     compete: bool = False,
 ) -> list[NeuralField]:
     """The fields of one model or several that train together, which differ in little but their rows."""
-    first, n_train = models[0], max(len(train) for train, _ in splits)
-    units = first._learn_units(tables[0], start)
-    samples = first._samples(tables[0], units)
-    way = choose_way(first, units.schema, n_train, start)
+    first, data, n_train = models[0], tables[0], max(len(train) for train, _ in splits)
+    schema = first._learn_schema(data, standardize=first.standardize, unknown=first.unknown)
+    scores, check = data.choose_scores(schema.encoder, wanted_marginals(first, start))
+    schema = schema.with_scores(scores)
+    # Normal scores have the mean and the standard deviation of their node.
+    units = NodeScaler.learn(data.X, center=first.center != "none", scale=first.standardize)
+    encoded, device = data.encode(schema.encoder), resolve_device(first.device)
+    change = None if scores is None else scores.transform
+    samples = make_samples(units.transform(data.all_nodes, np.float32, change), encoded, device)
+    way = choose_way(first, schema, n_train, start)
     jobs = [
-        model._job(units, rows, data, samples, way, start)
-        for model, rows, data in zip(models, splits, tables, strict=True)
+        model._job(schema, rows, own, device, way, start)
+        for model, rows, own in zip(models, splits, tables, strict=True)
     ]
-    training, W = training_config(first, n_train), scale_features(first, units.schema, samples)
+    training, W = training_config(first, n_train), scale_features(first, schema, encoded)
     found = fit_fields(jobs, samples, way, training, first.center, folder, features=W, compete=compete)
-    for model in models:
-        model.way_, model.marginal_check_ = str(way), first.marginal_check_
-    return [model._take(one, units, data) for model, one, data in zip(models, found, tables, strict=True)]
+    fields = []
+    for model, one, own in zip(models, found, tables, strict=True):
+        model.way_, model.marginal_check_ = str(way), check
+        fields.append(model._take(one, schema, units))
+        own.judged = fields[-1].with_network(one.edges.judged)
+    return fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
-from graphfield.data.marginals import NormalScores
-from graphfield.data.nodes import NodeScaler
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.full_head import FullHead
@@ -35,12 +33,10 @@ from graphfield.estimators.parameters import (
     Seed,
 )
 from graphfield.estimators.starting_point import StartingPoint
-from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
-from graphfield.nn.fields import SHARING, FieldConfig, Samples
+from graphfield.nn.fields import SHARING, FieldConfig
 from graphfield.nn.losses import LOSSES
-from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.training.config import (
     Schedule,
     TrainingConfig,
@@ -85,14 +81,6 @@ class Parameters(Protocol):
     random_state: Any
 
     def get_params(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True)
-class Units:
-    """What a fit speaks of, and what its nodes are measured in."""
-
-    schema: Schema
-    scaler: NodeScaler
 
 
 # What each hyper-parameter may be.
@@ -148,31 +136,24 @@ def read_training_columns(state: Saved) -> dict[str, list[Any]]:
     return columns
 
 
-def choose_marginals(
-    model: Parameters, schema: Schema, data: TrainingSet, start: StartingPoint | None
-) -> tuple[NormalScores | None, MarginalCheck | None]:
-    """The map to normal scores, where the model is to be one of these; the check, where one was made."""
-    wanted, check = model.marginals, None
-    if wanted == "auto" and not _has_scores(model):
-        wanted = "raw"
-    elif wanted == "auto" and start is not None:
-        wanted = start.marginals
-    elif wanted == "auto":
-        W = features(schema.encoder, schema.encoder.transform(data.Z))
-        check = prefer_normal_scores(data.X, W, data.labels)
-        wanted = "normal" if check.prefers else "raw"
-    return (NormalScores.learn(data.X) if wanted == "normal" else None), check
+def wanted_marginals(model: Parameters, start: StartingPoint | None) -> str:
+    """Nodes as they are, their normal scores, or "auto" where the rows decide."""
+    if model.marginals != "auto":
+        return model.marginals
+    if not _has_scores(model):
+        return "raw"
+    return "auto" if start is None else start.marginals
 
 
-def scale_features(model: Parameters, schema: Schema, samples: Samples) -> NDArray[np.float64] | None:
+def scale_features(model: Parameters, schema: Schema, encoded: Encoded) -> NDArray[np.float64] | None:
     """Features of the covariates that scales of nodes may move with; None where they may not.
 
     Where the mean does not move, a scale that does may be a mean that does.
     """
     if model.center != "covariates" or not model.standardize:
         return None
-    encoded = Encoded(samples.numeric.cpu().numpy().astype(np.float64), samples.codes.cpu().numpy())
-    return features(schema.encoder, encoded)
+    as_trained = replace(encoded, numeric=encoded.numeric.astype(np.float32).astype(np.float64))
+    return features(schema.encoder, as_trained)
 
 
 def _has_scores(model: Parameters) -> bool:

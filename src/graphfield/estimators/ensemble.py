@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.missing import POLICIES
-from graphfield.estimators.averaged import AveragedGraph
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import (
+    AveragedGraph,
     check_estimator,
     covariate_table,
     given_estimator,

@@ -10,8 +10,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.static import StaticGraph
 from graphfield.fields.base import State
-from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_ebic
-from graphfield.solvers.glasso_cv import graphical_lasso_cv
+from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
 
 
 class GraphicalLasso(StaticGraph):

@@ -18,16 +18,17 @@ from graphfield.data.frames import (
     check_numeric,
     check_roles_disjoint,
     check_same_length,
-    check_size,
     node_values,
 )
 from graphfield.data.missing import handle_missing
-from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_ranges
+from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.messages import Argument, Message
 
 # What may be subtracted from the nodes: a mean that moves with z, one mean each, nothing.
 CENTERS = ("covariates", "constant", "none")
+# Nodes, covariates and labels of groups of rows that are kept out of a fit.
+HeldOutTable = tuple[NDArray[np.floating], Frame, NDArray | None]
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def training_inputs(X: Any, Z: Any, missing: str, *, standardize: bool = True) -
     check_numeric(x_frame)  # text is named as such before it is counted as missing
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame)
-    check_size(values)
-    check_ranges(values, x_frame.names, rows, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
+    check_nodes(values, x_frame.names, rows, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
 
 
@@ -171,11 +171,3 @@ def child_seeds(seed: int, count: int) -> list[int]:
     """Independent seeds below 2**63 for parts that must not share a random stream."""
     children = np.random.SeedSequence(seed).spawn(count)
     return [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
-
-
-# Nodes, covariates and labels of groups of rows that are kept out of a fit.
-HeldOutTable = tuple[NDArray[np.floating], Frame, NDArray | None]
-
-
-def taken_out(inputs: Inputs, labels: NDArray | None, rows: NDArray[np.intp]) -> HeldOutTable:
-    return inputs.X[rows], inputs.Z.take(rows), None if labels is None else labels[rows]

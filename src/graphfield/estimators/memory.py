@@ -89,17 +89,8 @@ def estimate_fit_memory(
     {'marginals': 0.2, 'data': 0.8, 'samples': 0.8, 'weights': 1.6, 'workspace': 0.1, 'threshold': 0.2,
      'peak': 2.5}
     """
-    n, p, q, hidden_size, batch_size, members = (
-        _size(name, value)
-        for name, value in {
-            "n": n,
-            "p": p,
-            "q": q,
-            "hidden_size": hidden_size,
-            "batch_size": batch_size,
-            "members": members,
-        }.items()
-    )
+    sizes = {"n": n, "p": p, "q": q, "hidden_size": hidden_size, "batch_size": batch_size, "members": members}
+    n, p, q, hidden_size, batch_size, members = (_size(*size) for size in sizes.items())
     units = hidden_size if rank is None else _size("rank", rank)
     one = 4 * (units + 1) * p**2
     covariates = 8 * n * q

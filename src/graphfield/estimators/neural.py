@@ -17,7 +17,7 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
-from graphfield.fields.streaming import evaluation_rows, slices
+from graphfield.fields.streaming import evaluation_rows
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
@@ -47,16 +47,17 @@ def covariate_shape(encoder: CovariateEncoder) -> CovariateShape:
 
 
 def network_name(config: FieldConfig) -> str:
-    """What the user calls this network; also for those of earlier versions that have no name any more."""
+    """What the user calls this network."""
     return config.network if config.batch_norm or config.network == "linear" else f"{config.network}-plain"
 
 
 def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:
-    return Samples(
-        torch.as_tensor(X, dtype=torch.float32),
-        torch.as_tensor(encoded.numeric, dtype=torch.float32),
-        torch.as_tensor(encoded.codes, dtype=torch.int64),
-    ).to(device)
+    return Samples(torch.as_tensor(X, dtype=torch.float32, device=device), *_tensors(encoded, device))
+
+
+def _tensors(encoded: Encoded, device: torch.device) -> tuple[Tensor, Tensor]:
+    numeric = torch.as_tensor(encoded.numeric, dtype=torch.float32, device=device)
+    return numeric, torch.as_tensor(encoded.codes, dtype=torch.int64, device=device)
 
 
 def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
@@ -97,12 +98,9 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
     out = np.empty((len(encoded), p, p), dtype=np.float32)
 
     def evaluate(start: int) -> None:
-        positions = np.minimum(np.arange(start, start + rows), len(encoded) - 1)
-        block = encoded.take(positions)
-        coef = field(
-            torch.as_tensor(block.numeric, dtype=torch.float32, device=device)[None],
-            torch.as_tensor(block.codes, dtype=torch.int64, device=device)[None],
-        )
+        block = encoded.take(np.minimum(np.arange(start, start + rows), len(encoded) - 1))
+        numeric, codes = _tensors(block, device)
+        coef = field(numeric[None], codes[None])
         count = min(rows, len(encoded) - start)
         out[start : start + count] = coef[0, :count].cpu().numpy()
 
@@ -116,9 +114,8 @@ def evaluate_shares(field: CoefField | GateField, encoded: Encoded, device: torc
     """Shares in which a field mixes, at each row, (m, R)."""
     field.to(device).eval()
     parts = []
-    for rows in slices(len(encoded), _BLOCK_ROWS):
-        numeric = torch.as_tensor(encoded.numeric[rows], dtype=torch.float32, device=device)[None]
-        codes = torch.as_tensor(encoded.codes[rows], dtype=torch.int64, device=device)[None]
+    for part in zip(*(values.split(_BLOCK_ROWS) for values in _tensors(encoded, device)), strict=True):
+        numeric, codes = (values[None] for values in part)
         is_gate = isinstance(field, GateField)
         parts.append(field(numeric, codes)[0] if is_gate else field.hidden(numeric, codes)[0, 0])
     return torch.cat(parts)
@@ -150,21 +147,16 @@ def residual_scale(field: CoefField, data: Samples, rows: Tensor, held_out: Tens
     Training rows say how it differs between nodes; held-out rows, where there are any, say how
     much too small it is overall. Of either, 20,000 evenly spread rows are enough.
     """
-    train_variance = _mean_square(field, data, _spread(rows))
+    variances = []
+    for part in (rows, held_out) if len(held_out) else (rows,):
+        spread_out = part[:: -(-len(part) // _SCALE_ROWS)]
+        total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
+        for left in _residual_blocks(field, data, spread_out):
+            total += left.double().square().sum(dim=0)
+        variances.append(total.cpu().numpy() / len(spread_out))
     if len(held_out):
-        train_variance *= _mean_square(field, data, _spread(held_out)).mean() / train_variance.mean()
-    return np.sqrt(np.maximum(train_variance, 1e-12))
-
-
-def _spread(rows: Tensor) -> Tensor:
-    return rows[:: -(-len(rows) // _SCALE_ROWS)]
-
-
-def _mean_square(field: CoefField, data: Samples, rows: Tensor) -> NDArray[np.float64]:
-    total = torch.zeros(data.x.shape[1], dtype=torch.float64, device=data.x.device)
-    for left in _residual_blocks(field, data, rows):
-        total += left.double().square().sum(dim=0)
-    return total.cpu().numpy() / len(rows)
+        variances[0] *= variances[1].mean() / variances[0].mean()
+    return np.sqrt(np.maximum(variances[0], 1e-12))
 
 
 @torch.no_grad()

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.nodes import NodeScaler, read_scale
-from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.neural import (
     covariate_shape,
     evaluate_coef,
     evaluate_mean,
+    evaluate_mixed,
     from_arrays,
     make_samples,
     to_arrays,
 )
 from graphfield.fields.base import Common, GraphField, State
-from graphfield.fields.program import Features, Inputs, NotExported, Program, linear_program
+from graphfield.fields.program import Features, Inputs, NotExported, Precision, Program
 from graphfield.fields.schema import Rows, Schema
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, mean_config
+from graphfield.nn.gates import GateField
 from graphfield.nn.losses import LOSSES
+from graphfield.training.archetypes import NUMBERS
 from graphfield.training.config import resolve_device
 
 # torch's default, which the batch norm of our networks has.
@@ -41,10 +46,10 @@ class NeuralMean:
     scaler: NodeScaler
 
     def at(self, rows: Rows) -> NDArray[np.float64]:
-        empty = np.zeros((len(rows), len(self.scaler.scale)))
-        samples = make_samples(empty, rows.encoded, torch.device("cpu"))
-        network = self.network.cpu() if self.network is not None else None
-        return self.scaler.restore(evaluate_mean(network, samples).numpy().astype(np.float64))
+        if self.network is None:
+            return np.tile(self.scaler.center, (len(rows), 1))
+        samples = make_samples(np.empty((len(rows), 0)), rows.encoded, torch.device("cpu"))
+        return self.scaler.restore(evaluate_mean(self.network.cpu(), samples).numpy().astype(np.float64))
 
     def state(self) -> State:
         arrays = {} if self.network is None else to_arrays(self.network, "mean")
@@ -91,7 +96,7 @@ class NeuralField(GraphField):
             features.steps.append(("one",))
         else:
             patterns = patterns[:-1]
-        return linear_program(self.common, features, patterns.astype(np.float64), reference)
+        return self.linear_program(features, patterns.astype(np.float64), reference)
 
     def own_state(self) -> State:
         state, arrays = self.mean.state()
@@ -174,3 +179,83 @@ def _first(
     spread = np.sqrt(arrays["backbone.first.norm.running_var"].astype(np.float64) + _BATCH_NORM_EPS)
     factor = norm["weight"] / spread
     return name, weight * factor, (bias - mean) * factor + norm["bias"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArchetypeField(GraphField):
+    """Precision matrices ``matrices`` (R, p, p) of standardised nodes, mixed in shares of a gate."""
+
+    gate: GateField
+    order: Tensor  # of the gate's shares
+    matrices: Tensor
+    mean: NeuralMean
+
+    kind: ClassVar[str] = "archetypes"
+    definite: ClassVar[bool] = True
+
+    def mixed(self, rows: Rows) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Shares and precision matrices in standard units, in blocks of rows."""
+        return evaluate_mixed(self.gate, self.order, self.matrices, rows.encoded)
+
+    def shares_at(self, rows: Rows) -> NDArray[np.float64]:
+        return np.concatenate(
+            [np.empty((0, len(self.matrices))), *(shares for shares, _ in self.mixed(rows))]
+        )
+
+    def weights_at(self, rows: Rows) -> NDArray[np.float32]:
+        p = self.n_nodes
+        weights, start = np.empty((len(rows), p, p), dtype=np.float32), 0
+        for _, precision in self.mixed(rows):
+            part = -precision / precision.diagonal(axis1=1, axis2=2)[:, :, None]
+            part[:, np.arange(p), np.arange(p)] = 0
+            weights[start : start + len(part)] = part
+            start += len(part)
+        return weights
+
+    def scales_at(self, rows: Rows) -> NDArray[np.float64]:
+        diagonals = [precision.diagonal(axis1=1, axis2=2) for _, precision in self.mixed(rows)]
+        return 1 / np.sqrt(np.concatenate([np.empty((0, self.n_nodes)), *diagonals]))
+
+    def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
+        return self.mean.at(rows)
+
+    def own_program(self, reference: NDArray) -> Program:
+        features = network_features(self.gate, self.schema.encoder)
+        name, weight, bias = features.steps[-1]
+        order = self.order.numpy()
+        features.steps[-1] = (name, weight[:, order], bias[order])
+        features.steps.append(("softmax",))
+        unit = reference / self.common.scaler.scale
+        return Precision(features, self.matrices.numpy() * unit[:, None] * unit)
+
+    def own_state(self) -> State:
+        state, arrays = self.mean.state()
+        own = {"archetypes": self.matrices.numpy(), "order": self.order.numpy()}
+        return {"network": asdict(self.gate.config), **state}, {
+            **arrays,
+            **own,
+            **to_arrays(self.gate, "gate"),
+        }
+
+    @classmethod
+    def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> ArchetypeField:
+        p, weights = common.schema.n_nodes, arrays.below("gate/")
+        matrices = arrays.read("archetypes", (AtMost(NUMBERS[-1], 1), p, p))
+        order = arrays.read("order", (len(matrices),), np.int64)
+        if not np.array_equal(np.sort(order), np.arange(len(matrices))):
+            arrays.refuse("order", f"the numbers below {len(matrices)} in some order", str(order))
+        if not _are_positive_definite(matrices):
+            arrays.refuse("archetypes", "positive definite, each of them", "one that is not")
+        state["network"]["rank"].whole(len(matrices), len(matrices))
+        config = read_config(state["network"], common.schema, arrays.n_entries())
+        gate = from_arrays(GateField, config, weights)
+        mean = NeuralMean.from_state(common, config, state, arrays)
+        return cls(common, gate, torch.from_numpy(order), torch.from_numpy(matrices), mean)
+
+
+def _are_positive_definite(matrices: NDArray[np.float64]) -> bool:
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.allclose(matrices, matrices.swapaxes(1, 2)))  # which the decomposition does not look at

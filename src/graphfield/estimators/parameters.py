@@ -35,17 +35,7 @@ class Number:
     open_high: bool = False
 
     def check(self, name: str, value: Any) -> None:
-        check_number(
-            name,
-            value,
-            self.low,
-            self.high,
-            integer=self.integer,
-            optional=self.optional,
-            auto=self.auto,
-            open_low=self.open_low,
-            open_high=self.open_high,
-        )
+        check_number(name, value, **vars(self))
 
 
 @dataclass(frozen=True)

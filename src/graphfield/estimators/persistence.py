@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator
 
 from graphfield import __version__
 from graphfield.data.group_levels import LevelCheck
-from graphfield.data.saved_arrays import ArrayFile, AtMost, SavedArrays
+from graphfield.data.saved_arrays import AtMost, SavedArrays, open_arrays
 from graphfield.data.saved_files import (
     MAX_DIGITS,
     check_seal,
     finite_values,
     json_bytes,
+    open_regular,
     read_json,
     sealed,
 )
@@ -28,8 +29,7 @@ from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
-from graphfield.fields.probe import has_finite_answers
-from graphfield.fields.state import pack_field, unpack_field
+from graphfield.fields.state import has_finite_answers, pack_field, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
 
 FORMAT = "graphfield-model"
@@ -107,13 +107,15 @@ def load(path: str | Path) -> Model:
             f"{path} lacks {ARRAYS}, the numbers of the model; {HEADER} alone is none. Copy the whole folder "
             "again from where it was written, or fit again."
         )
-    with ArrayFile(path / ARRAYS) as file:
-        if file.sha256() != header.get("arrays_sha256"):
-            raise ModelFileError(
-                f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
-                "again from where it was written."
-            )
-        return unpack_model(Saved(header, str(path / HEADER)), SavedArrays(file))
+    with open_regular(path / ARRAYS) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    if digest != header.get("arrays_sha256"):
+        raise ModelFileError(
+            f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
+            "again from where it was written."
+        )
+    with open_arrays(path / ARRAYS) as arrays:
+        return unpack_model(Saved(header, str(path / HEADER)), arrays)
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, WordOrNumber
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
-from graphfield.fields.static import StaticField
+from graphfield.fields.linear import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice

@@ -9,24 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
 from graphfield.data.group_levels import LevelCheck
+from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
 from graphfield.data.splits import fold_labels, folds, hold_out
 from graphfield.estimators.group_inputs import without_levels
-from graphfield.estimators.inputs import (
-    HeldOutTable,
-    Inputs,
-    child_seeds,
-    taken_out,
-    training_inputs,
-)
+from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError
 from graphfield.fields import GraphField
+from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
 
 class Streams:
@@ -116,6 +112,17 @@ class TrainingSet:
             return fold_labels(len(self.X), n_folds, self.labels)
         return np.repeat([-1, 0], [len(self.X), len(self.own[0])])
 
+    def choose_scores(
+        self, encoder: CovariateEncoder, wanted: str
+    ) -> tuple[NormalScores | None, MarginalCheck | None]:
+        """The map to normal scores, where nodes are to be these; with "auto", the check that decides it."""
+        check = None
+        if wanted == "auto":
+            W = features(encoder, encoder.transform(self.Z))
+            check = prefer_normal_scores(self.X, W, self.labels)
+            wanted = "normal" if check.prefers else "raw"
+        return (NormalScores.learn(self.X) if wanted == "normal" else None), check
+
     def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
         """The same rows with other node values."""
         own = None if self.own is None else (change(self.own[0]), *self.own[1:])
@@ -124,9 +131,10 @@ class TrainingSet:
     @property
     def new(self) -> HeldOutTable | None:
         """Rows that took no part in training: the user's own, or those that were held out."""
-        if self.own is not None or self.held_out is None:
+        rows = self.held_out
+        if self.own is not None or rows is None:
             return self.own
-        return taken_out(self.inputs, self.labels, self.held_out)
+        return self.X[rows], self.Z.take(rows), None if self.labels is None else self.labels[rows]
 
 
 def read_training_set(
@@ -143,19 +151,20 @@ def read_training_set(
 ) -> TrainingSet:
     """Every check of the data of a fit."""
     inputs = training_inputs(X, Z, missing, standardize=standardize)
-    wanted = subtract_levels and X_val is None
-    inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
-    given = None if groups is None else np.asarray(groups, dtype=object)[inputs.rows]
-    own = read_own_rows(inputs, X_val, Z_val, missing)
-    return TrainingSet(inputs, labels, given, levels, own, streams)
-
-
-def read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable | None:
-    """The rows that the user holds out, if any, checked against those of the fit."""
+    data = TrainingSet(inputs, None, None, None, None, streams)
+    if groups is not None:
+        wanted = subtract_levels and X_val is None
+        data.inputs, data.labels, data.levels = without_levels(inputs, groups, X, wanted=wanted)
+        data.groups = np.asarray(groups, dtype=object)[inputs.rows]
     if (X_val is None) != (Z_val is None):
         raise DataError("X_val and Z_val must be given together, or neither.")
-    if X_val is None:
-        return None
+    if X_val is not None:
+        data.own = _read_own_rows(data.inputs, X_val, Z_val, missing)
+    return data
+
+
+def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable:
+    """The rows that the user holds out, checked against those of the fit."""
     x_frame = match_columns(as_frame(X_val, "X"), inputs.node_names, inputs.nodes_named, "X")
     z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")
     check_same_length(x_frame, z_frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, Literal, Self
@@ -71,28 +71,32 @@ class AverageField(GraphField):
         return total.astype(np.float32)
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
-        mean = np.zeros((len(rows), self.n_nodes))
+        return self._average(rows, lambda member, own: member.offsets_at(own))
+
+    def _average(self, rows: Rows, value: Callable[[GraphField, Rows], NDArray]) -> NDArray[np.float64]:
+        """Of values of the members at their own rows, (m, p)."""
+        total = np.zeros((len(rows), self.n_nodes))
         for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
-            mean += share * member.offsets_at(own)
-        return mean
+            total += share * value(member, own)
+        return total
 
     def units_at(self, rows: Rows) -> NDArray[np.float64]:
         """Those of the first member; those of the others are much the same."""
         return self.members[0].units_at(rows.members[0])
 
     def scales_at(self, rows: Rows) -> NDArray[np.float64]:
-        variance, unit = np.zeros((len(rows), self.n_nodes)), self.units_at(rows)
-        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
-            variance += share * (member.scales_at(own) * (member.units_at(own) / unit)) ** 2
-        return np.sqrt(variance)
+        unit = self.units_at(rows)
+
+        def variance(member: GraphField, own: Rows) -> NDArray:
+            return (member.scales_at(own) * (member.units_at(own) / unit)) ** 2
+
+        return np.sqrt(self._average(rows, variance))
 
     def node_scales_at(self, rows: Rows) -> NDArray[np.float64]:
         if len(self.members) == 1:
             return self.members[0].node_scales_at(rows.members[0])
-        variance, unit = np.zeros((len(rows), self.n_nodes)), self.units_at(rows)
-        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
-            variance += share * (member.units_at(own) / unit) ** 2
-        return np.sqrt(variance)
+        unit = self.units_at(rows)
+        return np.sqrt(self._average(rows, lambda member, own: (member.units_at(own) / unit) ** 2))
 
     def draws(self) -> Draws | None:
         return None if self.drawn is None else Draws(self.members, self.drawn)

@@ -16,11 +16,11 @@ from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import check_complete
 from graphfield.data.moving_scales import MovingScales
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import listing
-from graphfield.fields.program import NotExported, Program, Scaled, log_scales
+from graphfield.fields.program import Features, Linear, NotExported, Program, Scaled, log_scales
 from graphfield.fields.schema import Rows, Schema
 from graphfield.fields.streaming import Part, joined_parts
 from graphfield.fields.walker import Group, groups_of, parts_of, rows_at_a_time
@@ -216,6 +216,11 @@ class GraphField(ABC):
 
     def own_program(self, reference: NDArray) -> Program:  # noqa: ARG002
         raise NotExported(f"{self.kind} fields have no form that a page can run")
+
+    def linear_program(self, features: Features, weights: NDArray, reference: NDArray) -> Program:
+        """Of weights (R, p, p), in units of the nodes, that are mixed by features of z."""
+        patterns = rescale_coef(weights, self.common.scaler.scale / reference)
+        return Linear.of(features, patterns, (self.common.residual_scale / reference) ** 2)
 
     @abstractmethod
     def own_state(self) -> State:

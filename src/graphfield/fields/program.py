@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import MARGIN, CovariateEncoder, as_text
 from graphfield.data.moving_scales import MovingScales
-from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.fields.store import Store, rounded
 
 
@@ -195,22 +194,6 @@ class Linear(Program):
             "backward": store.add(self.patterns[1], large=True),
             "variance": store.add(self.variance),
         }
-
-
-class Units(Protocol):
-    """Of the nodes of a field, and of what the others leave of them."""
-
-    @property
-    def scaler(self) -> NodeScaler: ...
-
-    @property
-    def residual_scale(self) -> NDArray[np.float64]: ...
-
-
-def linear_program(units: Units, features: Features, weights: NDArray, reference: NDArray) -> Linear:
-    """Weights of nodes in these units, (R, p, p), as patterns in units of ``reference``."""
-    patterns = rescale_coef(weights, units.scaler.scale / reference)
-    return Linear.of(features, patterns, (units.residual_scale / reference) ** 2)
 
 
 @dataclass(frozen=True)

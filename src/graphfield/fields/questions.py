@@ -1,4 +1,4 @@
-"""What a field says at many rows, in the user's units: arrays and tables."""
+"""What a field says at many rows, in the user's units: arrays and tables, and node values beside them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
+from graphfield.data.frames import Frame, check_same_length, node_values
+from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import rescale_coef
+from graphfield.data.ranges import check_reach
 from graphfield.exceptions import DataError
 from graphfield.fields.base import Conditionals, GraphField
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_blocks, long_frame
 from graphfield.fields.schema import Rows
-from graphfield.fields.streaming import cache_slices
+from graphfield.fields.streaming import cache_slices, mean_r2
 from graphfield.fields.walker import row_blocks
 from graphfield.graphs.strength import (
     apply_rule,
     directed_strengths,
-    edge_magnitudes,
+    edge_shrinkage,
     partial_correlations,
-    precision_matrices,
-    precision_shrinkage,
+    precision_from_partial,
 )
 
 Cut = float | NDArray[np.float64]
@@ -56,7 +58,8 @@ def correlations(field: GraphField, Z: Any) -> NDArray[np.float32]:
 
 def magnitudes(field: GraphField, Z: Any) -> NDArray[np.float32]:
     """Sizes of partial correlations, (n, p, p)."""
-    return _at_each(field, Z, lambda here: (here.scales,), edge_magnitudes)
+    sizes = correlations(field, Z)
+    return np.abs(sizes, out=sizes)
 
 
 def graphs(field: GraphField, Z: Any, cut: Cut, rule: str) -> NDArray[np.bool_]:
@@ -72,16 +75,19 @@ def precisions(field: GraphField, Z: Any) -> NDArray[np.float64]:
     """Precision matrices in the user's units, (n, p, p)."""
 
     def precision(weights: NDArray, scale: NDArray, unit: NDArray, node_scale: NDArray) -> NDArray:
-        return precision_matrices(weights, scale, node_scale) / (unit[:, :, None] * unit[:, None, :])
+        found = precision_from_partial(partial_correlations(weights, scale), scale, node_scale)
+        return found / (unit[:, :, None] * unit[:, None, :])
 
     return _at_each(field, Z, lambda here: (here.scales, here.units, here.node_scales), precision, np.float64)
 
 
 def shrinkages(field: GraphField, Z: Any) -> NDArray[np.float64]:
     """By which factor the edges of each of the :func:`precisions` were multiplied, (n,)."""
-    return _at_each(
-        field, Z, lambda here: (here.scales, here.node_scales), precision_shrinkage, np.float64, shape=()
-    )
+
+    def shrinkage(weights: NDArray, scale: NDArray, node_scale: NDArray) -> NDArray:
+        return edge_shrinkage(partial_correlations(weights, scale), scale, node_scale)
+
+    return _at_each(field, Z, lambda here: (here.scales, here.node_scales), shrinkage, np.float64, shape=())
 
 
 def residual_scales(field: GraphField, Z: Any) -> NDArray[np.float64]:
@@ -142,3 +148,36 @@ def _restored(field: GraphField, weights: NDArray[np.float32], unit: NDArray) ->
             "partial_correlations, which need none."
         )
     return restored
+
+
+def match_rows(field: GraphField, X: Any, Z: Any) -> tuple[Frame, Frame]:
+    """Both tables with the columns of ``fit``, row by row."""
+    x_frame, z_frame = field.schema.match_nodes(X), field.schema.match_covariates(Z)
+    check_same_length(x_frame, z_frame)
+    return x_frame, z_frame
+
+
+def read_values(field: GraphField, frame: Frame) -> NDArray[np.floating]:
+    """Node values of new rows; those that are nowhere near the training rows are refused."""
+    values, scaler = node_values(frame), field.common.scaler
+    check_reach(values, frame.names, scaler.center, scaler.scale, "X")
+    return values
+
+
+def predict_values(field: GraphField, X: Any, Z: Any) -> NDArray[np.float64]:
+    """Each node from all the others, (n, p)."""
+    x_frame, z_frame = match_rows(field, X, Z)
+    check_complete(x_frame, z_frame)
+    fitted = np.empty(x_frame.values.shape)
+    for rows, part in field.fit_values(read_values(field, x_frame), field.encode(z_frame)):
+        fitted[rows] = part
+    return fitted
+
+
+def score_values(field: GraphField, X: Any, Z: Any, missing: str) -> float:
+    """Mean over nodes of R^2."""
+    x_frame, z_frame, _ = handle_missing(*match_rows(field, X, Z), missing)
+    values = read_values(field, x_frame)
+    if len(values) < 2:
+        raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
+    return mean_r2(values, field.fit_values(values, field.encode(z_frame)))

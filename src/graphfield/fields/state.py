@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import n_features
+from graphfield.data.covariates import CovariateEncoder, Numeric, n_features
+from graphfield.data.frames import Frame
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, read_scale
+from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.exceptions import listing
+from graphfield.exceptions import ExtrapolationWarning, listing
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.schema import Schema
+from graphfield.graphs.strength import precision_from_partial
 from graphfield.graphs.threshold import Gap, Threshold
 
 # Of a cut: twice the noise of a correlation, of two rows.
 _MAX_CUT = 2.0
+# Entries of the graphs of a field from a file that are looked at; of at least so many rows.
+_ENTRIES, _LEAST_ROWS = 4_000_000, 8
+# Of a conditional mean: errors of predictions are squared.
+_MAX_MEAN = 1e3 * MAX_MAGNITUDE
 # Kinds that may be named in a file, and nothing else. Those that need torch lie beside their training.
 _KINDS = {
-    "static": ("graphfield.fields.static", "StaticField"),
+    "static": ("graphfield.fields.linear", "StaticField"),
     "linear": ("graphfield.fields.linear", "LinearField"),
     "average": ("graphfield.fields.average", "AverageField"),
     "tree": ("graphfield.fields.partition", "TreeField"),
     "clusters": ("graphfield.fields.partition", "ClusterField"),
     "neural": ("graphfield.estimators.neural_field", "NeuralField"),
-    "archetypes": ("graphfield.estimators.archetype_field", "ArchetypeField"),
+    "archetypes": ("graphfield.estimators.neural_field", "ArchetypeField"),
 }
 
 
@@ -138,3 +147,37 @@ def _gap(found: Saved) -> Gap:
         found["is_gap"].flag(),
         found["reason"].text(),
     )
+
+
+def has_finite_answers(field: GraphField) -> bool:
+    """Weights, residual scales, means and precision at the ends of every range and at every level.
+
+    Numbers may be finite in a file and yet too large to be computed with.
+    """
+    most = max(_LEAST_ROWS, _ENTRIES // field.n_nodes**2)
+    encoder = field.schema.encoder
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        rows = field.encode(Frame(_rows(encoder, most), named=encoder.named))
+        here = field.at(field.distinct(rows)[0])
+        partial, scale, unit = here.partial_correlations, here.scales, here.units
+        finite = np.isfinite(here.weights).all() and np.isfinite(partial).all()
+        if not (finite and (np.abs(here.offsets) < _MAX_MEAN).all()):
+            return False
+        if not ((scale > 0) & np.isfinite(scale) & (unit > 0) & np.isfinite(unit)).all():
+            return False
+        return bool(np.isfinite(precision_from_partial(partial, scale)).all())  # its eigenvalues need numbers
+
+
+def _rows(encoder: CovariateEncoder, most: int) -> pd.DataFrame:
+    """A row with ordinary values, and rows that differ from it in one covariate."""
+    plain: dict[str, Any] = dict.fromkeys(encoder.names, 0.0)
+    values: dict[str, list[Any]] = {}
+    for column in encoder.columns:
+        if isinstance(column, Numeric):
+            middle = min(max(column.mean, column.low), column.high)
+            plain[column.name], values[column.name] = middle, [column.low, column.high]
+        else:
+            plain[column.name], *values[column.name] = column.levels
+    rows = [plain, *({**plain, name: value} for name, own in values.items() for value in own)]
+    return pd.DataFrame(rows[:most], columns=pd.Index(encoder.names))

@@ -60,12 +60,6 @@ def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:
     return symmetrise(directed_strengths(coef, residual_scale))
 
 
-def edge_magnitudes(coef: NDArray, residual_scale: NDArray) -> NDArray:
-    """Sizes of the :func:`partial_correlations`: what an edge is ranked by."""
-    partial = partial_correlations(coef, residual_scale)
-    return np.abs(partial, out=partial)
-
-
 def edge_sizes(ahead: NDArray, back: NDArray) -> NDArray:
     """The largest threshold at which two directions are an edge under AND, see :func:`apply_rule`."""
     return np.minimum(np.minimum(np.abs(ahead), np.abs(back)), np.abs(ahead + back) / 2)
@@ -153,16 +147,6 @@ def precision_from_partial(
     shrink = edge_shrinkage(partial, scale, node_scale)
     correlation = np.eye(partial.shape[-1]) - shrink[..., None, None] * partial
     return correlation / (scale[..., :, None] * scale[..., None, :])
-
-
-def precision_matrices(coef: NDArray, residual_scale: NDArray, node_scale: NDArray) -> NDArray:
-    """:func:`precision_from_partial` of the partial correlations of these coefficients."""
-    return precision_from_partial(partial_correlations(coef, residual_scale), residual_scale, node_scale)
-
-
-def precision_shrinkage(coef: NDArray, residual_scale: NDArray, node_scale: NDArray) -> NDArray:
-    """:func:`edge_shrinkage` of the partial correlations of these coefficients."""
-    return edge_shrinkage(partial_correlations(coef, residual_scale), residual_scale, node_scale)
 
 
 def partial_from_precision(precision: NDArray) -> NDArray:

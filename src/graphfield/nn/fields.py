@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from graphfield.nn.backbone import CovariateEmbedding, CovariateShape, ResidualBackbone, make_backbone
 from graphfield.nn.backbone_step import DenseStep, ResidualStep
 from graphfield.nn.head_forms import choose_form, fitted
-from graphfield.nn.head_task import HeadTask
 from graphfield.nn.heads import GroupedHead, SharedHead
 from graphfield.nn.layers import Dense, gradient_of
-from graphfield.nn.losses import LOSSES
+from graphfield.nn.losses import LOSSES, HeadTask
 from graphfield.nn.private_kernels import copy_all
 
 SHARING = ("all", "node", "edge")

@@ -11,7 +11,7 @@ nodes
 
 Both work on (h + 1) rows of W; the last is the constant term and belongs to a unit that is always 1.
 The residual of node j needs no other node's, so loss and gradients come out of one pass, and no array
-over all rows, nodes and neighbours ever exists. :func:`reference` is the same by autograd, as a check.
+over all rows, nodes and neighbours ever exists. Tests compare both with autograd.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from graphfield.nn.head_task import HeadTask
-from graphfield.nn.losses import LOSSES
+from graphfield.nn.losses import LOSSES, HeadTask
 from graphfield.nn.precision import has_mkl, has_triton, large_products
 
 # Entries of the array that a form works on at a time: small enough to stay in a cache that two
@@ -34,6 +33,8 @@ _CACHED_ENTRIES = 2**19
 _NODE_ENTRIES = 2**24
 
 
+# u (m, b, h), weight (m, h + 1, p, p), where its gradient goes, x (m or 1, b, p), task to the losses
+# (m,) and the gradient of u.
 Form = Callable[[Tensor, Tensor, Tensor, Tensor, HeadTask], tuple[Tensor, Tensor]]
 
 
@@ -62,26 +63,10 @@ def fitted(u: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     return out
 
 
-def reference(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
-    """Loss (m,) and gradient of u (m, b, h); the gradient of the weights is written into ``grad``."""
-    p = weight.shape[-1]
-    off_diagonal = 1 - torch.eye(p, device=weight.device)
-    with torch.enable_grad():
-        u, weight = u.detach().requires_grad_(), weight.detach().requires_grad_()
-        coef = coefficients(u, weight * off_diagonal)
-        error = x - torch.einsum("mbjk,mbk->mbj", coef, x.expand(len(coef), -1, -1))
-        loss = LOSSES[task.loss].value(error).mean(dim=(1, 2))
-        if task.penalty is not None:
-            loss = loss + task.penalty * coef.abs().sum(dim=3).mean(dim=(1, 2))
-        slopes = torch.autograd.grad(loss.sum(), (u, weight))
-    grad.copy_(slopes[1])
-    return loss.detach(), slopes[0]
-
-
 def by_coefficients(
     u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`reference`, response nodes in tiles."""
+    """Loss (m,) and gradient of u (m, b, h), response nodes in tiles; that of W is written into ``grad``."""
     m, units, p, _ = weight.shape
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]
@@ -122,7 +107,7 @@ def by_coefficients(
 
 
 def by_nodes(u: Tensor, weight: Tensor, grad: Tensor, x: Tensor, task: HeadTask) -> tuple[Tensor, Tensor]:
-    """Like :func:`reference` without a penalty, in two matrix products."""
+    """Like :func:`by_coefficients` without a penalty, in two matrix products."""
     m, units, p, _ = weight.shape
     u1, x = with_constant(u).expand(m, -1, -1), x.expand(m, -1, -1)
     b = x.shape[1]

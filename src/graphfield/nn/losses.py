@@ -1,4 +1,4 @@
-"""The loss of one residual and its slope."""
+"""What is minimised: the loss of one residual and its slope, and the penalty beside it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,11 @@ LOSSES: dict[str, Loss] = {
     "squared": Loss(torch.square, lambda error: 2 * error),
     "huber": Loss(_huber, lambda error: error.clamp(-HUBER_DELTA, HUBER_DELTA)),
 }
+
+
+@dataclass(frozen=True)
+class HeadTask:
+    """What a head is asked for: mean loss over rows and nodes + penalty * mean of ``sum_k |beta_jk|``."""
+
+    loss: str
+    penalty: Tensor | None  # (m,), None where every one is zero

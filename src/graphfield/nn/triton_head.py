@@ -17,8 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from graphfield.nn.branch import aside
-from graphfield.nn.head_task import HeadTask
-from graphfield.nn.losses import HUBER_DELTA
+from graphfield.nn.losses import HUBER_DELTA, HeadTask
 
 # Programs that keep a large GPU busy; splitting further only adds partial sums.
 _PROGRAMS = 264

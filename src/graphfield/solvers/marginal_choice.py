@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.marginals import NormalScores, normal_scores
 from graphfield.data.nodes import NodeScaler
-from graphfield.data.saved_values import Saved, optional
+from graphfield.data.saved_values import Saved
 from graphfield.data.splits import folds, hold_out
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
@@ -69,13 +70,10 @@ class MarginalCheck:
     @classmethod
     def from_saved(cls, values: Saved) -> MarginalCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
-        numbers = (values.known(name) for name in ("gain", "standard_error", "explained_gain"))
-        gain, error, explained = (optional(number, Saved.number, float("nan")) for number in numbers)
-        hides, one = (
-            optional(values.get(name), Saved.flag, False) for name in ("hides", "one_value_decides")
-        )
-        lacks = optional(values.get("lacks"), Saved.text, "")
-        return cls(values["prefers"].flag(), gain, error, explained, hides, one, lacks)
+        numbers = (values[name].number_or_nan() for name in ("gain", "standard_error", "explained_gain"))
+        gain, error, explained = numbers
+        hides, one = (values[name].flag() for name in ("hides", "one_value_decides"))
+        return cls(values["prefers"].flag(), gain, error, explained, hides, one, values["lacks"].text())
 
     @classmethod
     def too_few(cls, lacks: str) -> MarginalCheck:
@@ -229,3 +227,29 @@ def _by_rank(values: NDArray[np.floating]) -> NDArray[np.float64]:
     scores -= scores.mean(axis=0)
     spread = scores.std(axis=0)
     return np.divide(scores, spread, out=np.zeros_like(scores), where=spread > 1e-9)
+
+
+_USED = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}
+
+
+def describe_nodes(marginals: str, check: MarginalCheck | None) -> str:
+    """Whether the model is one of the nodes or of their normal scores, and why."""
+    used = _USED[marginals]
+    if check is None:
+        return f"{used}."
+    if math.isnan(check.gain):
+        return f"{used} ({_too_few(check.lacks)} to tell whether normal scores predict better)."
+    if check.one_value_decides:
+        return f"{used} (as it is, a single value makes up most of some node's variance)."
+    if check.hides:
+        return f"{used} (normal scores explain less of each other's variance in held-out rows)."
+    if not check.prefers:
+        return f"{used} (normal scores do not predict held-out rows clearly better)."
+    gain = f"{check.gain:.3f} ± {check.standard_error:.3f}"
+    return f"{used} (they predict held-out rows better than raw values, by {gain} in rank correlation)."
+
+
+def _too_few(lacks: str) -> str:
+    if lacks == "groups":
+        return f"fewer than {FEWEST_GROUPS} groups or stretches of time are too few"
+    return f"fewer than {FEWEST_ROWS} rows are too few"

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from graphfield.data.moving_scales import rectified
 
@@ -79,9 +80,7 @@ def scale_basis(W: NDArray[np.float64], n_numeric: int) -> ScaleBasis | None:
     if not directions:
         return None
     weights, bias, mix, expected = zip(*(direction.blocks() for direction in directions), strict=True)
-    return ScaleBasis(
-        np.hstack(weights), np.concatenate(bias), _block_diagonal(mix), np.concatenate(expected)
-    )
+    return ScaleBasis(np.hstack(weights), np.concatenate(bias), block_diag(*mix), np.concatenate(expected))
 
 
 def _frequent_levels(W: NDArray[np.float64], n_numeric: int) -> list[int]:
@@ -106,15 +105,6 @@ def _joint(W: NDArray[np.float64], n_numeric: int, levels: list[int], bends: int
 
 def _knots(values: NDArray[np.float64], bends: int) -> NDArray[np.float64]:
     return np.unique(np.quantile(values, np.linspace(_OUTER, 1 - _OUTER, bends + 2)))
-
-
-def _block_diagonal(blocks: tuple[NDArray, ...]) -> NDArray[np.float64]:
-    rows, columns = np.sum([block.shape for block in blocks], axis=0)
-    result, row, column = np.zeros((rows, columns)), 0, 0
-    for block in blocks:
-        result[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return result
 
 
 def smooth_functions(
