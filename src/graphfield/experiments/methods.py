@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from graphfield.data.marginals import normal_scores
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.persistence import plain_params
-from graphfield.experiments.evaluation import Evaluation
+from graphfield.experiments.cells import Cell, Result
+from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
 from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
 from graphfield.experiments.specs import PSEUDO_SETTINGS, paper_recipe
 from graphfield.simulate import Simulation, make_setting
@@ -23,18 +24,27 @@ N_WATCH = 1_000  # rows on which training is watched; the test rows come after t
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One fit of one table: what decides its result, and nothing else."""
+class TableCell(Cell):
+    """One fit of one table."""
 
-    setting: str
-    method: str
-    n_train: int
-    n_test: int
-    seed: int
+    def parameters(self) -> dict[str, Any]:
+        return METHODS[self.method].parameters(self)
 
-    @property
-    def name(self) -> str:
-        return f"{self.setting}/{self.method}/n{self.n_train}-test{self.n_test}-seed{self.seed}"
+    def check_installed(self) -> None:
+        METHODS[self.method].check_installed()
+
+    def run(self, device: str) -> Result:
+        method = METHODS[self.method]
+        start = time.perf_counter()
+        data = simulate(self)
+        simulated = time.perf_counter()
+        outcome = method.run(self, data, self.parameters(), device)
+        before = time.perf_counter()
+        samples = score_samples(outcome.evaluations, data.truths())
+        metrics = summarise(samples)
+        scored = time.perf_counter() - before
+        seconds = {"simulate": simulated - start, **outcome.seconds, "score": scored}
+        return Result(method.title, metrics, samples, seconds, outcome.config, outcome.details)
 
 
 @dataclass(frozen=True)
@@ -84,12 +94,12 @@ class Method:
 
     title: str
     evaluations: tuple[str, ...]
-    parameters: Callable[[Cell], dict[str, Any]]
-    run: Callable[[Cell, Data, dict[str, Any], str], Outcome]
+    parameters: Callable[[TableCell], dict[str, Any]]
+    run: Callable[[TableCell, Data, dict[str, Any], str], Outcome]
     check_installed: Callable[[], None] = lambda: None
 
 
-def simulate(cell: Cell) -> Data:
+def simulate(cell: TableCell) -> Data:
     n_samples = cell.n_train + N_WATCH + cell.n_test
     return Data(make_setting(cell.setting, n_samples, cell.seed), cell.n_train)
 
@@ -109,7 +119,7 @@ def _strength(model: GraphEstimator, Z: Any) -> dict[str, Evaluation]:
     return {"strength": Evaluation(model.edge_weights(Z))}
 
 
-def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _neural(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     from graphfield.estimators.dnncgm import DNNCGM
 
     sim, watch = data.sim, data.watch
@@ -124,11 +134,11 @@ def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
         evaluations,
         _seconds(start, fitted),
         plain_params(model),
-        {"steps": model.n_steps_, "marginals": model.marginals_, "device": _hardware(device)},
+        {"steps": model.n_steps_, "marginals": model.marginals_, "device": hardware(device)},
     )
 
 
-def _hardware(device: str) -> str:
+def hardware(device: str) -> str:
     import torch
 
     from graphfield.training.config import resolve_device
@@ -141,7 +151,7 @@ def _held(sim: Simulation, rows: slice) -> dict[str, Any]:
     return {"X_val": sim.X[rows], "Z_val": sim.Z[rows]}
 
 
-def _reggmm(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _reggmm(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     from graphfield.estimators.reggmm import RegGMM
 
     return _fitted(RegGMM(**parameters), data, data.sim.X[data.train], _both_scores)
@@ -153,7 +163,7 @@ def _check_sparse_group() -> None:
     check_sparse_group()
 
 
-def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _static(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     from graphfield.estimators.graphical_lasso import GraphicalLasso
 
     model = GraphicalLasso(**parameters)
@@ -162,7 +172,7 @@ def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> 
     return outcome
 
 
-def _tree(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _tree(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     from graphfield.estimators.tree import TreeCGM
 
     model = TreeCGM(**parameters)
@@ -182,8 +192,8 @@ def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -
 # -- penalty paths --------------------------------------------------------------------------------
 
 
-def _path(solve: Callable, *, by_cluster: bool) -> Callable[[Cell, Data, dict[str, Any], str], Outcome]:
-    def run(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _path(solve: Callable, *, by_cluster: bool) -> Callable[[TableCell, Data, dict[str, Any], str], Outcome]:
+    def run(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
         regime = data.sim.regime
         X = data.sim.X[data.train]
         start = time.perf_counter()
@@ -213,7 +223,7 @@ def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluati
     return Evaluation(model.edge_weights(labels.iloc[data.test])), config
 
 
-def _cluster_oracle(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _cluster_oracle(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     """Graphical lasso inside the true clusters at its best penalty: told twice what nobody knows."""
     X = normal_scores(data.sim.X[data.train])
     regime = data.sim.regime
@@ -229,18 +239,18 @@ def _seconds(start: float, fitted: float) -> dict[str, float]:
     return {"fit": fitted - start, "predict": time.perf_counter() - fitted}
 
 
-def _recipe(method: str) -> Callable[[Cell], dict[str, Any]]:
-    def parameters(cell: Cell) -> dict[str, Any]:
+def _recipe(method: str) -> Callable[[TableCell], dict[str, Any]]:
+    def parameters(cell: TableCell) -> dict[str, Any]:
         return {**paper_recipe(cell.setting, cell.n_train, method), "random_state": cell.seed}
 
     return parameters
 
 
-def _constant(**parameters: Any) -> Callable[[Cell], dict[str, Any]]:
+def _constant(**parameters: Any) -> Callable[[TableCell], dict[str, Any]]:
     return lambda _: dict(parameters)
 
 
-def _seeded(cell: Cell) -> dict[str, Any]:
+def _seeded(cell: TableCell) -> dict[str, Any]:
     return {"random_state": cell.seed}
 
 
