@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import signal
 import sys
@@ -94,10 +93,12 @@ def _seeds(arguments: argparse.Namespace) -> list[int]:
 
 def _run(cells: Sequence[Cell], arguments: argparse.Namespace) -> tuple[list[Failure], float]:
     """What failed, and the seconds it took."""
+    import joblib
+
     from graphfield.experiments.runner import run_cells
 
     start = time.perf_counter()
-    jobs = arguments.jobs or _cores()
+    jobs = arguments.jobs or joblib.cpu_count()
     with _polite_end():
         failures = run_cells(cells, arguments.out, force=arguments.force, jobs=jobs, device=arguments.device)
     return failures, time.perf_counter() - start
@@ -128,11 +129,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--quick applies to rates only; take fewer --replicates or --settings.")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.")
-
-
-def _cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _command(arguments: argparse.Namespace, name: str) -> str:

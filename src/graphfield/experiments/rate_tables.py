@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from graphfield.experiments.rate_slopes import Found, Slope, bounds_along, found
 from graphfield.experiments.rates import TITLES, Curve, Grid, RateCell
 from graphfield.experiments.sheets import Line, Section, Sheet
 from graphfield.folders import write_file
-from graphfield.plots import pyplot
+from graphfield.plots import png_bytes, pyplot
 
 NAME = "rates"
 NOTES = (
@@ -106,17 +105,15 @@ def _slopes(curve: Curve, found: Found) -> Iterator[dict[str, Any]]:
 
 def picture_of(grid: Grid, found: Found) -> bytes:
     """One panel per curve. Dashed: the theory's slope from our first point on, and Corollary 2."""
-    plt = pyplot()
     curves = grid.curves()
     columns = -(-len(curves) // 2)
-    figure, axes = plt.subplots(2, columns, figsize=(4.3 * columns, 8), layout="constrained", squeeze=False)
+    figure, axes = pyplot().subplots(
+        2, columns, figsize=(4.3 * columns, 8), layout="constrained", squeeze=False
+    )
     for ax, curve in zip(axes.flat, curves, strict=False):
         _draw(ax, curve, found)
     axes.flat[0].legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    plt.close(figure)
-    return buffer.getvalue()
+    return png_bytes(figure, dpi=110)
 
 
 def _draw(ax: Any, curve: Curve, found: Found) -> None:
