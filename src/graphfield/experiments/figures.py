@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
 from graphfield.folders import already_exists, make_folder, write_file
@@ -43,8 +44,6 @@ def draw_figures(
 
 def setting_figure(sim: Simulation, n_train: int, seed: int, device: str) -> Any:
     """Rows: the matrices that are mixed; the true graph at three z; the estimate at the same z."""
-    from graphfield.estimators.dnncgm import DNNCGM
-
     rows = _pictured(sim.regime[n_train:]) + n_train
     Z = sim.Z[rows]
     model = DNNCGM(random_state=seed, device=device).fit(sim.X[:n_train], sim.Z[:n_train])

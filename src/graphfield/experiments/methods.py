@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 
 from graphfield.data.marginals import normal_scores
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.by_cluster import ByCluster
+from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.persistence import plain_params
+from graphfield.estimators.reggmm import RegGMM, check_sparse_group
+from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.cells import Cell, Result
 from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
 from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
 from graphfield.experiments.specs import PSEUDO_SETTINGS, paper_recipe
 from graphfield.simulate import Simulation, make_setting
+from graphfield.training.config import resolve_device
 
 N_WATCH = 1_000  # rows on which training is watched; the test rows come after them
 
@@ -120,71 +127,48 @@ def _strength(model: GraphEstimator, Z: Any) -> dict[str, Evaluation]:
 
 
 def _neural(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.dnncgm import DNNCGM
-
-    sim, watch = data.sim, data.watch
     model = DNNCGM(**parameters, device=device)
-    start = time.perf_counter()
     # A recipe trains on all rows and only watches others; the default holds out its own.
-    held = {} if parameters.get("patience", 0) is not None else _held(sim, watch)
-    model.fit(sim.X[data.train], sim.Z[data.train], **held)
-    fitted = time.perf_counter()
-    evaluations = _both_scores(model, sim.Z[data.test])
-    return Outcome(
-        evaluations,
-        _seconds(start, fitted),
-        plain_params(model),
-        {"steps": model.n_steps_, "marginals": model.marginals_, "device": hardware(device)},
-    )
+    watched = data.watch if parameters.get("patience", 0) is None else None
+    outcome = _fitted(model, data, data.sim.X, _both_scores, watched)
+    learned = {"steps": model.n_steps_, "marginals": model.marginals_, "device": hardware(device)}
+    return replace(outcome, details=learned)
 
 
 def hardware(device: str) -> str:
     import torch
 
-    from graphfield.training.config import resolve_device
-
     chosen = resolve_device(device)
     return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"
 
 
-def _held(sim: Simulation, rows: slice) -> dict[str, Any]:
-    return {"X_val": sim.X[rows], "Z_val": sim.Z[rows]}
-
-
 def _reggmm(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.reggmm import RegGMM
-
-    return _fitted(RegGMM(**parameters), data, data.sim.X[data.train], _both_scores)
-
-
-def _check_sparse_group() -> None:
-    from graphfield.estimators.reggmm import check_sparse_group
-
-    check_sparse_group()
+    return _fitted(RegGMM(**parameters), data, data.sim.X, _both_scores)
 
 
 def _static(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.graphical_lasso import GraphicalLasso
-
     model = GraphicalLasso(**parameters)
-    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    outcome.details["penalty"] = model.penalty_
-    return outcome
+    outcome = _fitted(model, data, _scores_of_training(data), _strength)
+    return replace(outcome, details={"penalty": model.penalty_})
 
 
 def _tree(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.tree import TreeCGM
-
     model = TreeCGM(**parameters)
-    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    outcome.details["leaves"] = model.n_leaves_
-    return outcome
+    outcome = _fitted(model, data, _scores_of_training(data), _strength)
+    return replace(outcome, details={"leaves": model.n_leaves_})
 
 
-def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -> Outcome:
+def _scores_of_training(data: Data) -> NDArray:
+    return normal_scores(data.sim.X[data.train])
+
+
+def _fitted(
+    model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable, watched: slice | None = None
+) -> Outcome:
     Z = data.sim.Z
+    held = {} if watched is None else {"X_val": X[watched], "Z_val": Z[watched]}
     start = time.perf_counter()
-    model.fit(X, Z[data.train])
+    model.fit(X[data.train], Z[data.train], **held)
     fitted = time.perf_counter()
     return Outcome(evaluate(model, Z[data.test]), _seconds(start, fitted), plain_params(model))
 
@@ -210,10 +194,6 @@ def _path(solve: Callable, *, by_cluster: bool) -> Callable[[TableCell, Data, di
 
 def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluation, dict[str, Any]]:
     """The estimator as a user has it, its penalty chosen by cross-validation."""
-    from graphfield.estimators.by_cluster import ByCluster
-    from graphfield.estimators.graphical_lasso import GraphicalLasso
-    from graphfield.estimators.nodewise_lasso import NodewiseLasso
-
     model: GraphEstimator = GraphicalLasso() if solve is glasso_path else NodewiseLasso()
     config = plain_params(model)
     labels = pd.DataFrame({"cluster": [f"cluster {label}" for label in data.sim.regime]})
@@ -225,7 +205,7 @@ def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluati
 
 def _cluster_oracle(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     """Graphical lasso inside the true clusters at its best penalty: told twice what nobody knows."""
-    X = normal_scores(data.sim.X[data.train])
+    X = _scores_of_training(data)
     regime = data.sim.regime
     start = time.perf_counter()
     evaluations, chosen = oracle_evaluations(
@@ -267,7 +247,7 @@ METHODS = {
         _BETA,
         _constant(penalty="sparse-group"),
         _reggmm,
-        _check_sparse_group,
+        check_sparse_group,
     ),
     "glasso-by-cluster": Method(
         "glasso by true cluster", _PATH, _constant(), _path(glasso_path, by_cluster=True)

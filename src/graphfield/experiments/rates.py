@@ -12,7 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.persistence import plain_params
+from graphfield.estimators.reggmm import RegGMM
 from graphfield.experiments.cells import Cell, Result
 from graphfield.experiments.methods import hardware
 from graphfield.simulate.chain import STRENGTH, Chain
@@ -155,9 +157,6 @@ class RateCell(Cell):
         return Result(TITLES[self.method], found, samples, seconds, plain_params(model), details)
 
     def _model(self, device: str) -> GraphEstimator:
-        from graphfield.estimators.dnncgm import DNNCGM
-        from graphfield.estimators.reggmm import RegGMM
-
         parameters = self.parameters()
         return RegGMM(**parameters) if self.method == "reggmm" else DNNCGM(**parameters, device=device)
 
