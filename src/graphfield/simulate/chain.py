@@ -45,9 +45,6 @@ class Chain(GaussianField):
     def covariates(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(-1, 1, (n_samples, N_COVARIATES))
 
-    def regime(self, Z: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.zeros(len(Z), dtype=np.int64)
-
     def strengths(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """beta of the edges, (n, edges)."""
         wave = SHAPES[self.shape](Z @ self.directions, self.phases)
