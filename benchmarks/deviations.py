@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphfield.experiments import paths
-from graphfield.experiments.methods import Cell, simulate
+from graphfield.experiments.methods import TableCell, simulate
 from graphfield.metrics import auprc, auroc
 from graphfield.simulate import make_setting
 
@@ -20,7 +20,7 @@ SEEDS = range(5)
 
 def by_penalty(seed: int) -> np.ndarray:
     """AUROC and AUPRC at each published penalty, (2, 10)."""
-    data = simulate(Cell("D2", "lasso-by-cluster", 10_000, 1_000, seed))
+    data = simulate(TableCell("D2", "lasso-by-cluster", 10_000, 1_000, seed))
     regime, truth = data.sim.regime, data.truths()["skeleton"]
     scores = np.zeros((2, paths.PUBLISHED_PENALTIES))
     for label in np.unique(regime[data.test]):

@@ -16,20 +16,16 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from seed_runs import Case, Line, run_cases, seed_options
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 import graphfield as gf
-
-Line = dict[str, Any]
 
 
 def diabetes() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -156,62 +152,26 @@ def collinear(n: int, p: int, seed: int, device: str) -> Line:
     return {"kept": model.variation_, **errors}
 
 
-FUNCTIONS: dict[str, Callable[..., Line]] = {
-    "tables": tables,
-    "groups": groups,
-    "moving": moving,
-    "collinear": collinear,
-}
+FUNCTIONS = {"tables": tables, "groups": groups, "moving": moving, "collinear": collinear}
 
 
-def cases(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
-    """Arguments of the function of that name, but for seed and device."""
-    if arguments.what == "tables":
-        yield from ((name,) for name in TABLES)
-        return
-    more = {
+def cases(what: str, rows: list[int]) -> Iterator[Case]:
+    more: dict[str, list[tuple[Any, ...]]] = {
         "groups": [(20, 0.0), (20, 1.0), (40, 0.0), (40, 1.0)],
         "moving": [(0,), (20,), (40,)],
         "collinear": [(10,), (25,)],
     }
-    yield from ((n, *own) for n in arguments.rows for own in more[arguments.what])
-
-
-def run(task: tuple[str, tuple[Any, ...], int, str]) -> tuple[str, Line]:
-    what, case, seed, device = task
-    warnings.simplefilter("ignore")
-    start = time.process_time()
-    line = FUNCTIONS[what](*case, seed, device)
-    return " ".join(map(str, (what, *case))), {**line, "seconds": time.process_time() - start}
+    found = [(n, *own) for n in rows for own in more[what]] if what in more else [(name,) for name in TABLES]
+    yield from ((" ".join(map(str, (what, *case))), FUNCTIONS[what], case) for case in found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=FUNCTIONS)
-    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=int, nargs="+", default=[400])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--jobs", type=int, default=1)
+    seed_options(parser, seeds=10)
     arguments = parser.parse_args()
-    todo = [
-        (arguments.what, case, seed, arguments.device)
-        for case in cases(arguments)
-        for seed in range(arguments.seeds)
-    ]
-    lines: dict[str, list[Line]] = {}
-    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-        for label, line in pool.imap_unordered(run, todo):
-            lines.setdefault(label, []).append(line)
-            print(f"  {label}: {_text(line)}", flush=True)
-    print("\nmedians over seeds (lowest to highest)")
-    for label, own in lines.items():
-        table = pd.DataFrame(own)
-        spread = {key: f"{v.median():.3f} ({v.min():.3f} to {v.max():.3f})" for key, v in table.items()}
-        print(f"{label}: " + "  ".join(f"{key} {value}" for key, value in spread.items()) + f"  [{len(own)}]")
-
-
-def _text(line: Line) -> str:
-    return "  ".join(f"{key} {value:.3f}" for key, value in line.items())
+    run_cases(cases(arguments.what, arguments.rows), arguments)
 
 
 if __name__ == "__main__":

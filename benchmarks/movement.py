@@ -15,16 +15,14 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky_banded, solve_banded
 from scipy.stats import norm, t
+from seed_runs import Case, Line, run_cases, seed_options
 
 import graphfield as gf
 from graphfield.metrics import auprc
@@ -32,7 +30,6 @@ from graphfield.simulate.banded import BAND_VALUE, Banded
 from graphfield.simulate.gaussian import raise_diagonal
 
 N_NEW = 3_000
-Line = dict[str, Any]
 
 
 def sparse_graph(p: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
@@ -154,74 +151,41 @@ def subjects(n: int, estimator: str, spread: float, known: bool, seed: int, devi
     return {"auprc": float(auprc(found[None], partial[None] != 0)[0]), "rmse": _rmse(found, np.abs(partial))}
 
 
-def tasks(arguments: argparse.Namespace) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """What is printed, and the arguments of the function of that name, but for seed and device."""
+FUNCTIONS = {"null": null, "settings": settings, "wide": wide, "tails": tails, "subjects": subjects}
+
+
+def cases(arguments: argparse.Namespace) -> Iterator[Case]:
+    what = arguments.what
+    more: dict[str, list[tuple[Any, ...]]] = {
+        "null": [(p, q) for p in arguments.nodes for q in (2, 5)],
+        "settings": [(name,) for name in arguments.settings],
+        "wide": [(p, head) for p in arguments.nodes for head in ("default", "full head")],
+        "tails": [
+            (kind, how)
+            for kind in ("linearly", "jointly", "marginally", "singly")
+            for how in ("auto", "raw", "normal")
+        ],
+        "subjects": [
+            (name, spread, known)
+            for name in ("DNNCGM", "RegGMM", "GraphicalLasso", "NodewiseLasso")
+            for spread in (0.0, 0.5, 2.0)
+            for known in (False, True)
+        ],
+    }
     for n in arguments.rows:
-        cases: dict[str, list[tuple[Any, ...]]] = {
-            "null": [(p, q) for p in arguments.nodes for q in (2, 5)],
-            "settings": [(name,) for name in arguments.settings],
-            "wide": [(p, head) for p in arguments.nodes for head in ("default", "full head")],
-            "tails": [
-                (kind, how)
-                for kind in ("linearly", "jointly", "marginally", "singly")
-                for how in ("auto", "raw", "normal")
-            ],
-            "subjects": [
-                (name, spread, known)
-                for name in ("DNNCGM", "RegGMM", "GraphicalLasso", "NodewiseLasso")
-                for spread in (0.0, 0.5, 2.0)
-                for known in (False, True)
-            ],
-        }
-        for case in cases[arguments.what]:
-            yield f"{arguments.what} n={n} " + " ".join(map(str, case)), (n, *case)
-
-
-FUNCTIONS: dict[str, Callable[..., Line]] = {
-    "null": null,
-    "settings": settings,
-    "wide": wide,
-    "tails": tails,
-    "subjects": subjects,
-}
-
-
-def run(task: tuple[str, str, tuple[Any, ...], int, str]) -> tuple[str, Line]:
-    what, label, case, seed, device = task
-    warnings.simplefilter("ignore")
-    start = time.perf_counter()
-    line = FUNCTIONS[what](*case, seed, device)
-    return label, {**line, "seconds": time.perf_counter() - start}
+        for own in more[what]:
+            yield f"{what} n={n} " + " ".join(map(str, own)), FUNCTIONS[what], (n, *own)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=FUNCTIONS)
-    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2_000])
     parser.add_argument("--nodes", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--settings", nargs="+", default=["G1", "D1", "S1"])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--jobs", type=int, default=1)
+    seed_options(parser, seeds=5)
     arguments = parser.parse_args()
-    todo = [
-        (arguments.what, label, case, seed, arguments.device)
-        for label, case in tasks(arguments)
-        for seed in range(arguments.seeds)
-    ]
-    lines: dict[str, list[Line]] = {}
-    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-        for label, line in pool.imap_unordered(run, todo):
-            lines.setdefault(label, []).append(line)
-            print(f"  {label}: {_text(line)}", flush=True)
-    print("\nmedians over seeds")
-    for label, own in lines.items():
-        medians = {key: float(np.median([line[key] for line in own])) for key in own[0]}
-        print(f"{label:40s} {_text(medians)}  ({len(own)})")
-
-
-def _text(line: Line) -> str:
-    return "  ".join(f"{key} {value:.4f}" for key, value in line.items())
+    run_cases(cases(arguments), arguments)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ N_TRAIN, N_TEST = 10_000, 1_000
 
 def one(setting: str, width: int, dropout: float, epochs: int, seed: int, device: str) -> dict[str, Any]:
     import graphfield as gf
-    from graphfield.experiments.methods import Cell, simulate
+    from graphfield.experiments.methods import TableCell, simulate
     from graphfield.experiments.specs import paper_recipe
     from graphfield.metrics import auprc, auroc
 
     warnings.simplefilter("ignore")
-    data = simulate(Cell(setting, "dnn-cgm", N_TRAIN, N_TEST, seed))
+    data = simulate(TableCell(setting, "dnn-cgm", N_TRAIN, N_TEST, seed))
     sim, watch = data.sim, data.watch
     recipe = paper_recipe(setting, N_TRAIN)
     recipe |= {"hidden_size": width, "dropout": dropout, "device": device, "random_state": seed}

@@ -22,7 +22,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
 from graphfield.experiments.folders import cell_folder, is_done, read_report
-from graphfield.experiments.methods import Cell
+from graphfield.experiments.methods import TableCell
 from kills import files_under, in_fork
 
 SPEC = """
@@ -122,7 +122,7 @@ def reproduced(base: Path) -> Scenario:
 
     def check(root: Path, _: bool) -> None:
         for seed in (0, 1):
-            cell = Cell("G1", "reggmm", 120, 5, seed)
+            cell = TableCell("G1", "reggmm", 120, 5, seed)
             assert is_done(root / "out", cell)
             assert read_report(root / "out", cell)["seed"] == seed
             assert len(pd.read_parquet(cell_folder(root / "out", cell) / "samples.parquet"))

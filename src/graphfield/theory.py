@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import ParameterError
@@ -60,6 +61,37 @@ class Loss:
 
 # (a - b)^2 / 4 for a and b in [-1, 1]: (a - b)^2 is 4-Lipschitz with second derivative 2 and at most 4.
 SQUARED_ERROR = Loss(lipschitz=1.0, convexity=0.5, smoothness=0.5)
+
+
+class Terms(TypedDict, total=False):
+    """Keywords that every bound takes, all of them optional.
+
+    Attributes
+    ----------
+    loss : Loss
+        :data:`SQUARED_ERROR` by default.
+    delta : float
+        The bound holds with probability at least 1 - delta (0.05 by default).
+    constant : float
+        The universal constant that nobody knows (1 by default).
+    """
+
+    loss: Loss
+    delta: float
+    constant: float
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """The keywords with their defaults filled in."""
+
+    loss: Loss = SQUARED_ERROR
+    delta: float = 0.05
+    constant: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("delta", self.delta, 0, 1, open_low=True, open_high=True)
+        check_number("constant", self.constant, 0, open_low=True)
 
 
 @dataclass(frozen=True)
@@ -109,14 +141,7 @@ class Network:
 
 
 def excess_risk(
-    n: int,
-    p: int,
-    pseudo_dimension: float,
-    approximation_error: float = 0.0,
-    *,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
+    n: int, p: int, pseudo_dimension: float, approximation_error: float = 0.0, **terms: Unpack[Terms]
 ) -> Rate:
     """Theorem 1: the risk beyond that of the truth, with probability at least 1 - delta.
 
@@ -129,42 +154,27 @@ def excess_risk(
     >>> round(few / many, 2)
     8.75
     """
-    _check_sizes(n, p, delta, constant)
+    setup = _Setup(**terms)
+    _check_sizes(n, p)
     check_number("pseudo_dimension", pseudo_dimension, 0, open_low=True)
     check_number("approximation_error", approximation_error, 0)
-    estimation = pseudo_dimension * _estimation(n, p, loss, delta)
-    return Rate(loss.lipschitz * approximation_error, estimation)._times(constant)
+    estimation = pseudo_dimension * _estimation(n, p, setup)
+    return Rate(setup.loss.lipschitz * approximation_error, estimation)._times(setup.constant)
 
 
 def coefficient_error(
-    n: int,
-    p: int,
-    pseudo_dimension: float,
-    approximation_error: float = 0.0,
-    *,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
+    n: int, p: int, pseudo_dimension: float, approximation_error: float = 0.0, **terms: Unpack[Terms]
 ) -> Rate:
     """Corollary 1: how far estimated coefficients are from the true ones, squared, as predictions feel it.
 
     A bound of E_z [mean over j of (b_j - beta*_j)' A_j(z) (b_j - beta*_j)], A_j(z) = E[x_-j x_-j'|z]: that of
     :func:`excess_risk` divided by alpha. Same assumptions.
     """
-    risk = excess_risk(n, p, pseudo_dimension, approximation_error, loss=loss, delta=delta, constant=constant)
-    return risk._times(1 / loss.convexity)
+    risk = excess_risk(n, p, pseudo_dimension, approximation_error, **terms)
+    return risk._times(1 / _Setup(**terms).loss.convexity)
 
 
-def network_risk(
-    n: int,
-    p: int,
-    q: int,
-    m: float,
-    *,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
-) -> Rate:
+def network_risk(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> Rate:
     """Theorem 2 and its refinement: the excess risk of ReLU networks of the best size.
 
     For (m, C)-smooth coefficients of q covariates, m at most of the order of q (Assumption 4). Without
@@ -179,23 +189,15 @@ def network_risk(
     >>> round(few / many, 2), round(10 ** (2 / 3), 2)
     (4.09, 4.64)
     """
-    xi = _accuracy(n, p, q, m, loss, delta, constant)
+    setup = _Setup(**terms)
+    loss, xi = setup.loss, _accuracy(n, p, q, m, setup)
     size = loss.lipschitz * xi if loss.smoothness is None else loss.smoothness * xi**2
     return Rate(size, size)
 
 
-def network_coefficient_error(
-    n: int,
-    p: int,
-    q: int,
-    m: float,
-    *,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
-) -> Rate:
+def network_coefficient_error(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> Rate:
     """Theorem 2, second half: the error of :func:`coefficient_error` for networks of the best size."""
-    return network_risk(n, p, q, m, loss=loss, delta=delta, constant=constant)._times(1 / loss.convexity)
+    return network_risk(n, p, q, m, **terms)._times(1 / _Setup(**terms).loss.convexity)
 
 
 def edge_errors(error: Rate | float, p: int, margin: float, *, gamma: float, eta: float = 0.5) -> Rate:
@@ -235,16 +237,7 @@ def rate_exponent(q: int, m: float, *, loss: Loss = SQUARED_ERROR) -> float:
     return m / (m + q) if loss.smoothness is None else 2 * m / (2 * m + q)
 
 
-def recommended_network(
-    n: int,
-    p: int,
-    q: int,
-    m: float,
-    *,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
-) -> Network:
+def recommended_network(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> Network:
     """Theorem 2: layers of order xi^(-q/2m) and (2e)^q C(m+q, q) q^2 neurons, so that both parts balance.
 
     The theory's networks are deep and thin where n is large and a single layer where it is not, and there
@@ -256,7 +249,7 @@ def recommended_network(
     >>> recommended_network(n=10_000, p=50, q=2, m=2).layers
     1
     """
-    xi = _accuracy(n, p, q, m, loss, delta, constant)
+    xi = _accuracy(n, p, q, m, _Setup(**terms))
     layers = max(1, math.ceil(xi ** (-q / (2 * m))))
     choose = math.exp(math.lgamma(m + q + 1) - math.lgamma(q + 1) - math.lgamma(m + 1))
     neurons = math.ceil((2 * math.e) ** q * choose * q**2)
@@ -272,9 +265,7 @@ def required_samples(
     *,
     margin: float | None = None,
     gamma: float | None = None,
-    loss: Loss = SQUARED_ERROR,
-    delta: float = 0.05,
-    constant: float = 1.0,
+    **terms: Unpack[Terms],
 ) -> float:
     """The rows from which on the bound is at most ``target``.
 
@@ -293,10 +284,9 @@ def required_samples(
         raise ParameterError("margin and gamma go together: both for wrong edges, neither for the risk.")
 
     def bound(n: float) -> float:
-        options = {"loss": loss, "delta": delta, "constant": constant}
         if margin is None or gamma is None:
-            return network_risk(n, p, q, m, **options).value  # type: ignore[arg-type]
-        error = network_coefficient_error(n, p, q, m, **options)  # type: ignore[arg-type]
+            return network_risk(n, p, q, m, **terms).value
+        error = network_coefficient_error(n, p, q, m, **terms)
         return edge_errors(error, p, margin, gamma=gamma).value
 
     return _first_below(bound, target)
@@ -315,28 +305,32 @@ def _first_below(bound: Callable[[float], float], target: float) -> float:
     return float(math.ceil(high))
 
 
-def _accuracy(n: float, p: int, q: int, m: float, loss: Loss, delta: float, constant: float) -> float:
+def _accuracy(n: float, p: int, q: int, m: float, setup: _Setup) -> float:
     """xi: where the error of approximation is as large as that of estimation."""
-    _check_sizes(n, p, delta, constant)
+    _check_sizes(n, p)
     _check_smooth(q, m)
-    logs = math.log(max(math.e, n * loss.lipschitz * p)) ** 2 * max(1.0, math.log(p)) * math.log(1 / delta)
-    sizes = constant * m**4 * q**6 * p**2 * logs / (loss.convexity * n)
+    loss = setup.loss
+    dimension = m**4 * q**6 * max(1.0, math.log(p)) * _logarithm(n, p, loss)
+    sizes = setup.constant * dimension * _estimation(n, p, setup)
     if loss.smoothness is None:
-        return (loss.lipschitz * sizes) ** (m / (m + q))
-    return (loss.lipschitz**2 * sizes / loss.smoothness) ** (m / (2 * m + q))
+        return (sizes / loss.lipschitz) ** (m / (m + q))
+    return (sizes / loss.smoothness) ** (m / (2 * m + q))
 
 
-def _estimation(n: float, p: int, loss: Loss, delta: float) -> float:
+def _estimation(n: float, p: int, setup: _Setup) -> float:
     """The error of estimation of Theorem 1, for a pseudo-dimension of 1."""
-    logs = math.log(max(math.e, n * loss.lipschitz * p)) * math.log(1 / delta)
+    loss = setup.loss
+    logs = _logarithm(n, p, loss) * math.log(1 / setup.delta)
     return loss.lipschitz**2 / loss.convexity * p**2 * logs / n
 
 
-def _check_sizes(n: float, p: int, delta: float, constant: float) -> None:
+def _logarithm(n: float, p: int, loss: Loss) -> float:
+    return math.log(max(math.e, n * loss.lipschitz * p))
+
+
+def _check_sizes(n: float, p: int) -> None:
     check_number("n", n, 1)
     check_number("p", p, 1, integer=True)
-    check_number("delta", delta, 0, 1, open_low=True, open_high=True)
-    check_number("constant", constant, 0, open_low=True)
 
 
 def _check_smooth(q: int, m: float) -> None:

@@ -16,13 +16,12 @@ from graphfield.data.marginals import normal_scores
 from graphfield.experiments import methods, paths, runner
 from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
 from graphfield.experiments.folders import cell_folder, cell_spec, is_done, read_report
-from graphfield.experiments.methods import LINES, METHODS, Cell, Data, Method, simulate
+from graphfield.experiments.methods import LINES, METHODS, Data, Method, TableCell, simulate
 from graphfield.experiments.specs import TABLES, Published, Row, load_table, paper_recipe, published
 from graphfield.experiments.tables import (
     Entry,
     as_frame,
-    as_html,
-    as_markdown,
+    as_sheet,
     entries,
     printed_lines,
     with_lines,
@@ -186,7 +185,7 @@ def test_the_diagonal_left_in_spoils_a_perfect_estimate():
 
 @pytest.mark.parametrize("solve", [pytest.param(paths.glasso_path, marks=pytest.mark.slow), paths.lasso_path])
 def test_path_evaluations_pick_the_best_penalty_against_the_truth(solve):
-    cell = Cell("D1", "glasso-by-cluster", 900, 30, seed=0)
+    cell = TableCell("D1", "glasso-by-cluster", 900, 30, seed=0)
     data = simulate(cell)
     X, regime, truths = data.sim.X[data.train], data.sim.regime, data.truths()
     found, chosen = paths.oracle_evaluations(solve, X, regime[data.train], regime[data.test], truths)
@@ -224,7 +223,7 @@ def test_a_skeleton_counts_as_often_as_there_are_samples_of_it():
 
 
 def test_the_published_lasso_graph_is_joined_by_or():
-    data = simulate(Cell("G1", "lasso", 150, 5, seed=0))
+    data = simulate(TableCell("G1", "lasso", 150, 5, seed=0))
     S = np.corrcoef(data.sim.X[data.train].T)
     penalties = paths.penalty_path(S, 6)
     graph, strength = paths.lasso_path(S, penalties)
@@ -248,7 +247,7 @@ def test_normal_scores_do_not_see_increasing_transforms():
 def test_a_run_leaves_whole_folders_and_resumes(spec, tmp_path, capsys):
     out = tmp_path / "out"
     assert reproduce(spec, out, "--methods", "reggmm,static") == 0
-    cell = Cell("D1", "reggmm", 300, 20, seed=0)
+    cell = TableCell("D1", "reggmm", 300, 20, seed=0)
     folder = cell_folder(out, cell)
     assert sorted(f.name for f in folder.iterdir()) == ["DONE", "report.json", "samples.parquet", "spec.json"]
     report = read_report(out, cell)
@@ -280,7 +279,7 @@ def test_other_parameters_under_the_same_name_are_not_mixed_in(spec, tmp_path, c
     out = tmp_path / "out"
     arguments = ("--methods", "reggmm", "--settings", "G1")
     assert reproduce(spec, out, *arguments) == 0
-    folder = cell_folder(out, Cell("G1", "reggmm", 300, 20, seed=0))
+    folder = cell_folder(out, TableCell("G1", "reggmm", 300, 20, seed=0))
     stored = json.loads((folder / "spec.json").read_text())
     stored["parameters"]["ridge"] = 0.5
     (folder / "spec.json").write_text(json.dumps(stored))
@@ -317,9 +316,9 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(spec, tmp_path, capsy
     assert reproduce(spec, out, "--methods", "static,reggmm") == 1
     error = capsys.readouterr().err
     assert "1 cell failed: G1/static/n300-test20-seed0: FloatingPointError: no luck" in error
-    assert is_done(out, Cell("D1", "static", 300, 20, 0))
-    assert is_done(out, Cell("G1", "reggmm", 300, 20, 0))
-    assert not is_done(out, Cell("G1", "static", 300, 20, 0))
+    assert is_done(out, TableCell("D1", "static", 300, 20, 0))
+    assert is_done(out, TableCell("G1", "reggmm", 300, 20, 0))
+    assert not is_done(out, TableCell("G1", "static", 300, 20, 0))
 
 
 def test_an_interrupt_leaves_no_done_and_the_next_run_goes_on(spec, tmp_path, capsys, monkeypatch):
@@ -357,7 +356,7 @@ def test_cells_in_parallel_are_the_same_cells(spec, tmp_path):
 def test_methods_that_draw_are_seeded_by_the_replicate():
     """A cell run twice must give the same numbers."""
     for method in ("tree", "dnn-cgm", "dnn-cgm-code", "dnn-cgm-default", "reggmm-adam"):
-        assert METHODS[method].parameters(Cell("G1", method, 1_000, 10, seed=3))["random_state"] == 3
+        assert METHODS[method].parameters(TableCell("G1", method, 1_000, 10, seed=3))["random_state"] == 3
 
 
 def test_the_lines_come_along_with_any_method():
@@ -370,7 +369,7 @@ def test_the_lines_come_along_with_any_method():
 
 def test_every_method_has_parameters_that_json_can_hold():
     for method in METHODS:
-        cell = Cell("G1", method, 1_000, 10, seed=3)
+        cell = TableCell("G1", method, 1_000, 10, seed=3)
         assert json.loads(json.dumps(cell_spec(cell))) == cell_spec(cell)
 
 
@@ -378,7 +377,7 @@ def test_every_method_has_parameters_that_json_can_hold():
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"reggmm-sparse-group"}))
 def test_every_method_runs_and_scores_above_chance(method, monkeypatch):
     monkeypatch.setattr(methods, "paper_recipe", _short_recipe)
-    cell = Cell("G1", method, 600, 15, seed=0)
+    cell = TableCell("G1", method, 600, 15, seed=0)
     data = simulate(cell)
     parameters = METHODS[method].parameters(cell)
     if method == "dnn-cgm-default":
@@ -408,9 +407,9 @@ def test_the_pseudo_truth_is_kept_only_where_it_differs():
 def test_entries_average_over_replicates(tmp_path, monkeypatch):
     table = load_table("table4")
     values = {0: 0.80, 1: 0.84}
-    monkeypatch.setattr("graphfield.experiments.tables.is_done", lambda _, cell: cell.method == "dnn-cgm")
+    monkeypatch.setattr("graphfield.experiments.folders.is_done", lambda _, cell: cell.method == "dnn-cgm")
     monkeypatch.setattr(
-        "graphfield.experiments.tables.read_report",
+        "graphfield.experiments.folders.read_report",
         lambda _, cell: {"metrics": {"published": {"pseudo": {"auprc": values[cell.seed]}}}},
     )
     found = entries(table, tmp_path, [0, 1])
@@ -423,10 +422,10 @@ def test_entries_average_over_replicates(tmp_path, monkeypatch):
     frame = as_frame(table, found)
     line = frame.query("method == 'dnn-cgm' and metric == 'auprc' and setting == 'D1'").iloc[0]
     assert (line["published"], line["published_sd"]) == (0.81, 0.028)
-    markdown = as_markdown(table, found, "graphfield reproduce table4")
+    markdown = as_sheet(table, found, "graphfield reproduce table4").markdown()
     assert "| 0.820 (0.028) | 0.820 (0.028) |" in markdown
     assert "| _difference_ | +0.010 | +0.080* |" in markdown  # 0.74 (0.032) published for D2
-    page = as_html(table, found, "graphfield reproduce table4 --out <here>")
+    page = as_sheet(table, found, "graphfield reproduce table4 --out <here>").html()
     assert page.count("0.820 (0.028)") == 2
     assert "<code>graphfield reproduce table4 --out &lt;here&gt;</code>" in page
     assert "http" not in page
@@ -449,7 +448,7 @@ def test_a_row_that_is_also_a_line_stands_once(spec, tmp_path):
 def test_a_damaged_cell_does_not_block_the_others(spec, tmp_path, capsys):
     out = tmp_path / "out"
     assert reproduce(spec, out, "--methods", "reggmm,static", "--settings", "G1") == 0
-    (cell_folder(out, Cell("G1", "static", 300, 20, 0)) / "report.json").write_text("{")
+    (cell_folder(out, TableCell("G1", "static", 300, 20, 0)) / "report.json").write_text("{")
     assert reproduce(spec, out, "--methods", "reggmm", "--settings", "G1") == 0
     said = capsys.readouterr()
     assert "leaves out G1/static" in said.err

@@ -160,11 +160,12 @@ def _reproduce_parser(group: Any) -> None:
     p.add_argument(
         "table",
         metavar="TABLE",
-        help="table1, table3, table4, table5, remark30k, all (these five), figures, or a .toml file",
+        help="table1, table3, table4, table5, remark30k, all (these five), figures, rates, or a .toml file",
     )
     p.add_argument("--settings", metavar="G1,D1", help="some settings only")
     p.add_argument("--methods", metavar="dnn-cgm,reggmm", help="some methods only, and the lines beside them")
     p.add_argument("--no-lines", action="store_true", help="without the static, tree and oracle lines")
+    p.add_argument("--quick", action="store_true", help="rates: few rows and nodes, for a first look")
     p.add_argument("--replicates", type=int, default=5, help="data replicates (default 5)")
     seed_option(p, help="seed of the first replicate; the others follow")
     folder_options(p, "graphfield-reproduce", force="run cells again that DIR already has")

@@ -1,14 +1,13 @@
-"""``graphfield reproduce``: the paper's tables and figures."""
+"""``graphfield reproduce``: the paper's tables and figures, and its rates."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,9 @@ from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import ParameterError, TrainingError
 
 if TYPE_CHECKING:
+    from graphfield.experiments.cells import Cell
     from graphfield.experiments.runner import Failure
-    from graphfield.experiments.specs import TableSpec
-    from graphfield.experiments.tables import Entry
 
-_COLUMN = 15
 MAX_REPLICATES = 1_000
 
 
@@ -31,6 +28,8 @@ def reproduce(arguments: argparse.Namespace) -> None:
     methods = names(arguments.methods) if arguments.methods is not None else None
     if arguments.table == "figures":
         _figures(arguments, settings, methods)
+    elif arguments.table == "rates":
+        _rates(arguments, settings, methods)
     else:
         _tables(arguments, settings, methods)
 
@@ -48,25 +47,61 @@ def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods:
         say(f"Wrote {path}.")
 
 
+def _rates(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
+    from graphfield.experiments.rate_tables import write_rates
+    from graphfield.experiments.rates import FULL, QUICK, TITLES, plan_rates
+    from graphfield.experiments.runner import choose
+    from graphfield.plots import draw_to_files, pyplot
+
+    if settings is not None:
+        raise ParameterError("--settings does not apply to rates, which have truths of their own.")
+    draw_to_files()
+    pyplot()  # a missing package is heard of before any work
+    grid = QUICK if arguments.quick else FULL
+    cells = plan_rates(grid, choose("method", methods, TITLES), _seeds(arguments))
+    failures, seconds = _run(cells, arguments)
+    for line in write_rates(arguments.out, grid, cells, _command(arguments, "rates")).shell_lines():
+        say(line)
+    say(f"Wrote {arguments.out}/rates.md (and .json, .html, .png) in {seconds:.0f} s.")
+    if failures:
+        raise TrainingError(_failed(failures, arguments))
+
+
 def _tables(arguments: argparse.Namespace, settings: list[str] | None, methods: list[str] | None) -> None:
-    from graphfield.experiments.runner import plan, run_cells
+    from graphfield.experiments.runner import plan
     from graphfield.experiments.specs import TABLES, load_table
     from graphfield.experiments.tables import write_cells, write_table
 
     tables = [load_table(name) for name in (TABLES if arguments.table == "all" else (arguments.table,))]
-    seeds = list(range(arguments.seed, arguments.seed + arguments.replicates))
+    seeds = _seeds(arguments)
     cells = plan(tables, settings, methods, seeds, lines=not arguments.no_lines)
-    jobs = arguments.jobs or _cores()
-    start = time.perf_counter()
-    with _polite_end():
-        failures = run_cells(cells, arguments.out, force=arguments.force, jobs=jobs, device=arguments.device)
+    failures, seconds = _run(cells, arguments)
     for table in tables:
-        _print(table, write_table(table, arguments.out, seeds, _command(arguments, table)))
+        name = table.name if arguments.table == "all" else arguments.table
+        for line in write_table(table, arguments.out, seeds, _command(arguments, name)).shell_lines():
+            say(line)
     write_cells(arguments.out)
     written = ", ".join(f"{arguments.out}/{table.name}.md" for table in tables)
-    say(f"Wrote {written} (and .csv, .html) and cells.csv in {time.perf_counter() - start:.0f} s.")
+    say(f"Wrote {written} (and .csv, .html) and cells.csv in {seconds:.0f} s.")
     if failures:
         raise TrainingError(_failed(failures, arguments))
+
+
+def _seeds(arguments: argparse.Namespace) -> list[int]:
+    return list(range(arguments.seed, arguments.seed + arguments.replicates))
+
+
+def _run(cells: Sequence[Cell], arguments: argparse.Namespace) -> tuple[list[Failure], float]:
+    """What failed, and the seconds it took."""
+    import joblib
+
+    from graphfield.experiments.runner import run_cells
+
+    start = time.perf_counter()
+    jobs = arguments.jobs or joblib.cpu_count()
+    with _polite_end():
+        failures = run_cells(cells, arguments.out, force=arguments.force, jobs=jobs, device=arguments.device)
+    return failures, time.perf_counter() - start
 
 
 @contextmanager
@@ -90,39 +125,21 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.seed < 0:
         raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+    if arguments.quick and arguments.table != "rates":
+        raise ParameterError("--quick applies to rates only; take fewer --replicates or --settings.")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.")
 
 
-def _cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _command(arguments: argparse.Namespace, table: TableSpec) -> str:
+def _command(arguments: argparse.Namespace, name: str) -> str:
     """The command that makes this table again, without what does not change its numbers."""
-    name = table.name if arguments.table == "all" else arguments.table
     parts = ["graphfield", "reproduce", name, "--replicates", str(arguments.replicates)]
     parts += ["--settings", arguments.settings] if arguments.settings else []
     parts += ["--methods", arguments.methods] if arguments.methods else []
+    parts += ["--quick"] if arguments.quick else []
     parts += ["--no-lines"] if arguments.no_lines else []
     parts += ["--seed", str(arguments.seed)] if arguments.seed else []
     return shlex.join(parts)
-
-
-def _print(table: TableSpec, found: list[Entry]) -> None:
-    from graphfield.experiments.tables import METRIC_TITLES, printed_lines, shown_columns
-
-    say(f"\n{table.title}")
-    for metric in table.metrics:
-        lines = list(printed_lines(metric, table, found))
-        labels = [x.label if x.kind in ("ours", "heading") else f"    {x.label}" for x in lines]
-        width = max([len(label) for label in labels] + [len(METRIC_TITLES[metric])])
-        columns = shown_columns(table, found)
-        say(f"\n{METRIC_TITLES[metric]:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in columns))
-        for label, line in zip(labels, lines, strict=True):
-            say((f"{label:{width}s}" + "".join(f"{c:>{_COLUMN}s}" for c in line.cells)).rstrip())
-    say("")
 
 
 def _failed(failures: list[Failure], arguments: argparse.Namespace) -> str:

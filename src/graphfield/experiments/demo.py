@@ -24,12 +24,12 @@ from graphfield.estimators.persistence import save_model
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.estimators.tree import TreeCGM
 from graphfield.experiments.specs import published
-from graphfield.folders import open_file, write_file
+from graphfield.folders import write_file
 from graphfield.graphs.strength import partial_from_precision
 from graphfield.inference.model_gain import gain_of
 from graphfield.inference.unseen_rows import predict_new_rows
 from graphfield.metrics import f1, ranking_scores
-from graphfield.plots import plot_graphs, pyplot
+from graphfield.plots import plot_graphs, png_bytes
 from graphfield.report.folder import GAIN, gain_record
 from graphfield.simulate import Simulation, make_setting
 
@@ -134,6 +134,4 @@ def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:
     rows = {"true": truth, label: np.where(graph, model.partial_correlations(Z), 0.0)}
     columns = [f"z = ({a:g}, {b:g})" for a, b in PICTURED]
     figure = plot_graphs(rows, columns)[0].figure
-    with open_file(path, overwrite=True) as file:
-        figure.savefig(file, format="png", dpi=130)
-    pyplot().close(figure)
+    write_file(path, png_bytes(figure, dpi=130), overwrite=True)

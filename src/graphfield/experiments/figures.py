@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.experiments.folders import open_results
 from graphfield.experiments.runner import choose
-from graphfield.folders import already_exists, make_folder, open_file
+from graphfield.folders import already_exists, make_folder, write_file
 from graphfield.graphs.strength import partial_from_precision
-from graphfield.plots import plot_graph, pyplot
+from graphfield.plots import plot_graph, png_bytes, pyplot
 from graphfield.simulate import Simulation, make_setting
 from graphfield.training.progress import progress_bar
 
@@ -22,16 +23,10 @@ N_TRAIN, N_LOOK, N_PICTURED = 10_000, 1_000, 3
 
 
 def draw_figures(
-    out: Path,
-    settings: Sequence[str] | None,
-    seed: int,
-    device: str,
-    force: bool,
-    n_train: int = N_TRAIN,
+    out: Path, settings: Sequence[str] | None, seed: int, device: str, force: bool
 ) -> list[Path]:
     """One picture per setting in ``OUT/figures``; DNNCGM is fitted with its defaults for each."""
     chosen = choose("setting", settings, SETTINGS)
-    plt = pyplot()
     open_results(out)
     folder = make_folder(out / "figures")
     paths = {setting: folder / f"{setting}.png" for setting in chosen}
@@ -40,19 +35,15 @@ def draw_figures(
         raise already_exists(present[0])
     with progress_bar("drawing", len(paths), unit="figures") as advance:
         for done, (setting, path) in enumerate(paths.items(), start=1):
-            sim = make_setting(setting, n_train + N_LOOK, seed)
-            figure = setting_figure(sim, n_train, seed, device)
-            with open_file(path, overwrite=True) as file:
-                figure.savefig(file, format="png", dpi=110)
-            plt.close(figure)
+            sim = make_setting(setting, N_TRAIN + N_LOOK, seed)
+            figure = setting_figure(sim, N_TRAIN, seed, device)
+            write_file(path, png_bytes(figure, dpi=110), overwrite=True)
             advance(done, setting)
     return list(paths.values())
 
 
 def setting_figure(sim: Simulation, n_train: int, seed: int, device: str) -> Any:
     """Rows: the matrices that are mixed; the true graph at three z; the estimate at the same z."""
-    from graphfield.estimators.dnncgm import DNNCGM
-
     rows = _pictured(sim.regime[n_train:]) + n_train
     Z = sim.Z[rows]
     model = DNNCGM(random_state=seed, device=device).fit(sim.X[:n_train], sim.Z[:n_train])

@@ -14,23 +14,26 @@ import json
 import os
 import platform
 import sys
+import warnings
+from collections.abc import Iterable
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from graphfield import __version__
-from graphfield.exceptions import OutputError
-from graphfield.experiments.methods import METHODS, Cell
+from graphfield.exceptions import DataWarning, OutputError
+from graphfield.experiments.cells import Cell
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file, write_folder
 from graphfield.graphs.export import parquet_bytes
-from graphfield.messages import Message
+from graphfield.messages import Message, message_of
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
+SomeCell = TypeVar("SomeCell", bound=Cell)
 _FORCE = Message("Pass force=True", code="force")
 
 
@@ -69,8 +72,7 @@ def cell_folder(out: Path, cell: Cell) -> Path:
 
 def cell_spec(cell: Cell) -> dict[str, Any]:
     """What decides a cell's result, as plain JSON values."""
-    parameters = METHODS[cell.method].parameters(cell)
-    return json.loads(json.dumps({**asdict(cell), "parameters": parameters}))
+    return json.loads(json.dumps({**asdict(cell), "parameters": cell.parameters()}))
 
 
 def is_done(out: Path, cell: Cell) -> bool:
@@ -98,6 +100,23 @@ def read_report(out: Path, cell: Cell) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise _damaged(path, error) from error
+
+
+def read_done(out: Path, cells: Iterable[SomeCell], reader: str) -> dict[SomeCell, dict[str, Any]]:
+    """Reports of the cells that are done; one that cannot be used is left out with a warning."""
+    reports = {}
+    for cell in cells:
+        try:
+            if is_done(out, cell):
+                reports[cell] = read_report(out, cell)
+        except OutputError as error:
+            warn_left_out(reader, cell.name, error)
+    return reports
+
+
+def warn_left_out(reader: str, cell: str, error: Exception) -> None:
+    said = Message("{reader} leaves out {cell}: {error}", reader=reader, cell=cell, error=message_of(error))
+    warnings.warn(said, DataWarning, stacklevel=3)
 
 
 def _damaged(path: Path, error: Exception) -> OutputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,45 @@ from numpy.typing import NDArray
 
 from graphfield.data.marginals import normal_scores
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.by_cluster import ByCluster
+from graphfield.estimators.dnncgm import DNNCGM
+from graphfield.estimators.graphical_lasso import GraphicalLasso
+from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.persistence import plain_params
-from graphfield.experiments.evaluation import Evaluation
+from graphfield.estimators.reggmm import RegGMM, check_sparse_group
+from graphfield.estimators.tree import TreeCGM
+from graphfield.experiments.cells import Cell, Result
+from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
 from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
 from graphfield.experiments.specs import PSEUDO_SETTINGS, paper_recipe
 from graphfield.simulate import Simulation, make_setting
+from graphfield.training.config import resolve_device
 
 N_WATCH = 1_000  # rows on which training is watched; the test rows come after them
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One fit of one table: what decides its result, and nothing else."""
+class TableCell(Cell):
+    """One fit of one table."""
 
-    setting: str
-    method: str
-    n_train: int
-    n_test: int
-    seed: int
+    def parameters(self) -> dict[str, Any]:
+        return METHODS[self.method].parameters(self)
 
-    @property
-    def name(self) -> str:
-        return f"{self.setting}/{self.method}/n{self.n_train}-test{self.n_test}-seed{self.seed}"
+    def check_installed(self) -> None:
+        METHODS[self.method].check_installed()
+
+    def run(self, device: str) -> Result:
+        method = METHODS[self.method]
+        start = time.perf_counter()
+        data = simulate(self)
+        simulated = time.perf_counter()
+        outcome = method.run(self, data, self.parameters(), device)
+        before = time.perf_counter()
+        samples = score_samples(outcome.evaluations, data.truths())
+        metrics = summarise(samples)
+        scored = time.perf_counter() - before
+        seconds = {"simulate": simulated - start, **outcome.seconds, "score": scored}
+        return Result(method.title, metrics, samples, seconds, outcome.config, outcome.details)
 
 
 @dataclass(frozen=True)
@@ -84,12 +101,12 @@ class Method:
 
     title: str
     evaluations: tuple[str, ...]
-    parameters: Callable[[Cell], dict[str, Any]]
-    run: Callable[[Cell, Data, dict[str, Any], str], Outcome]
+    parameters: Callable[[TableCell], dict[str, Any]]
+    run: Callable[[TableCell, Data, dict[str, Any], str], Outcome]
     check_installed: Callable[[], None] = lambda: None
 
 
-def simulate(cell: Cell) -> Data:
+def simulate(cell: TableCell) -> Data:
     n_samples = cell.n_train + N_WATCH + cell.n_test
     return Data(make_setting(cell.setting, n_samples, cell.seed), cell.n_train)
 
@@ -109,72 +126,49 @@ def _strength(model: GraphEstimator, Z: Any) -> dict[str, Evaluation]:
     return {"strength": Evaluation(model.edge_weights(Z))}
 
 
-def _neural(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.dnncgm import DNNCGM
-
-    sim, watch = data.sim, data.watch
+def _neural(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     model = DNNCGM(**parameters, device=device)
-    start = time.perf_counter()
     # A recipe trains on all rows and only watches others; the default holds out its own.
-    held = {} if parameters.get("patience", 0) is not None else _held(sim, watch)
-    model.fit(sim.X[data.train], sim.Z[data.train], **held)
-    fitted = time.perf_counter()
-    evaluations = _both_scores(model, sim.Z[data.test])
-    return Outcome(
-        evaluations,
-        _seconds(start, fitted),
-        plain_params(model),
-        {"steps": model.n_steps_, "marginals": model.marginals_, "device": _hardware(device)},
-    )
+    watched = data.watch if parameters.get("patience", 0) is None else None
+    outcome = _fitted(model, data, data.sim.X, _both_scores, watched)
+    learned = {"steps": model.n_steps_, "marginals": model.marginals_, "device": hardware(device)}
+    return replace(outcome, details=learned)
 
 
-def _hardware(device: str) -> str:
+def hardware(device: str) -> str:
     import torch
-
-    from graphfield.training.config import resolve_device
 
     chosen = resolve_device(device)
     return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"
 
 
-def _held(sim: Simulation, rows: slice) -> dict[str, Any]:
-    return {"X_val": sim.X[rows], "Z_val": sim.Z[rows]}
+def _reggmm(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+    return _fitted(RegGMM(**parameters), data, data.sim.X, _both_scores)
 
 
-def _reggmm(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.reggmm import RegGMM
-
-    return _fitted(RegGMM(**parameters), data, data.sim.X[data.train], _both_scores)
-
-
-def _check_sparse_group() -> None:
-    from graphfield.estimators.reggmm import check_sparse_group
-
-    check_sparse_group()
-
-
-def _static(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.graphical_lasso import GraphicalLasso
-
+def _static(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     model = GraphicalLasso(**parameters)
-    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    outcome.details["penalty"] = model.penalty_
-    return outcome
+    outcome = _fitted(model, data, _scores_of_training(data), _strength)
+    return replace(outcome, details={"penalty": model.penalty_})
 
 
-def _tree(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    from graphfield.estimators.tree import TreeCGM
-
+def _tree(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     model = TreeCGM(**parameters)
-    outcome = _fitted(model, data, normal_scores(data.sim.X[data.train]), _strength)
-    outcome.details["leaves"] = model.n_leaves_
-    return outcome
+    outcome = _fitted(model, data, _scores_of_training(data), _strength)
+    return replace(outcome, details={"leaves": model.n_leaves_})
 
 
-def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -> Outcome:
+def _scores_of_training(data: Data) -> NDArray:
+    return normal_scores(data.sim.X[data.train])
+
+
+def _fitted(
+    model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable, watched: slice | None = None
+) -> Outcome:
     Z = data.sim.Z
+    held = {} if watched is None else {"X_val": X[watched], "Z_val": Z[watched]}
     start = time.perf_counter()
-    model.fit(X, Z[data.train])
+    model.fit(X[data.train], Z[data.train], **held)
     fitted = time.perf_counter()
     return Outcome(evaluate(model, Z[data.test]), _seconds(start, fitted), plain_params(model))
 
@@ -182,8 +176,8 @@ def _fitted(model: GraphEstimator, data: Data, X: NDArray, evaluate: Callable) -
 # -- penalty paths --------------------------------------------------------------------------------
 
 
-def _path(solve: Callable, *, by_cluster: bool) -> Callable[[Cell, Data, dict[str, Any], str], Outcome]:
-    def run(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _path(solve: Callable, *, by_cluster: bool) -> Callable[[TableCell, Data, dict[str, Any], str], Outcome]:
+    def run(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
         regime = data.sim.regime
         X = data.sim.X[data.train]
         start = time.perf_counter()
@@ -200,10 +194,6 @@ def _path(solve: Callable, *, by_cluster: bool) -> Callable[[Cell, Data, dict[st
 
 def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluation, dict[str, Any]]:
     """The estimator as a user has it, its penalty chosen by cross-validation."""
-    from graphfield.estimators.by_cluster import ByCluster
-    from graphfield.estimators.graphical_lasso import GraphicalLasso
-    from graphfield.estimators.nodewise_lasso import NodewiseLasso
-
     model: GraphEstimator = GraphicalLasso() if solve is glasso_path else NodewiseLasso()
     config = plain_params(model)
     labels = pd.DataFrame({"cluster": [f"cluster {label}" for label in data.sim.regime]})
@@ -213,9 +203,9 @@ def _own_choice(data: Data, solve: Callable, by_cluster: bool) -> tuple[Evaluati
     return Evaluation(model.edge_weights(labels.iloc[data.test])), config
 
 
-def _cluster_oracle(cell: Cell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+def _cluster_oracle(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
     """Graphical lasso inside the true clusters at its best penalty: told twice what nobody knows."""
-    X = normal_scores(data.sim.X[data.train])
+    X = _scores_of_training(data)
     regime = data.sim.regime
     start = time.perf_counter()
     evaluations, chosen = oracle_evaluations(
@@ -229,18 +219,18 @@ def _seconds(start: float, fitted: float) -> dict[str, float]:
     return {"fit": fitted - start, "predict": time.perf_counter() - fitted}
 
 
-def _recipe(method: str) -> Callable[[Cell], dict[str, Any]]:
-    def parameters(cell: Cell) -> dict[str, Any]:
+def _recipe(method: str) -> Callable[[TableCell], dict[str, Any]]:
+    def parameters(cell: TableCell) -> dict[str, Any]:
         return {**paper_recipe(cell.setting, cell.n_train, method), "random_state": cell.seed}
 
     return parameters
 
 
-def _constant(**parameters: Any) -> Callable[[Cell], dict[str, Any]]:
+def _constant(**parameters: Any) -> Callable[[TableCell], dict[str, Any]]:
     return lambda _: dict(parameters)
 
 
-def _seeded(cell: Cell) -> dict[str, Any]:
+def _seeded(cell: TableCell) -> dict[str, Any]:
     return {"random_state": cell.seed}
 
 
@@ -257,7 +247,7 @@ METHODS = {
         _BETA,
         _constant(penalty="sparse-group"),
         _reggmm,
-        _check_sparse_group,
+        check_sparse_group,
     ),
     "glasso-by-cluster": Method(
         "glasso by true cluster", _PATH, _constant(), _path(glasso_path, by_cluster=True)

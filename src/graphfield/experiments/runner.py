@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from graphfield.exceptions import (
     listing,
     suggestion,
 )
-from graphfield.experiments.evaluation import score_samples, summarise
+from graphfield.experiments.cells import Cell
 from graphfield.experiments.folders import environment, is_done, open_results, write_cell
-from graphfield.experiments.methods import LINES, METHODS, Cell, simulate
+from graphfield.experiments.methods import LINES, METHODS, TableCell
 from graphfield.experiments.specs import TableSpec
 from graphfield.messages import Argument, Message
 from graphfield.training.config import resolve_device
@@ -62,7 +61,7 @@ def plan(
     seeds: Sequence[int],
     *,
     lines: bool = True,
-) -> list[Cell]:
+) -> list[TableCell]:
     """Every fit that the tables need, once each.
 
     The lines to compare with come along whatever ``methods`` are named, unless ``lines`` is False.
@@ -75,7 +74,7 @@ def plan(
     wanted_methods = {*choose("method", methods, of_tables), *(LINES if lines else ())}
     wanted_settings = choose("setting", settings, dict.fromkeys(s for t in tables for s in t.settings))
     cells = [
-        Cell(setting, method, table.n_train, table.n_test, seed)
+        TableCell(setting, method, table.n_train, table.n_test, seed)
         for table in tables
         for setting in table.settings
         for method in dict.fromkeys([*(row.method for row in table.rows), *LINES])
@@ -83,7 +82,7 @@ def plan(
         if setting in wanted_settings and method in wanted_methods
     ]
     for cell in cells:
-        METHODS[cell.method].parameters(cell)  # a setting without a recipe is heard of before any work
+        cell.parameters()  # a setting without a recipe is heard of before any work
     return list(dict.fromkeys(cells))
 
 
@@ -93,7 +92,7 @@ def run_cells(cells: Sequence[Cell], out: Path, *, force: bool, jobs: int, devic
     open_results(out)
     todo = [cell for cell in cells if force or not is_done(out, cell)]
     for cell in todo:
-        METHODS[cell.method].check_installed()
+        cell.check_installed()
     failures = []
     with progress_bar("reproducing", len(todo), unit="cells") as advance:
         for done, (cell, failure) in enumerate(_results(todo, out, jobs, device), start=1):
@@ -138,36 +137,20 @@ def run_cell(cell: Cell, out: Path, device: str) -> tuple[Cell, Failure | None]:
 
 
 def _run(cell: Cell, out: Path, device: str) -> None:
-    method = METHODS[cell.method]
-    parameters = method.parameters(cell)
-    start = time.perf_counter()
-    data = simulate(cell)
-    simulated = time.perf_counter()
     with warnings.catch_warnings():
         # Test covariates a little outside the training range, and recipes that stop mid-way, are
         # part of the experiment.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("ignore", TrainingWarning)
-        outcome = method.run(cell, data, parameters, device)
-    before = time.perf_counter()
-    samples = score_samples(outcome.evaluations, data.truths())
-    seconds = {
-        "simulate": simulated - start,
-        **outcome.seconds,
-        "score": time.perf_counter() - before,
-    }
+        result = cell.run(device)
     report: dict[str, Any] = {
-        "setting": cell.setting,
-        "method": cell.method,
-        "title": method.title,
-        "seed": cell.seed,
-        "n_train": cell.n_train,
-        "n_test": cell.n_test,
-        "parameters": parameters,
-        "config": outcome.config,
-        "metrics": summarise(samples),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
-        "details": outcome.details,
-        "environment": environment(str(outcome.details.get("device", "cpu"))),
+        **asdict(cell),
+        "title": result.title,
+        "parameters": cell.parameters(),
+        "config": result.config,
+        "metrics": result.metrics,
+        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
+        "details": result.details,
+        "environment": environment(str(result.details.get("device", "cpu"))),
     }
-    write_cell(out, cell, report, samples)
+    write_cell(out, cell, report, result.samples)

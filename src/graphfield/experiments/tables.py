@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,12 @@ import numpy as np
 import pandas as pd
 
 from graphfield import __version__
-from graphfield.exceptions import DataWarning, OutputError
 from graphfield.experiments.evaluation import metric_column
-from graphfield.experiments.folders import is_done, read_report
-from graphfield.experiments.methods import LINES, METHODS, Cell
+from graphfield.experiments.folders import read_done, warn_left_out
+from graphfield.experiments.methods import LINES, METHODS, TableCell
+from graphfield.experiments.sheets import Line, Section, Sheet
 from graphfield.experiments.specs import Row, TableSpec, split_column
 from graphfield.folders import write_file
-from graphfield.messages import Message, message_of
-from graphfield.templates import render
 
 METRIC_TITLES = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1", "balanced_accuracy": "Balanced accuracy"}
 EVALUATION_TITLES = {
@@ -89,16 +86,13 @@ def _same(row: Row, other: Row) -> bool:
 
 def entries(table: TableSpec, out: Path, seeds: list[int]) -> list[Entry]:
     """All numbers of a table from the cells that are done."""
-    reports: dict[Cell, dict] = {}
-    for setting in table.settings:
-        for method in dict.fromkeys(row.method for row in with_lines(table)):
-            for seed in seeds:
-                cell = Cell(setting, method, table.n_train, table.n_test, seed)
-                try:
-                    if is_done(out, cell):
-                        reports[cell] = read_report(out, cell)
-                except OutputError as error:  # of a cell that was not asked for now
-                    _warn_left_out(table.name, cell.name, error)
+    cells = [
+        TableCell(setting, method, table.n_train, table.n_test, seed)
+        for setting in table.settings
+        for method in dict.fromkeys(row.method for row in with_lines(table))
+        for seed in seeds
+    ]
+    reports = read_done(out, cells, table.name)
     found = []
     for metric in table.metrics:
         for row in with_lines(table):
@@ -145,15 +139,6 @@ def as_frame(table: TableSpec, found: list[Entry]) -> pd.DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class Line:
-    """A printed line: label, one text per column, and whether it opens a method or belongs to one."""
-
-    label: str
-    cells: list[str]
-    kind: str  # "ours", "published", "difference" or "heading"
-
-
 def shown_columns(table: TableSpec, found: list[Entry]) -> list[str]:
     """The columns that have a number."""
     filled = {e.column for e in found if e.mean is not None}
@@ -195,32 +180,14 @@ def _difference(entry: Entry) -> str:
     return f"{entry.difference:+.3f}" + ("*" if entry.deviates else "")
 
 
-def as_markdown(table: TableSpec, found: list[Entry], command: str) -> str:
+def as_sheet(table: TableSpec, found: list[Entry], command: str) -> Sheet:
+    notes = [note.format(source=table.source) for note in NOTES]
     columns = shown_columns(table, found)
-    parts = [f"# {table.title}", "", f"`{command}`", ""]
-    parts += [f"- {note.format(source=table.source)}".replace("- *:", "- `*`:") for note in NOTES] + [""]
-    for metric in table.metrics:
-        parts += [f"## {METRIC_TITLES[metric]}", "", f"| | {' | '.join(columns)} |"]
-        parts.append("| --- |" + " --- |" * len(columns))
-        for line in printed_lines(metric, table, found):
-            label = {"ours": line.label, "heading": f"**{line.label}**"}.get(line.kind, f"_{line.label}_")
-            parts.append(f"| {label} | {' | '.join(line.cells)} |")
-        parts.append("")
-    return "\n".join([*parts, _footer(found), ""])
-
-
-def as_html(table: TableSpec, found: list[Entry], command: str) -> str:
-    """One self-contained page."""
-    return render(
-        "graphfield.experiments",
-        "table",
-        title=table.title,
-        command=command,
-        notes=[note.format(source=table.source) for note in NOTES],
-        columns=shown_columns(table, found),
-        metrics=[(METRIC_TITLES[name], list(printed_lines(name, table, found))) for name in table.metrics],
-        footer=_footer(found),
-    )
+    sections = [
+        Section(METRIC_TITLES[name], columns, list(printed_lines(name, table, found)))
+        for name in table.metrics
+    ]
+    return Sheet(table.name, table.title, command, notes, sections, _footer(found))
 
 
 def _footer(found: list[Entry]) -> str:
@@ -231,22 +198,14 @@ def _footer(found: list[Entry]) -> str:
     return f"Replicates per number: {replicates or 0}. graphfield {__version__}."
 
 
-def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> list[Entry]:
+def write_table(table: TableSpec, out: Path, seeds: list[int], command: str) -> Sheet:
     """Write ``OUT/NAME.md``, ``.csv`` and ``.html`` from the cells that are done."""
     found = entries(table, out, seeds)
-    contents = {
-        "md": as_markdown(table, found, command),
-        "html": as_html(table, found, command),
-        "csv": as_frame(table, found).to_csv(index=False, float_format="%.5g"),
-    }
-    for ending, text in contents.items():
-        write_file(out / f"{table.name}.{ending}", text.encode(), overwrite=True)
-    return found
-
-
-def _warn_left_out(table: str, cell: str, error: Exception) -> None:
-    said = Message("{table} leaves out {cell}: {error}", table=table, cell=cell, error=message_of(error))
-    warnings.warn(said, DataWarning, stacklevel=3)
+    sheet = as_sheet(table, found, command)
+    sheet.write(out)
+    text = as_frame(table, found).to_csv(index=False, float_format="%.5g")
+    write_file(out / f"{table.name}.csv", text.encode(), overwrite=True)
+    return sheet
 
 
 def write_cells(out: Path) -> None:
@@ -256,7 +215,7 @@ def write_cells(out: Path) -> None:
         try:
             report = json.loads((done.parent / "report.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            _warn_left_out("cells.csv", str(done.parent), error)
+            warn_left_out("cells.csv", str(done.parent), error)
             continue
         cell = {key: report[key] for key in ("setting", "method", "n_train", "seed")}
         times = {f"{name}_seconds": value for name, value in report["seconds"].items()}

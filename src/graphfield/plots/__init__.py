@@ -16,7 +16,7 @@ from graphfield.plots.heatmaps import (
     plot_heatmaps,
 )
 from graphfield.plots.network import network_positions, plot_network
-from graphfield.plots.style import draw_to_files, pyplot
+from graphfield.plots.style import draw_to_files, png_bytes, pyplot
 
 __all__ = [
     "draw_to_files",
@@ -33,5 +33,6 @@ __all__ = [
     "plot_network",
     "plot_training",
     "plot_varying_edges",
+    "png_bytes",
     "pyplot",
 ]

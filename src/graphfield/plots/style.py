@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,14 @@ def draw_to_files() -> None:
     import matplotlib
 
     matplotlib.use("Agg")
+
+
+def png_bytes(figure: Any, dpi: int) -> bytes:
+    """The figure as a PNG file; it is closed."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    pyplot().close(figure)
+    return buffer.getvalue()
 
 
 def new_axes(ax: Axes | None, width: float, height: float, layout: str = "constrained") -> Axes:

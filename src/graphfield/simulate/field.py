@@ -26,9 +26,9 @@ class Field(ABC):
     def sample(self, Z: Any, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw one row of node values for each row of Z."""
 
-    @abstractmethod
     def regime(self, Z: Any) -> NDArray[np.int64]:
-        """Cluster of each row; where there are clusters, rows of one have the same skeleton."""
+        """Cluster of each row, whose rows have the same skeleton; 0 for all where there are no clusters."""
+        return np.zeros(len(Z), dtype=np.int64)
 
     @abstractmethod
     def skeleton(self, Z: Any) -> NDArray[np.bool_]:

@@ -36,9 +36,6 @@ class Smooth(GaussianField):
     def covariates(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(-1, 1, (n_samples, N_COVARIATES))
 
-    def regime(self, Z: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.zeros(len(Z), dtype=np.int64)
-
     def strengths(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Theta_e(z), (n, edges)."""
         return self.signs * STRENGTH * np.maximum(0.0, self.waves.at(Z))

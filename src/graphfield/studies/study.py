@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import warnings
 from abc import ABC, abstractmethod
@@ -27,7 +26,7 @@ from graphfield.folders import check_folder, write_folder
 from graphfield.graphs.groups import Groups
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
-from graphfield.plots import pyplot
+from graphfield.plots import png_bytes
 from graphfield.report.folder import EVIDENCE, FIT, GAIN, fit_record, gain_record
 from graphfield.report.html import write_report
 
@@ -193,7 +192,7 @@ class Study(ABC):
         """Write tables, figures, model and summary into a folder, all or none; returns what is in it."""
         self.check_place(folder, overwrite=overwrite)
         files = {f"{name}.csv": _csv(table) for name, table in self.tables().items()}
-        files |= {f"{name}.png": _png(draw) for name, draw in self.drawings().items()}
+        files |= {f"{name}.png": png_bytes(draw(), _DPI) for name, draw in self.drawings().items()}
         beside = {name: json_bytes(record) for name, record in self._records().items()}
         beside[FILE_NAME] = covariate_rows(self.Z[self.fitted]).encode()
         files |= {
@@ -246,10 +245,3 @@ def no_news() -> Iterator[None]:
 def _csv(table: pd.DataFrame) -> bytes:
     """With the index where it has a name."""
     return table.to_csv(index=table.index.name is not None).encode()
-
-
-def _png(draw: Callable[[], Figure]) -> bytes:
-    figure, buffer = draw(), io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI)
-    pyplot().close(figure)
-    return buffer.getvalue()

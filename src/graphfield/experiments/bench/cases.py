@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from graphfield import metrics
@@ -36,7 +35,6 @@ from graphfield.experiments.bench.records import (
     Timing,
     first_at_or_below,
     interleaved,
-    memory_check,
     timed,
 )
 from graphfield.experiments.bench.straightforward import StraightforwardTraining
@@ -133,7 +131,10 @@ def gpu_step(name: str, problem: Problem, required: float, memory_share: float |
         alone = timed(lambda: reference.compute_only(steps[1])) / steps[1]
         limit = problem.head_flops / MatrixProduct(device, "bfloat16").rate()
         ours = median(timing.ours)
-        checks = () if memory_share is None else (memory_check(*memory, memory_share),)
+        checks: tuple[Check, ...] = ()
+        if memory_share is not None:
+            share = memory[0] / memory[1]
+            checks = (Check("share of the reference's memory", share, memory_share, at_most=True),)
         details = {
             "limit_ms": limit * _MS,
             "times_the_limit": ours / limit,
@@ -241,33 +242,22 @@ def fmri(effort: Effort) -> list[Record]:
     reference.steps(20)
     theirs = timed(lambda: reference.steps(counted)) / counted * n_steps
     ours = timed(lambda: our_step(FMRI, X, Z, device)(n_steps))
-    ratio = theirs / ours
     title = "GPU, the fMRI problem: 439,200 x 268, q=1, 50 epochs, batch 1024"
     note = f"straightforward: {counted} steps measured, extrapolated to {n_steps:,}; ours in full"
+    used = {"memory_ours": memory[0], "memory_reference": memory[1]}
+    checks = (Check("seconds", ours, 10.0, at_most=True),)
+    timing = Timing([ours], [theirs])
     return [
-        Record(
-            "gpu-fmri",
-            title,
-            ours,
-            theirs,
-            "s",
-            ratio,
-            (ratio, ratio),
-            required=14.0,
-            memory_ours=memory[0],
-            memory_reference=memory[1],
-            checks=(Check("seconds", ours, 10.0, at_most=True),),
-            details={"note": note},
-        )
+        timing.record("gpu-fmri", title, "s", required=14.0, **used, checks=checks, details={"note": note})
     ]
 
 
-def packed(name: str, kind: str, at_most: float, n_fits: int = 8) -> Case:
-    """``n_fits`` together against one after the other; together they may cost ``at_most`` times one."""
+def packed(name: str, kind: str, at_most: float) -> Case:
+    """Eight fits together against one after the other; together they may cost ``at_most`` times one."""
 
     def run(effort: Effort) -> list[Record]:
         device = torch.device(kind)
-        problem, steps = replace(G1_SMALL_BATCH, batch=128, hidden=64), 20
+        problem, steps, n_fits = replace(G1_SMALL_BATCH, batch=128, hidden=64), 20, 8
         X, Z = problem.data()
         together = our_packed_steps(problem, X, Z, device, n_fits, DEFAULT_PENALTY)
         one = our_step(problem, X, Z, device, DEFAULT_PENALTY)
@@ -291,26 +281,14 @@ def path_of_penalties(effort: Effort) -> list[Record]:
     models = [model(penalty) for penalty in penalties]
     together = timed(lambda: fit_together(models, sim.X, sim.Z, compete=True))
     alone = [timed(partial(model(penalty).fit, sim.X, sim.Z)) for penalty in penalties]
-    ratio = sum(alone) / together
     details = {
         "times_one_fit": together / (sum(alone) / len(alone)),
         "dropped": sum(one.lost_ for one in models),
         "steps_taken": [one.n_steps_ for one in models],
     }
     title = f"CPU, eight penalties that compete (G1, n={n:,}), whole fits"
-    return [
-        Record(
-            "cpu-path",
-            title,
-            together,
-            sum(alone),
-            "s",
-            ratio,
-            (ratio, ratio),
-            required=8 / 5,
-            details=details,
-        )
-    ]
+    timing = Timing([together], [sum(alone)])
+    return [timing.record("cpu-path", title, "s", required=8 / 5, details=details)]
 
 
 def simulators(effort: Effort) -> list[Record]:
@@ -324,7 +302,7 @@ def simulators(effort: Effort) -> list[Record]:
     }
     records = []
     for setting, reference in references.items():
-        ours = partial(_simulated, setting, n)
+        ours = partial(_skeletons, setting, n)
         with threadpool_limits(1):  # threads slow down the loop's small matrices
             timing = interleaved(ours, reference, effort.rounds, (n, looped))
         few = interleaved(ours, reference, 1, (n, looped))
@@ -338,7 +316,7 @@ def simulators(effort: Effort) -> list[Record]:
     return records
 
 
-def _simulated(setting: str, n: int) -> object:
+def _skeletons(setting: str, n: int) -> object:
     return make_setting(setting, n, 0).skeleton
 
 
@@ -355,7 +333,7 @@ def scoring(effort: Effort) -> list[Record]:
         noise = np.random.default_rng(0).normal(0, size, sim.skeleton.shape)
         weights = np.abs(np.asarray(sim.coef) + noise).astype(np.float32)
         timing = interleaved(
-            partial(_scored, weights, sim.skeleton),
+            partial(metrics.ranking_scores, weights, sim.skeleton, diagonal=True),
             partial(loops.scores, weights[:looped], sim.skeleton[:looped]),
             effort.rounds,
             (n, looped),
@@ -368,10 +346,6 @@ def scoring(effort: Effort) -> list[Record]:
         name = f"metrics/{kind}"
         records.append(timing.record(name, title, "s", scale=n, required=50.0, details=details))
     return records
-
-
-def _scored(weights: NDArray, skeleton: NDArray) -> object:
-    return metrics.ranking_scores(weights, skeleton, diagonal=True)
 
 
 CASES: dict[str, Case] = {

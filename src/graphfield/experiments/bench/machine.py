@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import platform
 import resource
 import subprocess
@@ -13,16 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import torch
 
 from graphfield.nn.precision import matmul_precision
 
 _SIZES = {"cpu": 1024, "cuda": 8192}  # of the square matrices whose product is timed
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def synchronize(device: torch.device) -> None:
@@ -65,7 +60,7 @@ def card(devices: list[torch.device]) -> dict[str, Any]:
     """Everything a reader needs to judge the figures."""
     found: dict[str, Any] = {
         "cpu": _cpu_model(),
-        "cores": cores(),
+        "cores": joblib.cpu_count(),
         "threads": torch.get_num_threads(),
         "free_share_of_cores": round(free_share(), 2),
         "system": f"{platform.system()} {platform.machine()}",

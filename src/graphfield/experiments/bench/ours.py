@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +23,10 @@ from graphfield.experiments.bench.straightforward import (
     DROP_EVERY,
     DROP_FACTOR,
     LEARNING_RATE,
-    StraightforwardField,
 )
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
-from graphfield.nn.pack import Pack, load_member_arrays, packed
+from graphfield.nn.pack import Pack, packed
 from graphfield.training.checkpoint import Snapshot
 from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
@@ -59,10 +57,10 @@ def our_packed_steps(
         schedule=("step", DROP_EVERY, DROP_FACTOR),
         patience=None,
     )
-    shape = _field_config(problem, penalty)
+    shape = field_config(problem, penalty)
     fields = [CoefField(shape, torch.Generator().manual_seed(seed)) for seed in range(n_fits)]
     field = packed(fields).to(device).train()
-    data = _samples(X, Z, device)
+    data = make_samples(X, Z, device)
     rows = torch.arange(len(data), device=device)
     members = [Member(rows, rows[:0], 2 * i, 2 * i + 1) for i in range(n_fits)]
     engine = make_engine(Pack(field), data, config)
@@ -113,8 +111,8 @@ def our_curve(
     start = time.perf_counter()
     problem = Problem(len(X), X.shape[1], Z.shape[1], model.hidden_size, 0, dropout=model.dropout)
     penalty = chosen_penalty(model)
-    shape = _field_config(problem, DEFAULT_PENALTY if penalty is None else penalty)
-    data = _samples(np.concatenate([X, X_val]), np.concatenate([Z, Z_val]), device)
+    shape = field_config(problem, DEFAULT_PENALTY if penalty is None else penalty)
+    data = make_samples(np.concatenate([X, X_val]), np.concatenate([Z, Z_val]), device)
     rows = torch.arange(len(data), device=device)
     train, held_out = rows[: len(X)], rows[len(X) :]
     if model.rank is not None:
@@ -137,46 +135,14 @@ def our_curve(
     return curve
 
 
-def with_weights_of(reference: StraightforwardField, problem: Problem) -> CoefField:
-    """Our field with the weights of a straightforward one (with biases): same coefficients, same loss."""
-    field = CoefField(_field_config(problem), torch.Generator().manual_seed(0))
-    parts: dict[str, Any] = {
-        "backbone.first.dense": reference.first,
-        "backbone.narrow": reference.narrow,
-        "backbone.second": reference.second,
-        "head": reference.head,
-    }
-    arrays = {f"{name}.weight": theirs.weight.detach().T for name, theirs in parts.items()}
-    arrays |= {f"{name}.bias": theirs.bias.detach() for name, theirs in parts.items()}
-    if problem.batch_norm:
-        state = reference.norm.state_dict()
-        arrays |= {f"backbone.first.norm.{key}": state[key] for key in state if key != "num_batches_tracked"}
-    load_member_arrays(field, arrays)
-    return field.eval()
-
-
-def coefficients_of(field: CoefField, Z: Table) -> torch.Tensor:
-    """beta(z) of our field in evaluation mode, (n, p, p)."""
-    samples = _samples(Z[:, :0], Z, torch.device("cpu"))
-    with torch.no_grad():
-        return field(samples.numeric[None], samples.codes[None])[0]
-
-
-def loss_of(field: CoefField, X: Table, Z: Table) -> float:
-    """Held-out loss of our field."""
-    samples = _samples(X, Z, torch.device("cpu"))
-    with torch.no_grad():
-        return float(field.row_losses(samples.take(torch.arange(len(samples))[None])).mean())
-
-
-def _samples(X: Table, Z: Table, device: torch.device) -> Samples:
+def make_samples(X: Table, Z: Table, device: torch.device) -> Samples:
     codes = torch.zeros(len(Z), 0, dtype=torch.int64)
     return Samples(
         torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(Z, dtype=torch.float32), codes
     ).to(device)
 
 
-def _field_config(problem: Problem, penalty: float = 0.0) -> FieldConfig:
+def field_config(problem: Problem, penalty: float = 0.0) -> FieldConfig:
     return FieldConfig(
         n_nodes=problem.n_nodes,
         covariates=CovariateShape(problem.n_covariates, ()),

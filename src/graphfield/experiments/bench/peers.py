@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.reggmm import RegGMM
-from graphfield.experiments.bench.records import NotMeasuredError, Record, interleaved, timed
+from graphfield.experiments.bench.records import NotMeasuredError, Record, Timing, interleaved, timed
 from graphfield.metrics import auprc
 from graphfield.simulate import make_setting
 
@@ -77,9 +77,7 @@ def contextualized(quick: bool) -> list[Record]:
         model = DNNCGM(random_state=0).fit(sim.X[:n], sim.Z[:n])
         found["ours"] = model.edge_weights(sim.Z[n:])
 
-    seconds = timed(ours), timed(theirs)
+    timing = Timing([timed(ours)], [timed(theirs)])
     scores = {side: float(auprc(weights, sim.skeleton[n:]).mean()) for side, weights in found.items()}
-    ratio = seconds[1] / seconds[0]
     title = f"DNNCGM against contextualized-ml's Markov networks, both defaults, G1, n={n:,}"
-    details = {"auprc": scores}
-    return [Record("contextualized", title, *seconds, "s", ratio, (ratio, ratio), details=details)]
+    return [timing.record("contextualized", title, "s", details={"auprc": scores})]

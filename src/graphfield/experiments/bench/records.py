@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
@@ -121,18 +121,10 @@ def timed(work: Work) -> float:
     return time.perf_counter() - start
 
 
-def memory_check(ours: float, reference: float, share: float) -> Check:
-    return Check("share of the reference's memory", ours / reference, share, at_most=True)
-
-
 def first_at_or_below(curve: list[tuple[float, float]], target: float) -> float | None:
     """Seconds at the first loss at or below ``target``; None if it is not reached.
 
     >>> first_at_or_below([(1.0, 0.9), (2.0, 0.5), (3.0, 0.4)], 0.5)
     2.0
     """
-    return next(_reached(curve, target), None)
-
-
-def _reached(curve: list[tuple[float, float]], target: float) -> Iterator[float]:
-    return (seconds for seconds, loss in curve if loss <= target)
+    return next((seconds for seconds, loss in curve if loss <= target), None)

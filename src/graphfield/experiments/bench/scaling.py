@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from graphfield.experiments.bench.child import in_child
-from graphfield.folders import open_file
-from graphfield.plots import pyplot
+from graphfield.folders import write_file
+from graphfield.plots import png_bytes, pyplot
 from graphfield.training.progress import progress_bar
 
 MAX_STEPS = 50
@@ -36,8 +36,7 @@ def measure(quick: bool, device: str) -> list[dict[str, Any]]:
 
 def draw(points: list[dict[str, Any]], path: Path) -> None:
     """Two rows of log-log pictures: seconds and memory against n, p and q."""
-    plt = pyplot()
-    figure, axes = plt.subplots(2, len(_LABELS), figsize=(11, 6), layout="constrained", sharey="row")
+    figure, axes = pyplot().subplots(2, len(_LABELS), figsize=(11, 6), layout="constrained", sharey="row")
     for column, (axis, label) in enumerate(_LABELS.items()):
         part = [point for point in points if point["axis"] == axis]
         sizes = [point[axis] for point in part]
@@ -55,9 +54,7 @@ def draw(points: list[dict[str, Any]], path: Path) -> None:
     axes[1, 0].set_ylabel("MB")
     axes[0, 0].legend(fontsize=8)
     axes[1, 0].legend(fontsize=8)
-    with open_file(path, overwrite=True) as file:
-        figure.savefig(file, format="png", dpi=120)
-    plt.close(figure)
+    write_file(path, png_bytes(figure, dpi=120), overwrite=True)
 
 
 def _memory_lines(part: list[dict[str, Any]]) -> dict[str, list[float]]:

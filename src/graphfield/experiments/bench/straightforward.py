@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import joblib
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from graphfield.experiments.bench.machine import cores, synchronize
+from graphfield.experiments.bench.machine import synchronize
 from graphfield.experiments.bench.problems import Problem, Table
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP_NORM = 5e-4, 1e-6, 1.0
@@ -95,7 +96,7 @@ class StraightforwardTraining:
             batch_size=self.problem.batch,
             shuffle=shuffle,
             drop_last=shuffle,
-            num_workers=min(GPU_WORKERS, cores()) if on_gpu else 0,
+            num_workers=min(GPU_WORKERS, joblib.cpu_count()) if on_gpu else 0,
             pin_memory=on_gpu,
             generator=torch.Generator().manual_seed(self.seed),
         )

@@ -27,7 +27,7 @@ THRESHOLDS = (0.01, 0.025, 0.05, 0.075, 0.1)
 _CUT_METRICS = ("f1", "balanced_accuracy")  # the others rank all edges and need no cut
 # Settings whose truth has edges between married parents, so that there is a graph without them.
 PSEUDO_SETTINGS = ("D1", "D2")
-_RESERVED = (*TABLES, "all", "figures", "cells")
+_RESERVED = (*TABLES, "all", "figures", "rates", "cells")
 _PSEUDO = "-pseudo"
 _TABLE_KEYS = {
     "format_version",

@@ -1,0 +1,44 @@
+"""A function for every case and seed, each in a process of its own: a line each, then medians over seeds."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+
+Line = dict[str, Any]
+# What is printed, a function, and its arguments but for seed and device.
+Case = tuple[str, Callable[..., Line], tuple[Any, ...]]
+
+
+def seed_options(parser: argparse.ArgumentParser, seeds: int) -> None:
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1)
+
+
+def run_cases(cases: Iterable[Case], arguments: argparse.Namespace) -> None:
+    tasks = [(case, seed, arguments.device) for case in cases for seed in range(arguments.seeds)]
+    lines: dict[str, list[Line]] = {}
+    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
+        for label, line in pool.imap_unordered(_run, tasks):
+            lines.setdefault(label, []).append(line)
+            print(f"  {label}: " + "  ".join(f"{key} {value:.3f}" for key, value in line.items()), flush=True)
+    print("\nmedians over seeds (lowest to highest)")
+    for label, own in lines.items():
+        table = pd.DataFrame(own)
+        spread = {key: f"{v.median():.3f} ({v.min():.3f} to {v.max():.3f})" for key, v in table.items()}
+        print(f"{label}: " + "  ".join(f"{key} {value}" for key, value in spread.items()) + f"  [{len(own)}]")
+
+
+def _run(task: tuple[Case, int, str]) -> tuple[str, Line]:
+    (label, function, values), seed, device = task
+    warnings.simplefilter("ignore")
+    start = time.process_time()
+    line = function(*values, seed, device)
+    return label, {**line, "seconds": time.process_time() - start}
