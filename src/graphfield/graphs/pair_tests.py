@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr
 
-# The share of false ones among the pairs that pass, on average (Benjamini and Hochberg).
+from graphfield.graphs.false_discoveries import q_values
+
+# The false discovery rate at which pairs pass: as ``infer_edges(...).edges()`` has by default.
 FALSE_SHARE = 0.1
 # A field of graphs whose variation is less than this share of its squares does not vary.
 _STILL = 1e-5
@@ -40,10 +42,10 @@ class PairTests:
 
         All pairs are tested, also those that the model has as zero, but these cannot be edges.
         """
-        ordered = np.sort(self.p_values[np.triu_indices(len(self.p_values), 1)])
-        allowed = FALSE_SHARE * np.arange(1, len(ordered) + 1) / len(ordered)
-        passing = ordered[ordered <= allowed]
-        return self.used & (self.p_values <= passing.max(initial=-1.0))
+        upper = np.triu_indices(len(self.p_values), 1)
+        passing = np.zeros_like(self.used)
+        passing[upper] = q_values(self.p_values[upper]) <= FALSE_SHARE
+        return self.used & (passing | passing.T)
 
 
 class PairScores:

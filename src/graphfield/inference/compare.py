@@ -1,21 +1,21 @@
-"""Which edges differ between two values of the covariates?"""
+"""Which edges differ between values of the covariates?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from graphfield.analysis.wide_tables import WideTable
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import ParameterError, listing
-from graphfield.inference.asked_values import average_at, check_covariates
+from graphfield.graphs.false_discoveries import q_values
+from graphfield.inference.asked_values import average_at, check_covariates, position_of
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import fit_scores
@@ -30,27 +30,29 @@ from graphfield.training.progress import progress_bar
 def compare_graphs(
     X: Any,
     Z: Any,
-    a: Mapping[str, Any],
-    b: Mapping[str, Any],
-    *,
+    a: Mapping[str, Any] | str,
+    b: Mapping[str, Any] | None = None,
+    *more: Mapping[str, Any],
     groups: Any = None,
     level: float = 0.9,
     missing: str = "error",
 ) -> pd.DataFrame:
-    """Which edges differ between two values of the covariates, and by how much?
+    """Which edges differ between two or more values of the covariates, and by how much?
 
-    The same scores as those of :func:`graphfield.infer_edges` are read at both values. Covariates that are
-    not named are averaged over the rows, the same ones on both sides, so that they make no difference.
+    The same scores as those of :func:`graphfield.infer_edges` are read at all values. Covariates that are
+    not named are averaged over the rows, the same ones everywhere, so that they make no difference.
 
     Parameters
     ----------
     X, Z : tables of shape (n, p), (n, q)
         As for ``fit``.
-    a, b : mapping
-        Values of the same covariates, such as ``{"group": "a"}`` and ``{"group": "b"}``.
+    a, b, *more : mapping
+        Values of the same covariates, such as ``{"group": "a"}`` and ``{"group": "b"}``. With more than two,
+        each pair of nodes is tested once: is its edge the same at all of them? The name of a category alone,
+        ``compare_graphs(X, Z, "group")``, stands for all its levels.
     groups : sequence of length n, optional
         Rows with equal labels (one subject before and after) are not independent. Levels that subjects have
-        of their own are a part of both graphs here: they are not subtracted, unlike in ``fit``.
+        of their own are a part of all graphs here: they are not subtracted, unlike in ``fit``.
     level : float
         Of the intervals, one by one.
     missing : {"error", "drop", "impute"}
@@ -60,11 +62,13 @@ def compare_graphs(
     -------
     DataFrame
         One line per pair: ``source``, ``target``, ``difference`` (partial correlation at ``b`` less that at
-        ``a``, as in ``analysis.compare``), ``low``, ``high``, ``p_value`` (of the pair alone) and
-        ``q_value``: the share of false ones among pairs that differ as clearly. The latter knows that most
-        pairs have no edge at either value: it
-        is learned from all pairs how many do, and an edge that is clear at one value and absent at the other
-        speaks louder than its difference. It is never below twice the p-value.
+        ``a``, as in ``analysis.compare``; of more values, the largest less the smallest), ``low``, ``high``
+        (of more values, wide enough for any two of them; Scheffe), ``p_value`` (of the pair alone: the same
+        everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
+        knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an edge
+        that is clear at one value and absent at the other speaks louder than its difference. It is never
+        below the p-value. ``attrs["p_value"]`` is one p-value for all pairs: is the whole graph the same
+        everywhere (Simes)?
 
     Examples
     --------
@@ -80,7 +84,8 @@ def compare_graphs(
     check_number("level", level, 0, 1, open_low=True, open_high=True)
     question = read_question(X, Z, groups, missing, subtract_levels=False)
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    _check_sides(encoder, a, b)
+    sides = _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
+    _check_sides(encoder, sides)
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
@@ -88,8 +93,10 @@ def compare_graphs(
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
     names = np.array(question.inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
-    found = _differences(scores, encoder, encoded, starts, a, b, level)
-    return WideTable({"source": names[first], "target": names[second], **found})
+    found = _differences(scores, encoder, encoded, starts, sides, level)
+    table = WideTable({"source": names[first], "target": names[second], **found})
+    table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
+    return table
 
 
 def _differences(
@@ -97,43 +104,73 @@ def _differences(
     encoder: CovariateEncoder,
     encoded: Encoded,
     starts: NDArray[np.intp] | None,
-    a: Mapping[str, Any],
-    b: Mapping[str, Any],
+    sides: Sequence[Mapping[str, Any]],
     level: float,
 ) -> dict[str, NDArray[np.float64]]:
     n_units = len(encoded) if starts is None else len(starts)
     degrees, products = test_degrees(encoder, n_units), has_products(encoder, n_units)
     basis = learn_basis(encoder, encoded, degrees, products=products)
     design = Design.of(basis.at(encoded), starts)
-    at = np.stack([average_at(basis, encoder, encoded, side) for side in (a, b)])
-    estimates, covariance = np.empty((2, scores.n_pairs)), np.empty((scores.n_pairs, 2, 2))
+    at = np.stack([average_at(basis, encoder, encoded, side) for side in sides])
+    estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))
+    between, p_values = design.toward(at[1:] - at[0]), np.empty(scores.n_pairs)
     for part in scores.parts():
-        fit, _ = fit_scores(part, design)
+        fit, variances = fit_scores(part, design)
         estimates[:, part.pairs] = at @ fit.coef
         covariance[part.pairs] = at @ fit.covariance @ at.T
-    difference = estimates[1] - estimates[0]
-    error = np.sqrt(np.maximum(covariance @ [1, -1] @ [1, -1], 1e-20))
-    freedom = design.freedom(slice(None))
-    p_values = 2 * student.sf(np.abs(difference) / error, freedom)
-    half = student.ppf((1 + level) / 2, freedom) * error
+        apart = between.fit(part.values, variances, part.inflation)
+        p_values[part.pairs] = between.p_values(apart, slice(None))
+    difference, error = _largest_differences(estimates, covariance)
+    half = between.width(slice(None), level) * error
     return {
         "difference": difference,
         "low": np.maximum(difference - half, -2.0),
         "high": np.minimum(difference + half, 2.0),
         "p_value": p_values,
-        "q_value": q_values_of_differences(estimates, covariance, p_values),
+        "q_value": q_values_of_differences(estimates, covariance, p_values, dependent=starts is not None),
     }
 
 
-def _check_sides(encoder: CovariateEncoder, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
+def _largest_differences(
+    estimates: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The second less the first of two; of more, the largest less the smallest. With standard errors."""
+    pairs = np.arange(estimates.shape[1])
+    if len(estimates) == 2:
+        low, high = np.zeros_like(pairs), np.ones_like(pairs)
+    else:
+        low, high = estimates.argmin(axis=0), estimates.argmax(axis=0)
+    variance = covariance[pairs, low, low] + covariance[pairs, high, high] - 2 * covariance[pairs, low, high]
+    return estimates[high, pairs] - estimates[low, pairs], np.sqrt(np.maximum(variance, 1e-20))
+
+
+def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
+    check_covariates(encoder, [name])
+    _, column = position_of(encoder, name)
+    if not isinstance(column, Categorical):
+        raise ParameterError(
+            f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
+            "alone stands for all levels of a category."
+        )
+    return [{name: level} for level in column.levels]
+
+
+def _check_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> None:
     known = [column.name for column in encoder.columns]
-    for side in (a, b):
+    for side in sides:
         if not isinstance(side, Mapping) or not side:
             raise ParameterError(
                 f"a and b must give values of covariates, for example {{{known[0]!r}: ...}}, got {side!r}."
             )
         check_covariates(encoder, side)
-    if set(a) != set(b):
-        raise ParameterError(f"a and b must name the same covariates, got {listing(a)} and {listing(b)}.")
-    if all(encoder.encode_value(name, a[name]) == encoder.encode_value(name, b[name]) for name in a):
-        raise ParameterError("a and b are the same: nothing can differ between them.")
+        if set(side) != set(sides[0]):
+            raise ParameterError(
+                f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
+            )
+    places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
+    if len(set(places)) < len(places):
+        raise ParameterError(
+            "a and b are the same: nothing can differ between them."
+            if len(sides) == 2
+            else "Two of the values to compare are the same: name each once."
+        )

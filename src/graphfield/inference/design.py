@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,11 @@ class Design:
         whole = np.column_stack([known, _orthonormal(own)])
         return cls(reading, whole, starts, reading if starts is None else _enlarged(reading, whole, starts))
 
+    def toward(self, directions: NDArray[np.float64]) -> Design:
+        """Of some sums of the coefficients, (sums, m), as many as are linearly independent."""
+        turn = _orthonormal(directions.T)
+        return replace(self, reading=self.reading @ turn, spread=self.spread @ turn)
+
     def fit(
         self, scores: NDArray[np.float64], variances: NDArray[np.float64], inflation: NDArray[np.float64]
     ) -> Fit:
@@ -105,12 +110,23 @@ class Design:
         size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
         steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
         wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
-        freedom = self.freedom(which)
+        scale, second = self._distribution(which)
+        return np.asarray(f_distribution.sf(wald * scale, r, second))
+
+    def width(self, which: slice, level: float) -> float:
+        """Standard errors to both sides that cover any sum of these coefficients (Scheffe, 1953)."""
+        scale, second = self._distribution(which)
+        r = len(range(*which.indices(self.reading.shape[1])))
+        return float(np.sqrt(f_distribution.ppf(level, r, second) / scale))
+
+    def _distribution(self, which: slice) -> tuple[float, float]:
+        """What Wald statistics are to be multiplied by, and second degrees of freedom of F."""
+        freedom, r = self.freedom(which), len(range(*which.indices(self.reading.shape[1])))
         if self.starts is None:
-            return np.asarray(f_distribution.sf(wald / r, r, freedom))
+            return 1 / r, freedom
         # Of groups, the whole covariance is estimated (Hotelling); with next to no freedom, it says nothing.
         second = max(freedom - r + 1, 1e-3)
-        return np.asarray(f_distribution.sf(wald * second / (freedom * r), r, second))
+        return second / (freedom * r), second
 
 
 def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:

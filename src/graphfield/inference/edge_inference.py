@@ -23,7 +23,7 @@ from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import graph_degrees, has_products
-from graphfield.inference.false_discoveries import q_values
+from graphfield.graphs.false_discoveries import q_values
 from graphfield.inference.pair_scores import PairScores
 
 

@@ -1,0 +1,108 @@
+"""Data with known edges, movements and differences for ``benchmarks/inference.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+# Noise with mean zero and variance about one; heavy or skewed ones make nodes so.
+NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "t5": lambda rng, size: rng.standard_t(5, size) / np.sqrt(5 / 3),
+    "t3": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3),
+    "skewed": lambda rng, size: rng.exponential(size=size) - 1,
+}
+
+
+def gaussian_rows(rng: np.random.Generator, precision: np.ndarray) -> np.ndarray:
+    """One row for each precision matrix, (n, p)."""
+    root = np.linalg.cholesky(precision)
+    return np.linalg.solve(root.transpose(0, 2, 1), rng.normal(size=(*precision.shape[:2], 1)))[:, :, 0]
+
+
+def symmetric(values: np.ndarray, pairs: np.ndarray, p: int) -> np.ndarray:
+    """Matrices (n, p, p) with values (n, pairs) at pairs (pairs, 2)."""
+    found = np.zeros((len(values), p, p))
+    found[:, pairs[:, 0], pairs[:, 1]] = found[:, pairs[:, 1], pairs[:, 0]] = values
+    return found
+
+
+def six_pairs(rng: np.random.Generator, p: int) -> np.ndarray:
+    """Pairs of nodes of which none is in more than two."""
+    while True:
+        all_pairs = np.transpose(np.triu_indices(p, 1))
+        pairs = all_pairs[rng.choice(len(all_pairs), 6, replace=False)]
+        if np.bincount(pairs.ravel()).max() <= 2:
+            return pairs
+
+
+def moderated(rng: np.random.Generator, n: int) -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
+    """The design of Haslbeck, Borsboom and Waldorp: 12 nodes, a moderator, six edges, effects of .2.
+
+    Two edges do not move, two have an effect beside the moderation, two are moderated only. Nodes,
+    moderator, pairs of the fourth to sixth kind (3 x 2, 2): moderations beside an effect, then without one.
+    """
+    pairs = six_pairs(rng, 12)
+    fixed, moves = 0.2 * np.array([1, 1, 1, 1, 0, 0]), 0.2 * np.array([0, 0, 1, 1, 1, 1])
+    # Conditional variances are one; values of the moderator without a joint distribution do not occur.
+    z = rng.normal(size=4 * n)
+    precision = np.eye(12) - symmetric(fixed + moves * z[:, None], pairs, 12)
+    possible = np.flatnonzero(np.linalg.eigvalsh(precision)[:, 0] > 0.05)[:n]
+    return gaussian_rows(rng, precision[possible]), pd.DataFrame({"z": z[possible]}), pairs[2:4], pairs[4:]
+
+
+def many_covariates(rng: np.random.Generator, n: int, p: int, q: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """The design of SAGE: the first edge follows -.3 of each of the first two of q covariates.
+
+    Other nodes are a chain whose edges do not move.
+    """
+    Z = rng.normal(size=(n, q))
+    X = rng.normal(size=(n, p))
+    for j in range(2, p):
+        X[:, j] += 0.4 * X[:, j - 1]
+    X[:, 0] -= 0.3 * (Z[:, 0] + Z[:, 1]) * X[:, 1]
+    return X, pd.DataFrame(Z).add_prefix("z")
+
+
+def random_graphs(
+    rng: np.random.Generator, p: int, density: float, share: float, removed: bool, n_graphs: int = 2
+) -> list[np.ndarray]:
+    """Partial correlations of graphs, (p, p) each, that differ from the first in a share of all pairs.
+
+    By .2, or with ``removed`` by edges that are absent from the others.
+    """
+    pairs = np.transpose(np.triu_indices(p, 1))
+    m = len(pairs)
+    while True:
+        first = np.where(rng.random(m) < density, rng.uniform(0.1, 0.4, m), 0) * rng.choice([-1, 1], m, p=[0.2, 0.8])
+        among = np.flatnonzero(first) if removed else np.arange(m)
+        changed = rng.permutation(among)[: round(share * m)]
+        others = np.repeat(first[None], n_graphs - 1, axis=0)
+        signs = rng.choice([-1, 1], (n_graphs - 1, len(changed)))
+        others[:, changed] = 0 if removed else others[:, changed] + 0.2 * signs
+        graphs = symmetric(np.vstack([first, others]), pairs, p)
+        if np.linalg.eigvalsh(np.eye(p) - graphs).min() > 0.1:
+            return list(graphs)
+
+
+def rows_of_graph(rng: np.random.Generator, partial: np.ndarray, n: int, noise: str = "normal") -> np.ndarray:
+    """Linear in independent noise, with covariances that belong to these partial correlations."""
+    root = np.linalg.cholesky(np.linalg.inv(np.eye(len(partial)) - partial))
+    return NOISE[noise](rng, (n, len(partial))) @ root.T
+
+
+def paired_rows(
+    rng: np.random.Generator, graphs: list[np.ndarray], n: int, noise: str, own: float
+) -> tuple[np.ndarray, pd.DataFrame, np.ndarray]:
+    """Subjects with one row in each graph, correlated between graphs by ``own``; nodes, times, subjects."""
+    p = len(graphs[0])
+    common = NOISE[noise](rng, (n, p))
+    parts = []
+    for partial in graphs:
+        mixed = np.sqrt(own) * common + np.sqrt(1 - own) * NOISE[noise](rng, (n, p))
+        parts.append(mixed @ np.linalg.cholesky(np.linalg.inv(np.eye(p) - partial)).T)
+    times = np.repeat([f"t{i}" for i in range(len(graphs))], n)
+    return np.vstack(parts), pd.DataFrame({"time": times}), np.tile(np.arange(n), len(graphs))
