@@ -1,6 +1,7 @@
 """How many cores this process may use, and work that is spread over them.
 
-Everything here runs in threads of this process: NumPy and torch let go of the interpreter while they compute.
+Nearly everything here runs in threads of this process: NumPy and torch let go of the interpreter while they
+compute. Many small steps in Python do not: :func:`in_processes` is for those.
 A thread waits asleep, so programs that share the cores do not stand in each other's way; the thread pools of
 BLAS and OpenMP wait awake, and two fits on the same cores then take ten times as long as one.
 """
@@ -43,6 +44,19 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
+
+
+def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """As :func:`side_by_side`, in processes that compute with one thread each; to start them takes seconds.
+
+    ``function`` and what it is called with are copied to them.
+    """
+    items = list(items)
+    workers = min(len(items), core_count())
+    if workers < 2:
+        return [function(item) for item in items]
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        return list(joblib.Parallel(n_jobs=workers)(joblib.delayed(function)(item) for item in items))
 
 
 def one_ahead(items: Iterator[Item]) -> Iterator[Item]:
