@@ -25,6 +25,8 @@ _PUBLIC = {
     "EdgeInference": "graphfield.inference.edge_inference",
     "infer_edges": "graphfield.inference.edges",
     "compare_graphs": "graphfield.inference.compare",
+    "SamplePlan": "graphfield.inference.sample_plan",
+    "plan_samples": "graphfield.inference.planning",
     "Stability": "graphfield.inference.stability_result",
     "stability": "graphfield.inference.stability",
     "ModelGain": "graphfield.inference.model_gain",
@@ -108,6 +110,8 @@ if TYPE_CHECKING:
     from graphfield.inference.evidence import Evidence as Evidence
     from graphfield.inference.model_gain import ModelGain as ModelGain
     from graphfield.inference.model_gain import gain_over_one_graph as gain_over_one_graph
+    from graphfield.inference.planning import plan_samples as plan_samples
+    from graphfield.inference.sample_plan import SamplePlan as SamplePlan
     from graphfield.inference.stability import stability as stability
     from graphfield.inference.stability_result import Stability as Stability
     from graphfield.inference.verdict import Verdict as Verdict

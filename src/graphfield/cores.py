@@ -9,6 +9,7 @@ BLAS and OpenMP wait awake, and two fits on the same cores then take ten times a
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -17,6 +18,8 @@ import joblib
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Seconds of work for which other processes are worth starting.
+_WORTH = 30.0
 
 
 def core_count() -> int:
@@ -46,17 +49,26 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
         return list(pool.map(function, items))
 
 
-def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """As :func:`side_by_side`, in processes that compute with one thread each; to start them takes seconds.
+def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """``function`` of each item, in their order, in processes that compute with one thread each.
 
-    ``function`` and what it is called with are copied to them.
+    ``function`` and the items are copied to these. To start them takes seconds: the first item is done here,
+    and so are the others where that tells that all of it is quick.
+
+    >>> list(in_processes(abs, [-1, 2, -3]))
+    [1, 2, 3]
     """
     items = list(items)
-    workers = min(len(items), core_count())
-    if workers < 2:
-        return [function(item) for item in items]
+    start = time.perf_counter()
+    yield from map(function, items[:1])
+    seconds, left = time.perf_counter() - start, items[1:]
+    workers = min(len(left), core_count())
+    if workers < 2 or seconds * len(left) < _WORTH:
+        yield from map(function, left)
+        return
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        return list(joblib.Parallel(n_jobs=workers)(joblib.delayed(function)(item) for item in items))
+        pool = joblib.Parallel(n_jobs=workers, return_as="generator")
+        yield from pool(joblib.delayed(function)(item) for item in left)
 
 
 def one_ahead(items: Iterator[Item]) -> Iterator[Item]:

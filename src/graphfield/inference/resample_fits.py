@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -17,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from graphfield.analysis.averages import average_graph
 from graphfield.analysis.rows import ask
-from graphfield.cores import core_count, in_processes
+from graphfield.cores import in_processes
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.ensemble import Ensemble
@@ -26,10 +25,8 @@ from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
 from graphfield.inference.resamples import Resample
 
-# Fits that train as one computation, and fits of other kinds for each core, before what they found is kept.
-_PACK, _PER_CORE = 10, 4
-# Seconds of work for which other processes are worth starting.
-_WORTH = 30.0
+# Fits that train as one computation.
+_PACK = 10
 # Rows of z that a graph is averaged over at most.
 MOST_ROWS = 2_000
 
@@ -121,42 +118,22 @@ class Task:
         return several.single_fit()
 
 
-def fit_resamples(
-    task: Task, todo: Sequence[Resample], keep: Callable[[Resample, Outcome], None]
-) -> Iterator[int]:
-    """Fit all, a few at a time, and ``keep`` what became of each; yields how many are done."""
-    done = 0
-    for some, outcomes in _fit_packs(task, todo) if task.trains_together else _fit_others(task, todo):
-        for resample, outcome in zip(some, outcomes, strict=True):
-            keep(resample, outcome)
-        done += len(some)
-        yield done
+def fit_resamples(task: Task, todo: Sequence[Resample]) -> Iterator[tuple[Resample, Outcome]]:
+    """What becomes of each: neural ones a pack at a time, others on all cores."""
+    if task.trains_together:
+        yield from _fit_packs(task, todo)
+    else:
+        yield from zip(todo, in_processes(task.fit_one, todo), strict=True)
 
 
-Part = tuple[Sequence[Resample], list[Outcome]]
-
-
-def _fit_packs(task: Task, todo: Sequence[Resample]) -> Iterator[Part]:
+def _fit_packs(task: Task, todo: Sequence[Resample]) -> Iterator[tuple[Resample, Outcome]]:
     """Those with equally many rows together: a pack has one schedule."""
     alike = [list(part) for _, part in groupby(todo, lambda one: (one.kind, one.dropped))]
-    for some in (pack for part in alike for pack in _in_parts(part, _PACK)):
+    for some in (part[start : start + _PACK] for part in alike for start in range(0, len(part), _PACK)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield some, task.fit_pack(some)
-
-
-def _fit_others(task: Task, todo: Sequence[Resample]) -> Iterator[Part]:
-    """On all cores, where that is worth the start of processes: the first fit tells how long one takes."""
-    start = time.perf_counter()
-    for some in _in_parts(todo[:1], 1):
-        yield some, [task.fit_one(one) for one in some]
-    is_long = (time.perf_counter() - start) * len(todo) > _WORTH and core_count() > 1
-    for some in _in_parts(todo[1:], _PER_CORE * core_count() if is_long else 1):
-        yield some, in_processes(task.fit_one, some)
-
-
-def _in_parts(todo: Sequence[Resample], size: int) -> list[Sequence[Resample]]:
-    return [todo[start : start + size] for start in range(0, len(todo), size)]
+            outcomes = task.fit_pack(some)
+        yield from zip(some, outcomes, strict=True)
 
 
 def fitted_parameters(estimator: GraphEstimator) -> dict[str, Any]:

@@ -129,7 +129,8 @@ def stability(
         keep(Resample("all"), task.fit_all_rows())
     todo = [resample for resample in wanted if resample not in graphs]
     with progress_bar("Fitting to parts of the rows", len(todo), "fits") as advance:
-        for done in fit_resamples(task, todo, keep):
+        for done, (resample, outcome) in enumerate(fit_resamples(task, todo), start=1):
+            keep(resample, outcome)
             advance(done, "")
     if failures and len(failures) == len(todo):
         raise DataError(f"No fit to a part of the rows succeeded; the first: {next(iter(failures.values()))}")
