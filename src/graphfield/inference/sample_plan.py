@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
+from scipy.optimize import isotonic_regression
 
 from graphfield.exceptions import count
 
@@ -94,7 +94,7 @@ def needed_rows(sizes: NDArray[np.int64], powers: NDArray[np.float64], power: fl
     >>> needed_rows(np.array([100, 400]), np.array([0.6, 1.0]), 0.8).round()
     200.0
     """
-    rising = IsotonicRegression().fit_transform(np.log(sizes), powers)
+    rising = isotonic_regression(powers).x
     if rising[-1] < power:
         return float("inf")
     after = int(np.argmax(rising >= power))
