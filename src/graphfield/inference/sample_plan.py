@@ -57,10 +57,8 @@ class SamplePlan:
         at = f"at a false discovery rate of {self.fdr:.0%}"
         last = self.curve.iloc[-1]
         if self.n_rows is None:
-            text = (
-                f"With {int(last.n):,} rows, the most that were tried, {last.power:.0%} are found on average"
-            )
-            return f"To find {of} {at} takes more rows than were tried: {text.lower()}."
+            most = f"with {int(last.n):,} rows {last.power:.0%} are found on average"
+            return f"To find {of} {at} takes more rows than were tried: {most}."
         until = f"{self.high:,.0f}" if np.isfinite(self.high) else "more than were tried"
         return (
             f"To find {of} {at} takes about {self.n_rows:,} rows (95 % interval over simulated tables: "
@@ -91,8 +89,8 @@ def needed_rows(sizes: NDArray[np.int64], powers: NDArray[np.float64], power: fl
 
     The first size where that is enough already, infinite where no size is.
 
-    >>> needed_rows(np.array([100, 400]), np.array([0.6, 1.0]), 0.8).round()
-    200.0
+    >>> round(needed_rows(np.array([100, 400]), np.array([0.6, 1.0]), 0.8))
+    200
     """
     rising = isotonic_regression(powers).x
     if rising[-1] < power:

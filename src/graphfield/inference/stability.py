@@ -101,7 +101,7 @@ def stability(
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=200, random_state=0)
     >>> found = gf.stability(gf.RegGMM(), sim.X[:, :5], sim.Z, n_pairs=3, n_drops=2, shares=[0.2],
-    ...                      n_bootstraps=3, random_state=0)
+    ...                      n_bootstraps=3, threshold=0.1, random_state=0)
     >>> found.table.columns.tolist()
     ['source', 'target', 'partial_correlation', 'frequency', 'low', 'high']
     >>> 0 <= found.cs_coefficient("strength") <= 0.5
