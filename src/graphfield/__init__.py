@@ -25,6 +25,10 @@ _PUBLIC = {
     "EdgeInference": "graphfield.inference.edge_inference",
     "infer_edges": "graphfield.inference.edges",
     "compare_graphs": "graphfield.inference.compare",
+    "SamplePlan": "graphfield.inference.sample_plan",
+    "plan_samples": "graphfield.inference.planning",
+    "Stability": "graphfield.inference.stability_result",
+    "stability": "graphfield.inference.stability",
     "ModelGain": "graphfield.inference.model_gain",
     "gain_over_one_graph": "graphfield.inference.model_gain",
     "Verdict": "graphfield.inference.verdict",
@@ -106,6 +110,10 @@ if TYPE_CHECKING:
     from graphfield.inference.evidence import Evidence as Evidence
     from graphfield.inference.model_gain import ModelGain as ModelGain
     from graphfield.inference.model_gain import gain_over_one_graph as gain_over_one_graph
+    from graphfield.inference.planning import plan_samples as plan_samples
+    from graphfield.inference.sample_plan import SamplePlan as SamplePlan
+    from graphfield.inference.stability import stability as stability
+    from graphfield.inference.stability_result import Stability as Stability
     from graphfield.inference.verdict import Verdict as Verdict
     from graphfield.inference.verdict import judge as judge
     from graphfield.simulate import Simulation as Simulation

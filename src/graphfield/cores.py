@@ -1,6 +1,7 @@
 """How many cores this process may use, and work that is spread over them.
 
-Everything here runs in threads of this process: NumPy and torch let go of the interpreter while they compute.
+Nearly everything here runs in threads of this process: NumPy and torch let go of the interpreter while they
+compute. Many small steps in Python do not: :func:`in_processes` is for those.
 A thread waits asleep, so programs that share the cores do not stand in each other's way; the thread pools of
 BLAS and OpenMP wait awake, and two fits on the same cores then take ten times as long as one.
 """
@@ -8,6 +9,7 @@ BLAS and OpenMP wait awake, and two fits on the same cores then take ten times a
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -16,6 +18,8 @@ import joblib
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Seconds of work for which other processes are worth starting.
+_WORTH = 30.0
 
 
 def core_count() -> int:
@@ -43,6 +47,28 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
+
+
+def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """``function`` of each item, in their order, in processes that compute with one thread each.
+
+    ``function`` and the items are copied to these. To start them takes seconds: the first item is done here,
+    and so are the others where that tells that all of it is quick.
+
+    >>> list(in_processes(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    items = list(items)
+    start = time.perf_counter()
+    yield from map(function, items[:1])
+    seconds, left = time.perf_counter() - start, items[1:]
+    workers = min(len(left), core_count())
+    if workers < 2 or seconds * len(left) < _WORTH:
+        yield from map(function, left)
+        return
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(n_jobs=workers, return_as="generator")
+        yield from pool(joblib.delayed(function)(item) for item in left)
 
 
 def one_ahead(items: Iterator[Item]) -> Iterator[Item]:

@@ -144,7 +144,7 @@ def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:
     """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
     if not arguments.at:
         return typical_values(arguments.model, model)
-    return covariate_values(arguments.at, model, date_notations(arguments.model))
+    return covariate_values(arguments.at, model.encoder_, date_notations(arguments.model))
 
 
 def simulate(arguments: argparse.Namespace) -> None:

@@ -24,8 +24,10 @@ from graphfield.cli.options import (
     seed_option,
     table_options,
 )
+from graphfield.cli.plan import plan_parser
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
+from graphfield.cli.stability import stability_parser
 from graphfield.cli.values import MODELS, model_name
 from graphfield.exceptions import suggestion
 
@@ -62,6 +64,8 @@ def make_parser() -> argparse.ArgumentParser:
     _fit_parser(group)
     evidence_parser(group)
     edges_parser(group)
+    stability_parser(group)
+    plan_parser(group)
     _graph_parser(group)
     report_parser(group)
     finance_parser(group)

@@ -13,7 +13,7 @@ from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
-    from graphfield.data.covariates import Numeric
+    from graphfield.data.covariates import CovariateEncoder, Numeric
     from graphfield.estimators.base import GraphEstimator
 
 
@@ -120,12 +120,12 @@ def threshold(text: str) -> float | str | None:
 
 def covariate_values(
     pairs: Sequence[str],
-    model: GraphEstimator,
+    encoder: CovariateEncoder,
     dates: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
     values: dict[str, Any] = {}
-    numeric = {column.name: column for column in model.encoder_.numeric}
+    numeric = {column.name: column for column in encoder.numeric}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:

@@ -13,12 +13,16 @@ from graphfield.messages import Argument, Part, Row, render
 # Options whose argument has another name in Python.
 _PYTHON_NAMES = {
     "at": "z",
+    "bootstraps": "n_bootstraps",
+    "drops": "n_drops",
     "folds": "n_folds",
     "networks": "groups",
     "node_groups": "groups",
+    "pairs": "n_pairs",
     "permutations": "n_permutations",
     "sectors": "groups",
     "seed": "random_state",
+    "sets": "n_sets",
 }
 # Hyper-parameters of models that have no option of their own, or not in every command.
 _SETTINGS = ("marginals", "missing")

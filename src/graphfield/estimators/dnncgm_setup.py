@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
+from graphfield.data.fingerprints import fingerprint
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.full_head import FullHead
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.mixed_patterns import MixedPatterns
-from graphfield.estimators.neural import NETWORKS, covariate_shape, fingerprint, to_arrays
+from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
 from graphfield.estimators.parameters import (
     CENTER,
     MARGINAL,

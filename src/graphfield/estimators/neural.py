@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
 from graphfield.fields.streaming import evaluation_rows
 from graphfield.nn.backbone import CovariateShape
@@ -58,21 +54,6 @@ def make_samples(X: NDArray, encoded: Encoded, device: torch.device) -> Samples:
 def _tensors(encoded: Encoded, device: torch.device) -> tuple[Tensor, Tensor]:
     numeric = torch.as_tensor(encoded.numeric, dtype=torch.float32, device=device)
     return numeric, torch.as_tensor(encoded.codes, dtype=torch.int64, device=device)
-
-
-def fingerprint(params: dict[str, Any], tables: Sequence[Any]) -> str:
-    """Changes when a hyper-parameter or any of the tables changes; float32 counts as float64."""
-    digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
-    for table in tables:
-        values = np.empty((0, 0)) if table is None else np.asarray(table)
-        digest.update(str(values.shape if values.ndim == 2 else (len(values), 1)).encode())
-        rows = np.atleast_2d(values.T).T
-        blocks = [slice(None)] if values.dtype.kind not in "fiub" else row_blocks(*rows.shape)
-        for block in blocks:
-            part = rows[block].astype(np.float64) if values.dtype == np.float32 else rows[block]
-            frame = pd.DataFrame(part, copy=False).infer_objects()
-            digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 @torch.no_grad()

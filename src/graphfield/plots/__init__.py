@@ -1,4 +1,4 @@
-"""Pictures: heatmaps, networks, curves, drivers, connectivity. matplotlib is imported when one is drawn.
+"""Pictures: heatmaps, networks, curves, drivers, connectivity, stability. matplotlib is imported when needed.
 
 Functions that draw one picture take an optional ``ax`` and return the Axes; those that draw several beside
 each other return a flat array with one Axes per picture, so ``axes[0].figure`` is the figure.
@@ -16,6 +16,7 @@ from graphfield.plots.heatmaps import (
     plot_heatmaps,
 )
 from graphfield.plots.network import network_positions, plot_network
+from graphfield.plots.stability import plot_sample_plan, plot_selection, plot_stability
 from graphfield.plots.style import draw_to_files, png_bytes, pyplot
 
 __all__ = [
@@ -31,6 +32,9 @@ __all__ = [
     "plot_graphs",
     "plot_heatmaps",
     "plot_network",
+    "plot_sample_plan",
+    "plot_selection",
+    "plot_stability",
     "plot_training",
     "plot_varying_edges",
     "png_bytes",

@@ -1,0 +1,87 @@
+"""What samples are planned for: a field to draw rows from, and which of its pairs are to be found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.analysis.rows import covariate_rows, field_of
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import DataError, ParameterError
+from graphfield.fields import GraphField
+from graphfield.graphs.strength import partial_from_precision
+from graphfield.inference.pilot_field import PilotField
+from graphfield.messages import Argument
+from graphfield.simulate import Field, Simulation, make_setting
+
+# What is to be found, and what one of them is called.
+QUESTIONS = {"edges": "edge", "varying": "edge that moves"}
+# Rows of z at which the truth is looked at, and numbers that it may take: all rows at once.
+_ROWS, _ENTRIES = 2_000, 50_000_000
+# Partial correlations that differ by less between rows do not move.
+_MOVES = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A field, what it is called, and which of its pairs are true and which of these are to be found."""
+
+    field: Field
+    subject: str
+    true: NDArray[np.bool_]
+    wanted: NDArray[np.bool_]
+
+
+def read_truth(
+    source: Any, Z: Any, threshold: float | str | None, question: str, least: float, seed: int
+) -> Truth:
+    """As :func:`graphfield.plan_samples` is asked."""
+    field, subject = _read_field(source, Z, threshold, seed)
+    p = field.candidates.shape[1]
+    rows = field.covariates(min(_ROWS, max(1, _ENTRIES // p**2)), np.random.default_rng(seed))
+    true, size = _true_pairs(field, rows, question)
+    if least > 0 and not np.isfinite(size).all():
+        raise ParameterError(f"The sizes of the edges of {subject} are not known: leave least at 0.")
+    wanted = true & (size >= least)
+    if not wanted.any():
+        of = f" of size {least:g}" if least else ""
+        raise DataError(f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for.")
+    return Truth(field, subject, true, wanted)
+
+
+def _true_pairs(field: Field, rows: Any, question: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which pairs are true, and their sizes over these rows; infinite where the field does not know."""
+    upper = np.triu_indices(field.candidates.shape[1], 1)
+    there = field.skeleton(rows)[:, *upper].max(axis=0)
+    precision = field.precision(rows)
+    if precision is None:  # nobody has said how its edges move
+        return there, np.full(len(there), np.inf)
+    values = partial_from_precision(precision)[:, *upper]
+    if question == "edges":
+        return there, np.sqrt((values**2).mean(axis=0))
+    return np.ptp(values, axis=0) > _MOVES, values.std(axis=0)
+
+
+def _read_field(source: Any, Z: Any, threshold: float | str | None, seed: int) -> tuple[Field, str]:
+    if isinstance(source, str | Simulation):
+        if Z is not None:
+            raise ParameterError(
+                "{Z} is for a fitted model: a setting has covariates of its own.", Z=Argument("Z")
+            )
+        sim = make_setting(source, 2, seed) if isinstance(source, str) else source
+        return sim.field, f"setting {sim.setting}"
+    if not isinstance(source, GraphEstimator | GraphField):
+        raise ParameterError(
+            "A fitted model, its field, or the name of a setting such as 'G1' was expected, got "
+            f"{source!r:.60}."
+        )
+    if Z is None:
+        raise ParameterError(
+            "{Z} is needed for a fitted model: covariates as they will be, such as those it was fitted to.",
+            Z=Argument("Z"),
+        )
+    field = field_of(source)
+    return PilotField(field, covariate_rows(field, Z).reset_index(drop=True), threshold), "the fitted model"
