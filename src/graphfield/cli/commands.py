@@ -18,10 +18,17 @@ from graphfield.cli.check import (
     role_facts,
     run_check,
 )
+from graphfield.cli.edges import edges_of_fit
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
-from graphfield.cli.one_graph import add_intervals, average_network, rows_to_average, typical_values
+from graphfield.cli.one_graph import (
+    add_intervals,
+    average_network,
+    rows_to_average,
+    typical_values,
+    with_tested_edges,
+)
 from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, make_model, threshold
 from graphfield.cli.words import say
@@ -62,7 +69,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def fit(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import check_writable, save_model
-    from graphfield.report.folder import EVIDENCE, FIT, GAIN, gain_record
+    from graphfield.report.folder import EDGES, EVIDENCE, FIT, GAIN, gain_record
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
@@ -79,6 +86,9 @@ def fit(arguments: argparse.Namespace) -> None:
         with hide_data_warnings():
             evidence = run_test(arguments, data, in_order=found.is_series)
         extra[EVIDENCE] = evidence.to_json().encode()
+    about_edges = "Which edges to believe was not tested: add --edges."
+    if arguments.edges:
+        extra[EDGES], about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
     model = make_model(arguments)
     neural = arguments.model == "dnncgm" and not arguments.intervals
     options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
@@ -96,6 +106,7 @@ def fit(arguments: argparse.Namespace) -> None:
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence)
     say("\n".join(verdict_lines(verdict, evidence)))
+    say(about_edges)
     say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
@@ -110,6 +121,8 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
+    if arguments.threshold == "auto":
+        model = with_tested_edges(arguments.model, model)
     network = _network(arguments, model)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None

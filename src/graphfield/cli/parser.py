@@ -103,6 +103,11 @@ def _fit_parser(group: Any) -> None:
         help="also test whether the graph depends on the covariates, for the report (takes longer)",
     )
     p.add_argument(
+        "--edges",
+        action="store_true",
+        help="also test every pair of nodes, as 'graphfield edges' does: q-values and bands on the page",
+    )
+    p.add_argument(
         "--no-verdict",
         action="store_true",
         help="do not compare the model with one graph on rows that it has not seen (up to five more fits)",

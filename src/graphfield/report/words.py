@@ -149,6 +149,14 @@ def intervals(model: Any) -> str:
     )
 
 
+def bands(level: float) -> str:
+    """What is shaded around the curves that were tested."""
+    return (
+        f" Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place with that "
+        "probability, the light one, drawn where one edge is chosen, the whole curve at once."
+    )
+
+
 def training(model: GraphEstimator) -> dict[str, Any] | None:
     """What was compared on held-out rows, or a note on the curve that is drawn below; None without both."""
     compared = getattr(model, "held_out_", None)

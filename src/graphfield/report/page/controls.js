@@ -70,7 +70,7 @@ class Controls {
   menu(c, i) {
     const select = el("select", { id: `z${i}`, disabled: c.fixed });
     for (const level of c.levels) select.append(el("option", { value: level }, level));
-    select.addEventListener("input", () => { this.page.z[c.name] = select.value; this.page.changed(); });
+    select.addEventListener("input", () => { this.page.z[c.name] = c.levels[select.selectedIndex]; this.page.changed(); });
     this.fields[c.name] = (value) => { select.value = value; };
     return el("div", { class: "control" }, el("label", { for: `z${i}` }, c.name), el("div", { class: "row" }, select));
   }
@@ -89,7 +89,8 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    const chosen = page.never.size < page.field.pairs ? `Chosen in the fit: ${found.value.toFixed(3)}, for pairs that stand clear of their noise` : "By the fit, no pair stands clear of its noise";
+    const may = page.tests ? ["pass their tests", "has an edge"] : ["stand clear of their noise", "stands clear of its noise"];
+    const chosen = page.never.size < page.field.pairs ? `${page.tests ? "By default" : "Chosen in the fit"}: ${found.value.toFixed(3)}, for pairs that ${may[0]}` : `By the ${page.tests ? "tests" : "fit"}, no pair ${may[1]}`;
     byId("cut-note").replaceChildren(`${chosen} (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
   }
 
