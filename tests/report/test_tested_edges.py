@@ -18,6 +18,7 @@ from graphfield.cli import main
 from graphfield.report import write_report
 from graphfield.report.edge_record import EdgeRecord
 from graphfield.report.summary import _tested
+from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -227,3 +228,16 @@ def test_one_of_two_values_is_chosen_from_a_menu(opened):
     wanted = upper(model.partial_correlations(pd.DataFrame([now])))[0]
     np.testing.assert_allclose(page.run("window.graphfield.shown()"), wanted, atol=1e-5)
     assert f"drug = {other}" in page.run("document.getElementById('state').textContent")
+
+
+@pytest.mark.parametrize("n_crossing", [1, 3])
+def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossing):
+    present = np.zeros(10)
+    present[:n_crossing], present[8] = 0.25, 1.0
+    pairs = [("a", f"n{i}") for i in range(10)]
+    said = crossing(present, pairs)
+    assert said == (
+        "All rows have the same edges but for a \u2013 n0 (an edge in 25 % of the rows)."
+        if n_crossing == 1
+        else ""
+    )

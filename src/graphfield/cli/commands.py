@@ -37,6 +37,11 @@ from graphfield.exceptions import OutputError, ParameterError, count
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
 
+_ABOUT_INTERVALS = (
+    "Intervals of this model are how far fits to drawn rows are apart, not how far they are from the truth: "
+    "those of networks cover less often than they say. For bands that cover, add --edges, or run 'graphfield "
+    "edges'."
+)
 _DIGITS = 4  # of numbers in a table for people; files, and formats that are asked for, have all
 
 
@@ -108,6 +113,8 @@ def fit(arguments: argparse.Namespace) -> None:
     say("\n".join(verdict_lines(verdict, evidence)))
     say(about_edges)
     say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
+    if arguments.intervals:
+        say(_ABOUT_INTERVALS)
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
@@ -135,7 +142,9 @@ def graph(arguments: argparse.Namespace) -> None:
 
 def _network(arguments: argparse.Namespace, model: Any) -> Any:
     """The average graph, or the graph at one z."""
+    from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
+    from graphfield.analysis.rows import at_one
 
     cut = threshold(arguments.threshold)
     rows = rows_to_average(arguments, model)
@@ -148,6 +157,8 @@ def _network(arguments: argparse.Namespace, model: Any) -> Any:
     network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
     if arguments.intervals:
         add_intervals(network, intervals_at(model, z))
+    else:
+        warn_of_few_rows(model.field_, at_one(model.field_, z))
     return network
 
 

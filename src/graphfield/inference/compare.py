@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ParameterError, listing
+from graphfield.exceptions import ExtrapolationWarning, ParameterError, listing
 from graphfield.inference.asked_values import average_at, check_covariates
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
@@ -135,5 +136,8 @@ def _check_sides(encoder: CovariateEncoder, a: Mapping[str, Any], b: Mapping[str
         check_covariates(encoder, side)
     if set(a) != set(b):
         raise ParameterError(f"a and b must name the same covariates, got {listing(a)} and {listing(b)}.")
-    if all(encoder.encode_value(name, a[name]) == encoder.encode_value(name, b[name]) for name in a):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
+        same = all(encoder.encode_value(name, a[name]) == encoder.encode_value(name, b[name]) for name in a)
+    if same:
         raise ParameterError("a and b are the same: nothing can differ between them.")

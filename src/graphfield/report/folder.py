@@ -180,9 +180,10 @@ def _model_gain(value: Saved) -> None:
         value[name].whole()
     for name in ("unit", "rows", "average", "static"):
         value[name].text()
-    known = value.known("fitted")  # not there in older files
-    if known is not None:
-        known.text()
+    for name, read in (("fitted", Saved.text), ("within_groups", Saved.flag)):  # not there in older files
+        known = value.known(name)
+        if known is not None:
+            read(known)
 
 
 def _tested_covariates(value: Saved) -> None:

@@ -178,7 +178,8 @@ def _assembled(
     reach = interval_reach(model.field_) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
-    p = len(model.node_names_)
+    j, k = np.triu_indices(len(model.node_names_), 1)
+    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     data = {
         "nodes": model.node_names_,
         "groups": groups,
@@ -204,12 +205,11 @@ def _assembled(
                 for name, values in found.measures.items()
             ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
+            "crossing": words.crossing(found.present, pairs),
         },
         "training": words.training_lines(model),
         "tests": None if tests is None else _tests_json(tests, store),
     }
-    j, k = np.triu_indices(p, 1)
-    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
         "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.rows import typical_row
+from graphfield.check.levels import RARE_LEVEL
 from graphfield.data.covariates import Numeric, as_text
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
@@ -45,13 +46,22 @@ class Rows:
 
     def describe_covariates(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
-        return [self._one(column, self.typical[column.name]) for column in model.encoder_.columns]
+        rare = {
+            column.name: {
+                level: n for level, n in model.encoder_.level_rows(column).items() if n < RARE_LEVEL
+            }
+            for column in model.encoder_.categorical
+        }
+        return [
+            self._one(column, self.typical[column.name], rare.get(column.name, {}))
+            for column in model.encoder_.columns
+        ]
 
-    def _one(self, column: Any, start: Any) -> dict[str, Any]:
+    def _one(self, column: Any, start: Any, rare: dict[str, int]) -> dict[str, Any]:
         values = self.Z[column.name]
         if not isinstance(column, Numeric):
             ordered = column.ordered and not column.pooled  # what was pooled has no place among them
-            return _levels(column.name, values, list(column.levels), start, ordered)
+            return _levels(column.name, values, list(column.levels), start, ordered) | {"rare": rare}
         if column.name in self.two_valued:  # there is nothing between them
             two = [column.low, column.high]
             return _levels(column.name, values, two, min(two, key=lambda value: abs(value - start)), True)

@@ -228,6 +228,7 @@ class Page {
     if (!this.moves) return;
     const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
+    if (share && this.data.connectivity.crossing) { box.replaceChildren(el("div", {}, this.data.connectivity.crossing)); return; }
     const covariates = this.moving(), boxes = this.panels(box, covariates.length);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
