@@ -2,6 +2,7 @@
 
 python docs/render_examples.py              # all; or name some: breast_cancer stocks
 python docs/render_examples.py page         # docs/report-page.png: the page of graphfield demo in a Chromium
+python docs/render_examples.py bands        # docs/edge-bands.png: curves with bands on a page
 """
 
 from __future__ import annotations
@@ -92,11 +93,37 @@ def draw_page(width: int = 1280, height: int = 1130) -> None:
         page.picture(ROOT / "docs" / "report-page.png")
 
 
+def draw_bands(width: int = 1280, height: int = 400) -> None:
+    """Write docs/edge-bands.png: an edge that changes its sign with age, on the page of a small table."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import numpy as np
+    import pandas as pd
+
+    import graphfield as gf
+    from browser import Browser
+    from graphfield.report import write_report
+
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 800), "smoker": rng.choice(["no", "yes"], 800)})
+    X = pd.DataFrame(rng.normal(size=(800, 6)), columns=["IL6", "CRP", "TNF", "LDL", "HDL", "BMI"])
+    X["CRP"] += (0.1 + np.tanh((Z["age"] - 50) / 15) + 0.3 * Z["smoker"].eq("yes")) * X["IL6"] / 2
+    X["HDL"] -= 0.5 * X["LDL"]
+    edges, model = gf.infer_edges(X, Z, random_state=0), gf.RegGMM().fit(X, Z)
+    with tempfile.TemporaryDirectory() as folder, Browser(Path(folder), width=width, height=height) as page:
+        page.open(write_report(model, Path(folder) / "page.html", Z=Z, edges=edges))
+        page.run("document.getElementById('curves').scrollIntoView()")
+        page.run("new Promise((done) => setTimeout(done, 300))")
+        page.picture(ROOT / "docs" / "edge-bands.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*NAMES, "page", []], help="some only")
+    parser.add_argument("names", nargs="*", choices=[*NAMES, "page", "bands", []], help="some only")
     PAGES.mkdir(parents=True, exist_ok=True)
     for name in parser.parse_args().names or NAMES:
+        if name == "bands":
+            draw_bands()
+            continue
         if name == "page":
             draw_page()
             continue

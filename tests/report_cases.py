@@ -76,3 +76,20 @@ def some_rows() -> pd.DataFrame:
 def upper(matrices: np.ndarray) -> np.ndarray:
     j, k = np.triu_indices(matrices.shape[-1], 1)
     return matrices[..., j, k]
+
+
+@cache
+def sign_change_table() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One edge in all rows, one that changes its sign with age, a covariate of zeros and ones."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 400), "drug": rng.integers(0, 2, 400)})
+    X = pd.DataFrame(rng.normal(size=(400, 5)), columns=list("abcde"))
+    X["b"] += 0.8 * X["a"]
+    X["d"] += (Z["age"] - 50) / 25 * X["c"]
+    return X, Z
+
+
+@cache
+def model_and_tests() -> tuple[Any, pd.DataFrame, gf.EdgeInference]:
+    X, Z = sign_change_table()
+    return gf.RegGMM().fit(X, Z), Z, gf.infer_edges(X, Z, random_state=0)

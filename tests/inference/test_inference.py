@@ -389,3 +389,15 @@ def test_covariates_that_the_others_determine_are_not_said_to_move_nothing() -> 
     unknown = replace(found, table=found.table.assign(**{f"q_{second}": np.nan}))
     assert f"{first} 0, {second} 0." in found.summary()
     assert f"given the others: {first} 0. Of '{second}' that cannot be told" in unknown.summary()
+
+
+def test_copies_are_named_and_values_far_outside_once():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(100, 3)), pd.DataFrame({"z": rng.uniform(size=100), "g": ["a", "b"] * 50})
+    with pytest.warns(gf.DataWarning, match="'x1', 'x4' are the same up to scale"):
+        gf.infer_edges(np.column_stack([X, 2 * X[:, 0]]), Z, covariates=[])
+    with pytest.warns(gf.ExtrapolationWarning, match="far outside") as said:
+        gf.compare_graphs(X, Z, {"z": 30.0}, {"z": 0.5})
+    assert len(said) == 1
+    with pytest.raises(gf.DataError, match=r"Known: 'a', 'b'\.$"):
+        gf.compare_graphs(X, Z, {"g": "a"}, {"g": "c"})

@@ -191,6 +191,17 @@ def test_rows_of_one_group_are_held_out_together_and_count_as_one():
     assert whole.explained.standard_error > 1.5 * alone.explained.standard_error
 
 
+def test_levels_of_groups_are_no_variance_to_explain():
+    X, Z = chain(600, 0.5)
+    groups = np.repeat(np.arange(100), 6)
+    levels = 2 * np.random.default_rng(1).normal(size=(100, X.shape[1]))[groups]
+    plain = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X, Z, groups=groups)
+    moved = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X + levels, Z, groups=groups)
+    assert (plain.within_groups, moved.within_groups) == (False, True)
+    assert moved.explained.value == pytest.approx(plain.explained.value, abs=0.08)
+    assert gf.ModelGain.from_json(moved.to_json()) == moved
+
+
 def test_time_is_held_out_in_stretches(monkeypatch):
     X, Z = chain(200, 0.5)
     seen = []

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.dates import date2num  # noqa: E402
 
 from graphfield import plots  # noqa: E402
+from report_cases import model_and_tests  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
@@ -270,6 +271,22 @@ def test_two_levels_of_a_category_are_joined_and_three_are_not(data):
     for line in joined[:4]:
         part = two[two["source"] == ("n0" if line in joined[:2] else "n2")]
         np.testing.assert_allclose(line.get_ydata(), part["partial_correlation"])
+
+
+def test_tested_edges_have_a_band_at_each_value_and_one_of_the_whole_curve():
+    found = model_and_tests()[2]
+    axes = plots.plot_edge_curves(found, "age")
+    whole, one = (np.ptp(band.get_paths()[0].vertices[:, 1]) for band in reversed(axes.collections))
+    assert whole > one > 0
+    line = next(line for line in axes.lines if len(line.get_xdata()) > 2)
+    bands = found.bands("c", "d", "age")  # the one that moves
+    np.testing.assert_allclose(line.get_ydata(), bands["estimate"])
+    bars = plots.plot_edge_curves(found, "drug", [("a", "b"), ("c", "d")])
+    assert len(bars.collections) == 4
+    with pytest.raises(gf.ParameterError, match="'age', 'drug'"):
+        plots.plot_edge_curves(found)
+    with pytest.raises(gf.ParameterError, match="leave along and edges out"):
+        plots.plot_edge_curves(pd.DataFrame(), "age")
 
 
 def test_varying_edges_and_drivers_show_their_tables(data):

@@ -20,7 +20,7 @@ import graphfield as gf
 from conftest import change_threshold
 from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
-from graphfield.cli.report import evidence_command
+from graphfield.cli.report import table_command
 from graphfield.data.covariates import Numeric
 from graphfield.fields.program import NotExported, evaluate
 from graphfield.numbers import Gain
@@ -587,10 +587,10 @@ def test_the_command_to_test_names_what_the_fit_was_given(tmp_path):
         "unused": ["id"],
         "group": "id",
     }
-    told = evidence_command(tmp_path, fit)
+    told = table_command("evidence", fit, tmp_path / "evidence.json")
     wanted = "graphfield evidence 'my table.csv' --covariates age --nodes a,b --group id --out"
     assert told == f"{wanted} {tmp_path}/evidence.json"
-    assert "--covariates ..." in evidence_command(tmp_path, None)
+    assert "--covariates ..." in table_command("edges", None, tmp_path / "edges.json")
 
 
 def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.special import stdtrit
@@ -88,17 +89,35 @@ def interval_reach(field: GraphField) -> float:
     return float(stdtrit(len(draws.members) - 1, (1 + LEVEL) / 2))
 
 
-def _warn_of_few_rows(asked: Asked, weights: NDArray, answer: NDArray[np.intp]) -> None:
-    """Name levels with few training rows that answers are about, and not only an average over many levels."""
-    encoder, size = asked.field.schema.encoder, np.abs(weights)
+def warn_of_few_rows(field: GraphField, table: pd.DataFrame) -> None:
+    """Warn of rows at a level that few training rows had: their graph is mostly that of other levels."""
+    found = _rare_levels(field, table, np.ones(len(table)), np.arange(len(table)))
+    if found:
+        warnings.warn(
+            f"{'; '.join(found)}. Its graph leans on the other levels: do not rely on it.",
+            FewRowsWarning,
+            stacklevel=3,
+        )
+
+
+def _rare_levels(
+    field: GraphField, table: pd.DataFrame, weights: NDArray, answer: NDArray[np.intp]
+) -> list[str]:
+    """Levels with few training rows that answers are about, and not only an average over many levels."""
+    encoder, size = field.schema.encoder, np.abs(weights)
     total = np.bincount(answer, size)
     found = []
     for column in encoder.categorical:
-        text = as_text(asked.table[column.name])
+        text = as_text(table[column.name])
         for level, n_rows in encoder.level_rows(column).items():
             about = np.bincount(answer, size * (text == level)) >= total / 2
             if n_rows < RARE_LEVEL and about.any():
                 found.append(f"{column.name} = {level!r} had {count(n_rows, 'training row')}")
+    return found
+
+
+def _warn_of_few_rows(asked: Asked, weights: NDArray, answer: NDArray[np.intp]) -> None:
+    found = _rare_levels(asked.field, asked.table, weights, answer)
     if found:
         warnings.warn(
             f"{'; '.join(found)}. Its graph leans on the other levels, and so does its interval, which is "

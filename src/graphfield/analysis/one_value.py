@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.errors import error_columns, interval_reach
+from graphfield.analysis.errors import error_columns, interval_reach, warn_of_few_rows
 from graphfield.analysis.rows import (
     FieldLike,
     TableLike,
@@ -53,6 +53,7 @@ def graph_at(
     """
     field = field_of(model)
     asked = ask(field, at_one(field, z), threshold, rule)
+    warn_of_few_rows(field, asked.table)
     (found,) = asked.blocks()
     values = np.where(found.graph[0], found.partial[0], 0) if threshold is not None else found.partial[0]
     return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
@@ -102,6 +103,8 @@ def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:
     first, second = at_pairs[asked.index]
     difference = second - first
     errors = error_columns(asked, np.array([-1.0, 1.0]), np.zeros(2, dtype=np.intp), pairs, difference[None])
+    if "interval_low" not in errors:  # with intervals, what is wrong with them is said
+        warn_of_few_rows(field, asked.table)
     table = pd.DataFrame(
         {
             **pair_names(field, *pairs),

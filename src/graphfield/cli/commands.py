@@ -20,10 +20,17 @@ from graphfield.cli.check import (
     role_facts,
     run_check,
 )
+from graphfield.cli.edges import edges_of_fit
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
-from graphfield.cli.one_graph import add_intervals, average_network, rows_to_average, typical_values
+from graphfield.cli.one_graph import (
+    add_intervals,
+    average_network,
+    rows_to_average,
+    typical_values,
+    with_tested_edges,
+)
 from graphfield.cli.options import check_new
 from graphfield.cli.values import covariate_values, make_model, threshold
 from graphfield.cli.words import say
@@ -32,6 +39,11 @@ from graphfield.exceptions import OutputError, ParameterError, count
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
 
+_ABOUT_INTERVALS = (
+    "Intervals of this model are how far fits to drawn rows are apart, not how far they are from the truth: "
+    "those of networks cover less often than they say. For bands that cover, add --edges, or run 'graphfield "
+    "edges'."
+)
 _DIGITS = 4  # of numbers in a table for people; files, and formats that are asked for, have all
 
 
@@ -64,7 +76,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def fit(arguments: argparse.Namespace) -> None:
     from graphfield.estimators.persistence import check_writable, save_model
-    from graphfield.report.folder import EVIDENCE, FIT, GAIN, gain_record
+    from graphfield.report.folder import EDGES, EVIDENCE, FIT, GAIN, gain_record
 
     if arguments.resume and arguments.checkpoint is None:
         raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
@@ -81,6 +93,9 @@ def fit(arguments: argparse.Namespace) -> None:
         with hide_data_warnings():
             evidence = run_test(arguments, data, in_order=found.is_series)
         extra[EVIDENCE] = evidence.to_json().encode()
+    about_edges = "Which edges to believe was not tested: add --edges."
+    if arguments.edges:
+        extra[EDGES], about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
     model = make_model(arguments)
     neural = arguments.model == "dnncgm" and not arguments.intervals
     options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
@@ -98,7 +113,10 @@ def fit(arguments: argparse.Namespace) -> None:
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence)
     say("\n".join(verdict_lines(verdict, evidence)))
+    say(about_edges)
     say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
+    if arguments.intervals:
+        say(_ABOUT_INTERVALS)
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
@@ -112,6 +130,8 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
+    if arguments.threshold == "auto":
+        model = with_tested_edges(arguments.model, model)
     network = _network(arguments, model)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
@@ -124,7 +144,9 @@ def graph(arguments: argparse.Namespace) -> None:
 
 def _network(arguments: argparse.Namespace, model: Any) -> Any:
     """The average graph, or the graph at one z."""
+    from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
+    from graphfield.analysis.rows import at_one
 
     cut = threshold(arguments.threshold)
     rows = rows_to_average(arguments, model)
@@ -137,6 +159,8 @@ def _network(arguments: argparse.Namespace, model: Any) -> Any:
     network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
     if arguments.intervals:
         add_intervals(network, intervals_at(model, z))
+    else:
+        warn_of_few_rows(model.field_, at_one(model.field_, z))
     return network
 
 

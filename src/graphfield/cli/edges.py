@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
-from graphfield.cli.words import say
-from graphfield.exceptions import ParameterError
+from graphfield.cli.words import render_for_shell, say
+from graphfield.exceptions import GraphfieldError, ParameterError
 from graphfield.folders import write_file
+
+if TYPE_CHECKING:
+    from graphfield.data.roles import TableData
+    from graphfield.inference.edge_inference import EdgeInference
 
 _SERIES = (
     "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
@@ -30,12 +34,16 @@ def edges_parser(group: Any) -> None:
     )
     p.add_argument("--all", action="store_true", help="list all pairs, with their p- and q-values")
     seed_option(p)
-    file_options(p, "FILE.csv", help="write the list there instead of to the screen")
+    file_options(
+        p,
+        "FILE.csv",
+        help="write the list there instead of to the screen; DIR/edges.json is for 'report DIR'",
+    )
     p.set_defaults(run=edges)
 
 
 def edges(arguments: argparse.Namespace) -> None:
-    from graphfield.inference.edges import infer_edges
+    from graphfield.report.edge_record import EdgeRecord
 
     if not 0 < arguments.fdr < 1:
         raise ParameterError(f"--fdr must be between 0 and 1, got {arguments.fdr:g}.")
@@ -44,16 +52,46 @@ def edges(arguments: argparse.Namespace) -> None:
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
         checked = run_check(arguments, data, planned=False)
-    with hide_data_warnings():
-        found = infer_edges(
-            data.X, data.Z, groups=data.groups, missing=arguments.missing, random_state=arguments.seed
-        )
-    notes = [found.summary(arguments.fdr), *([_SERIES] if checked.is_series or data.time is not None else [])]
-    table = found.varying(arguments.fdr) if arguments.varying else found.edges(arguments.fdr)
-    text = (found.table if arguments.all else table).to_csv(index=False, float_format="%.4g")
+    found = run_tests(arguments, data)
+    notes = [found.summary(arguments.fdr), *series_notes(data, is_series=checked.is_series)]
+    text = _listed(found, arguments)
     if arguments.out is None:
         sys.stderr.write("\n".join(notes) + "\n")
         sys.stdout.write(text)
         return
+    if arguments.out.suffix.lower() == ".json":
+        text = EdgeRecord.of(found, notes[1:]).to_json()
     write_file(arguments.out, text.encode(), overwrite=arguments.force)
     say("\n".join([*notes, f"Wrote {arguments.out}."]))
+
+
+def run_tests(arguments: argparse.Namespace, data: TableData) -> EdgeInference:
+    from graphfield.inference.edges import infer_edges
+
+    with hide_data_warnings():
+        return infer_edges(
+            data.X, data.Z, groups=data.groups, missing=arguments.missing, random_state=arguments.seed
+        )
+
+
+def edges_of_fit(arguments: argparse.Namespace, data: TableData, *, is_series: bool) -> tuple[bytes, str]:
+    """What ``edges.json`` holds and what is said of it; where pairs cannot be tested, why not."""
+    from graphfield.report.edge_record import EdgeRecord
+
+    try:
+        found = run_tests(arguments, data)
+    except GraphfieldError as error:  # the fit goes on
+        why_not = render_for_shell(error.message, arguments)
+        return EdgeRecord(why_not=why_not).to_json().encode(), f"Pairs could not be tested: {why_not}"
+    notes = series_notes(data, is_series=is_series)
+    return EdgeRecord.of(found, notes).to_json().encode(), "\n".join([found.summary(), *notes])
+
+
+def series_notes(data: TableData, *, is_series: bool) -> list[str]:
+    """What to know of p-values where rows follow each other in time."""
+    return [_SERIES] if is_series or data.time is not None else []
+
+
+def _listed(found: EdgeInference, arguments: argparse.Namespace) -> str:
+    table = found.varying(arguments.fdr) if arguments.varying else found.edges(arguments.fdr)
+    return str((found.table if arguments.all else table).to_csv(index=False, float_format="%.4g"))

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.exceptions import DataWarning, ParameterError, listing
+from graphfield.exceptions import DataWarning, ParameterError, count, listing
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -60,6 +60,24 @@ def movement_is_doubtful(folder: Path, model: GraphEstimator) -> bool:
     if gain is None:
         return False
     return reach_verdict(Fitted.of(model, average_rows(folder, model)), gain).shows_average
+
+
+def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
+    """The model with the edges that tests in its folder find, as on its page; itself without these."""
+    from graphfield.report.edge_record import FDR, EdgeRecord, false_words
+    from graphfield.report.folder import EDGES, read_record
+
+    record = read_record(folder, EDGES)
+    tests = None if record is None else EdgeRecord.from_json(record)
+    if tests is None or tests.why_not:
+        return model
+    tests.check_nodes(model.node_names_)
+    found = int(tests.are_edges.sum())
+    _note(
+        f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "
+        f"{FDR:.2f}{false_words(found, 'to be false')}."
+    )
+    return tests.applied_to(model)
 
 
 def average_network(model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None) -> nx.Graph:

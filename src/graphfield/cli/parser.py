@@ -98,13 +98,19 @@ def _fit_parser(group: Any) -> None:
     p.add_argument(
         "--intervals",
         action="store_true",
-        help="fit to rows drawn with replacement, several times, for 'graph --intervals' and the page",
+        help="fit to rows drawn with replacement, several times, for 'graph --intervals' and the page: how "
+        "far such fits are apart; intervals that cover are those of 'graphfield edges'",
     )
     p.add_argument("--members", type=int, default=20, metavar="N", help="fits for --intervals (default 20)")
     p.add_argument(
         "--evidence",
         action="store_true",
         help="also test whether the graph depends on the covariates, for the report (takes longer)",
+    )
+    p.add_argument(
+        "--edges",
+        action="store_true",
+        help="also test every pair of nodes, as 'graphfield edges' does: q-values and bands on the page",
     )
     p.add_argument(
         "--no-verdict",

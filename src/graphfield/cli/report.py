@@ -43,7 +43,7 @@ def write_page(
     from graphfield.data.tables import read_pairs
     from graphfield.estimators.persistence import load, read_header
     from graphfield.report import write_report
-    from graphfield.report.folder import CHECK, EVIDENCE, FIT, GAIN, read_record, read_rows
+    from graphfield.report.folder import CHECK, EDGES, EVIDENCE, FIT, GAIN, read_record, read_rows
 
     node_groups = None if groups is None else read_pairs(groups, "node", "group")
     read_header(folder)  # a folder that is missing is no place where the page could not be written
@@ -60,17 +60,17 @@ def write_page(
         gain=read_record(folder, GAIN),
         title=title,
         node_groups=node_groups,
-        evidence_command=evidence_command(folder, fit),
+        edges=read_record(folder, EDGES),
+        evidence_command=table_command("evidence", fit, folder / EVIDENCE),
+        edges_command=table_command("edges", fit, folder / EDGES),
         overwrite=force,
     )
 
 
-def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
-    """What to run where the folder has no evidence yet."""
-    from graphfield.report.folder import EVIDENCE
-
+def table_command(name: str, fit: Mapping[str, Any] | None, out: Path) -> str:
+    """What to run on the table of a fit, for a file that its folder does not have yet."""
     fit = fit or {}
-    words = ["graphfield", "evidence", str(fit.get("table", "TABLE"))]
+    words = ["graphfield", name, str(fit.get("table", "TABLE"))]
     words += ["--covariates", ",".join(map(str, fit.get("covariates", ["..."])))]
     nodes = list(map(str, fit.get("nodes", [])))
     if fit.get("unused"):  # otherwise the nodes are all other columns
@@ -82,4 +82,4 @@ def evidence_command(folder: Path, fit: Mapping[str, Any] | None) -> str:
         words += ["--missing", str(fit["missing"])]
     if fit.get("categories"):
         words += ["--categories", ",".join(map(str, fit["categories"]))]
-    return shlex.join([*words, "--out", str(folder / EVIDENCE)])
+    return shlex.join([*words, "--out", str(out)])

@@ -92,12 +92,17 @@ class CovariateEncoder:
     unknown : {"error", "average"}
         What to do with a category that training did not have: refuse it by name, or give it the
         frequency-weighted average of the known ones.
+    says_average : bool
+        Whether the refusal names ``unknown="average"``: not where a user has no such choice.
     """
 
-    def __init__(self, *, standardize: bool = True, unknown: str = "error") -> None:
+    def __init__(
+        self, *, standardize: bool = True, unknown: str = "error", says_average: bool = True
+    ) -> None:
         check_choice("unknown", unknown, UNKNOWN_POLICIES)
         self.standardize = standardize
         self.unknown = unknown
+        self.says_average = says_average
         self.columns: list[Numeric | Categorical] = []
         self.names: list[str] = []
         self.named = False
@@ -203,11 +208,11 @@ class CovariateEncoder:
         low, high = spec.low - margin, spec.high + margin
         outside = (values < low) | (values > high)
         if outside.any():
-            worst = values[outside][0]
+            worst, end = values[outside][0], float(np.clip(values[outside][0], low, high))
             warnings.warn(
                 f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
-                f"training; {int(outside.sum())} row(s) lie far outside (for example {spec.shown(worst)}) "
-                "and get the graph at the edge of that range.",
+                f"training; {int(outside.sum())} row(s) lie far outside (for example {spec.shown(worst)}, "
+                f"which gets the graph at {spec.shown(end)}, a tenth of that range beyond its end).",
                 ExtrapolationWarning,
                 stacklevel=4,
             )
@@ -219,9 +224,9 @@ class CovariateEncoder:
         index = pd.Index(spec.levels).get_indexer(pd.Index(text))
         unseen = sorted(set(text[index < 0]))
         if unseen and self.unknown == "error":
+            advice = " Use {average} to give new categories the average graph." if self.says_average else ""
             raise DataError(
-                "Covariate {name!r} has {unseen}, which training did not have. Known: {known}. Use "
-                "{average} to give new categories the average graph.",
+                "Covariate {name!r} has {unseen}, which training did not have. Known: {known}." + advice,
                 code="unknown-level",
                 name=spec.name,
                 unseen=listing(unseen),

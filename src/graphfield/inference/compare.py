@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ParameterError, listing
+from graphfield.exceptions import ExtrapolationWarning, ParameterError, listing
 from graphfield.graphs.false_discoveries import q_values
 from graphfield.inference.asked_values import average_at, check_covariates, position_of
 from graphfield.inference.design import Design
@@ -167,7 +168,9 @@ def _check_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> None:
             raise ParameterError(
                 f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
             )
-    places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
+        places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
     if len(set(places)) < len(places):
         raise ParameterError(
             "a and b are the same: nothing can differ between them."

@@ -17,13 +17,13 @@ from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
 from graphfield.exceptions import ParameterError, count, listing
 from graphfield.fields.schema import Schema
+from graphfield.graphs.false_discoveries import q_values
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import graph_degrees, has_products
-from graphfield.graphs.false_discoveries import q_values
 from graphfield.inference.pair_scores import PairScores
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import root_seed, training_inputs
+from graphfield.exceptions import DataWarning
 from graphfield.fields.schema import Schema
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
@@ -128,8 +131,10 @@ def read_question(X: Any, Z: Any, groups: Any, missing: str, *, subtract_levels:
     inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     inputs, codes = sort_rows(inputs, codes, None)
-    encoder = CovariateEncoder().fit(inputs.Z)
+    encoder = CovariateEncoder(says_average=False).fit(inputs.Z)
     check_enough(encoder, encoder.transform(inputs.Z), codes)
+    for finding in relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)):
+        warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
     n_units = len(inputs.X) if codes is None else int(codes.max()) + 1
     return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
 

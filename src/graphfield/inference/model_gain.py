@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.roles import time_values
-from graphfield.data.splits import group_labels, time_blocks
+from graphfield.data.splits import time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
+from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import training_inputs
-from graphfield.exceptions import DataError, ParameterError
+from graphfield.exceptions import DataError, DataWarning, ParameterError
 from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.messages import Argument
 from graphfield.numbers import Gain
@@ -53,6 +55,9 @@ class ModelGain:
         its estimator; the gain of all members together, which saw drawn rows, may be a little more or less.
     seconds : float
         Time of the extra fits.
+    within_groups : bool
+        Whether groups have levels of their own, which were subtracted from held-out rows as they are in a
+        fit: all is about what varies within a group then.
     """
 
     over_average: Gain
@@ -67,6 +72,7 @@ class ModelGain:
     average: str = "its own average graph"
     static: str = "graphical lasso"
     seconds: float = 0.0
+    within_groups: bool = False
 
     @property
     def answer(self) -> str:
@@ -120,8 +126,9 @@ def gain_over_one_graph(
     X, Z : tables
         As for ``fit``.
     groups : sequence of length n, optional
-        Rows with equal labels stay together, and standard errors are those of groups. Without groups and
-        time, they are those of rows that do not depend on each other.
+        Rows with equal labels stay together, and standard errors are those of groups. Levels that groups
+        have of their own are subtracted first, as in ``fit``. Without groups and time, standard errors are
+        those of rows that do not depend on each other.
     time : sequence of numbers or dates of length n, optional
         When rows were taken: folds are stretches of time.
     n_folds : int, optional
@@ -144,8 +151,11 @@ def gain_over_one_graph(
     if not isinstance(model, GraphEstimator):
         raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
     inputs = training_inputs(X, Z, missing or model._missing_policy())
-    labels, unit = group_labels(groups, X), "group"
-    labels = None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a fit says it
+        wanted = getattr(model, "center", "") != "none"
+        inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
+    labels, unit = None if labels is None else np.unique(labels, return_inverse=True)[1], "group"
     if labels is None and time is not None:
         labels, unit = _time_labels(time, X)[inputs.rows], "time block"
         labels = np.unique(labels, return_inverse=True)[1]
@@ -158,7 +168,8 @@ def gain_over_one_graph(
     timed = unit == "time block"
     held_out = predict_held_out(single, inputs, labels, ordered=timed, n_folds=n_folds, blocks=blocks)
     seconds = clock.perf_counter() - start
-    return replace(gain_of(held_out, unit, seconds=seconds), fitted=fitted)
+    within = levels is not None and levels.prefers
+    return replace(gain_of(held_out, unit, seconds=seconds), fitted=fitted, within_groups=within)
 
 
 def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:

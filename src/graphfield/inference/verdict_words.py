@@ -113,7 +113,8 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
-    what = "of what the covariates leave of a node's variance, on average"
+    known = "the covariates and the levels of groups" if gain.within_groups else "the covariates"
+    what = f"of what {known} leave of a node's variance, on average"
     beside = ""
     if model == ONE_GRAPH and gain.over_static is not None:
         single = f"the best single graph ({gain.static})"

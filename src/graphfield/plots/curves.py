@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 
 from graphfield.analysis.errors import LEVEL
 from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.inference.edge_inference import EdgeInference
 from graphfield.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
 
 if TYPE_CHECKING:
@@ -18,13 +20,35 @@ if TYPE_CHECKING:
 _BESIDE = 0.05  # how far dots of several edges stand from each other, in distances between levels
 
 
-def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Partial correlations over one covariate, as ``graphfield.analysis.edge_curves`` gives them.
+def plot_edge_curves(
+    curves: pd.DataFrame | EdgeInference,
+    along: str | None = None,
+    edges: Sequence[tuple[str, str]] | None = None,
+    *,
+    level: float = 0.9,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Partial correlations over one covariate, with bands where :func:`graphfield.infer_edges` gives them.
 
-    Lines are averages over the other covariates, shaded from the 10 % to the 90 % quantile over the rows
-    averaged: how much the other covariates matter, and no error of the line. Levels of a category are dots
-    with bars, joined where there are two. Where the table has intervals (of an ``Ensemble`` with
-    ``resample=True``), these are shaded instead. The legend says which.
+    Lines are averages over the other covariates. Levels of a category are dots with bars, joined where there
+    are two. The legend says what is shaded.
+
+    Parameters
+    ----------
+    curves : EdgeInference or DataFrame
+        What ``infer_edges`` returned: shaded are intervals at each value and, lighter, intervals that cover
+        the whole curve. Or a table of ``graphfield.analysis.edge_curves``: shaded is from the 10 % to the
+        90 % quantile over the rows averaged, which is how much the other covariates matter and no error of
+        the line, or, where the table has intervals (of an ``Ensemble`` with ``resample=True``), these.
+    along : str, optional
+        The covariate, of an ``EdgeInference`` with several.
+    edges : list of (source, target), optional
+        Of an ``EdgeInference``: by default the edge that moves most clearly, else the clearest one.
+    level : float
+        Of the intervals of an ``EdgeInference``.
+    title : str
+    ax : Axes, optional
 
     Examples
     --------
@@ -34,24 +58,31 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
     >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_edge_curves(edge_curves(model, "z1", sim.Z, most=2))
+    >>> axes = plot_edge_curves(gf.infer_edges(sim.X[:, :4], sim.Z), "z1", [("x1", "x2")])
     """
+    if isinstance(curves, EdgeInference):
+        curves, reach = _banded_table(curves, along, edges, level), level
+    elif along is not None or edges is not None:
+        raise ParameterError("A table of curves has its covariate and edges: leave along and edges out.")
+    else:
+        reach = LEVEL
     require_columns(curves, ["covariate", "value", "source", "target", "partial_correlation"], "edge_curves")
     names = list(curves["covariate"].unique())
     if len(names) > 1:
         raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.")
-    edges = [(edge, part) for edge, part in curves.groupby(["source", "target"], sort=False)]
+    parts = [part for _, part in curves.groupby(["source", "target"], sort=False)]
     ax = new_axes(ax, 7.5, 4.2)
     has_intervals = {"interval_low", "interval_high"} <= set(curves.columns)
     ends = ("interval_low", "interval_high") if has_intervals else ("low", "high")
     is_numeric = pd.api.types.is_numeric_dtype(curves["value"])
     draw = _lines if is_numeric else _levels
-    draw(ax, [part for _, part in edges], ends)
+    draw(ax, parts, [ends, *([("whole_low", "whole_high")] if "whole_low" in curves else [])])
     ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
     ax.set(xlabel=names[0], ylabel="partial correlation")
     ax.set_title(title, fontsize=10)
     ax.margins(x=0.01 if is_numeric else 0.08)
     ax.spines[["top", "right"]].set_visible(False)
-    n_columns = 1 if len(edges) <= 18 else 2
+    n_columns = 1 if len(parts) <= 18 else 2
     handles = ax.get_legend_handles_labels()[0]
     if not has_intervals and (curves["high"] > curves["low"]).any():
         handles.append(_spread_key(is_numeric))
@@ -62,10 +93,40 @@ def plot_edge_curves(curves: pd.DataFrame, *, title: str = "", ax: Axes | None =
         fontsize=8,
         frameon=False,
         ncols=n_columns,
-        title=f"with intervals of {LEVEL:.0%}".replace("%", " %") if has_intervals else None,
+        title=_intervals_key(curves, reach, is_numeric) if has_intervals else None,
         title_fontsize=8,
     )
     return ax
+
+
+def _banded_table(
+    found: EdgeInference, along: str | None, edges: Sequence[tuple[str, str]] | None, level: float
+) -> pd.DataFrame:
+    """Curves of some edges with both bands, in the columns of a table of curves."""
+    known = [column.name for column in found.schema.encoder.columns]
+    if along is None and len(known) > 1:
+        raise ParameterError(f"Say along which covariate the curves go: {listing(known)}.")
+    along = known[0] if along is None else along
+    if edges is None:
+        clear = found.varying() if len(found.varying()) else found.edges()
+        edges = list(zip(clear["source"][:1], clear["target"][:1], strict=True))
+    if not len(edges):
+        raise ParameterError("No edge is clear of chance: name those to draw, such as edges=[('a', 'b')].")
+    parts = []
+    for source, target in edges:
+        one, whole = (found.bands(source, target, along, level, flag) for flag in (False, True))
+        ends = {"interval_low": one["low"], "interval_high": one["high"]}
+        ends |= {"whole_low": whole["low"], "whole_high": whole["high"]}
+        who = {"covariate": along, "source": source, "target": target}
+        parts.append(one[["value"]].assign(partial_correlation=one["estimate"], **ends, **who))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _intervals_key(curves: pd.DataFrame, level: float, is_numeric: bool) -> str:
+    told = f"intervals of {level:.0%}".replace("%", " %")
+    if "whole_low" not in curves:
+        return f"with {told}"
+    return f"{told},\nlight: of the whole curve" if is_numeric else f"{told},\nthin: of all levels at once"
 
 
 def _spread_key(shaded: bool) -> Any:
@@ -79,17 +140,17 @@ def _spread_key(shaded: bool) -> Any:
     return Line2D([], [], color=GREY, marker="|", markersize=12, linestyle="none", label=label)
 
 
-def _lines(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
-    low, high = ends
+def _lines(ax: Any, parts: list[pd.DataFrame], bands: list[tuple[str, str]]) -> None:
     for part, colour in zip(parts, colours(len(parts)), strict=True):
         part = part.sort_values("value")
         ax.plot(part["value"], part["partial_correlation"], color=colour, label=edge_names(part)[0])
-        if (part[high] > part[low]).any():
+        for low, high in bands:
+            if not (part[high] > part[low]).any():
+                continue
             ax.fill_between(part["value"], part[low], part[high], color=colour, alpha=0.13, linewidth=0)
 
 
-def _levels(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
-    low, high = ends
+def _levels(ax: Any, parts: list[pd.DataFrame], bands: list[tuple[str, str]]) -> None:
     levels = list(dict.fromkeys(parts[0]["value"]))
     reach = min(0.25, _BESIDE * (len(parts) - 1) / 2)
     aside = np.linspace(-reach, reach, len(parts))
@@ -98,8 +159,9 @@ def _levels(ax: Any, parts: list[pd.DataFrame], ends: tuple[str, str]) -> None:
         middle = part["partial_correlation"].to_numpy()
         label = edge_names(part)[0]
         ax.plot(where, middle, "o", color=colour, markersize=5, label=label)
-        if (part[high] > part[low]).any():
-            ax.vlines(where, part[low], part[high], color=colour)
+        for (low, high), width in zip(bands, (None, 0.7), strict=False):
+            if (part[high] > part[low]).any():
+                ax.vlines(where, part[low], part[high], color=colour, linewidth=width)
         if len(levels) == 2:  # the slope is the answer
             ax.plot(where, middle, color=colour, linewidth=0.8, alpha=0.5, zorder=1)
     crowded = sum(len(str(level)) for level in levels) > 70

@@ -21,11 +21,14 @@ from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
 from graphfield.inference import evidence, model_gain
 from graphfield.inference.model_gain import ModelGain
+from graphfield.report import edge_record
 
-CHECK, EVIDENCE, FIT, GAIN = "data_check.json", "evidence.json", "fit.json", "gain.json"
+CHECK, EDGES, EVIDENCE = "data_check.json", "edges.json", "evidence.json"
+FIT, GAIN = "fit.json", "gain.json"
 # Of a gain, which is a share.
 _LARGE = 1e9
 FORMATS = {CHECK: findings.FORMAT, EVIDENCE: evidence.FORMAT, GAIN: model_gain.FORMAT}
+FORMATS |= {EDGES: edge_record.FORMAT}
 
 
 def fit_record(
@@ -150,6 +153,10 @@ def _texts(value: Saved) -> None:
     value.texts()
 
 
+def _text(value: Saved) -> None:
+    value.text()
+
+
 def _whole(value: Saved) -> None:
     value.whole()
 
@@ -173,9 +180,10 @@ def _model_gain(value: Saved) -> None:
         value[name].whole()
     for name in ("unit", "rows", "average", "static"):
         value[name].text()
-    known = value.known("fitted")  # not there in older files
-    if known is not None:
-        known.text()
+    for name, read in (("fitted", Saved.text), ("within_groups", Saved.flag)):  # not there in older files
+        known = value.known(name)
+        if known is not None:
+            read(known)
 
 
 def _tested_covariates(value: Saved) -> None:
@@ -189,6 +197,30 @@ def _tested_covariates(value: Saved) -> None:
 def _objects(value: Saved) -> None:
     for one in value.listed():
         one.items()
+
+
+def _rates(value: Saved) -> None:
+    for rate in value.listed():
+        if rate.value is not None:
+            rate.number(0, 1)
+
+
+def _banded_curves(value: Saved) -> None:
+    for curve in value.listed():
+        curve["pair"].whole()
+        curve["covariate"].text()
+        lengths = {
+            len(curve[name].numbers(-1, 1)) for name in ("estimate", "low", "high", "low_all", "high_all")
+        }
+        if len(lengths) > 1:
+            curve.refuse("lists of one length")
+
+
+def _places(value: Saved) -> None:
+    for places in value.items().values():
+        for place in places.listed():
+            if not isinstance(place.value, str):
+                place.number()
 
 
 # What is read as more than text; everything else is shown as it is.
@@ -209,6 +241,14 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
         "columns": _objects,
     },
     GAIN: {"gain": _model_gain},
+    EDGES: {
+        **dict.fromkeys(("n_rows", "n_groups"), _whole),
+        **dict.fromkeys(("nodes", "notes"), _texts),
+        **dict.fromkeys(("q_value", "q_varies"), _rates),
+        "values": _places,
+        "curves": _banded_curves,
+        "why_not": _text,
+    },
     EVIDENCE: {
         **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), _whole),
         **dict.fromkeys(("gain_over_static", "gain_over_linear"), _gain),

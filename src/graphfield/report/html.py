@@ -21,12 +21,15 @@ from graphfield.fields.program import NotExported, Program, evaluate
 from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
+from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.report import words
+from graphfield.report.edge_record import LEVEL, EdgeRecord
 from graphfield.report.figures import SIZE, STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
     CHECK,
+    EDGES,
     EVIDENCE,
     FIT,
     GAIN,
@@ -72,7 +75,9 @@ def write_report(
     gain: ModelGain | Mapping[str, Any] | None = None,
     title: str | None = None,
     node_groups: Groups | None = None,
+    edges: EdgeInference | Mapping[str, Any] | None = None,
     evidence_command: str = "graphfield evidence DIR",
+    edges_command: str = "graphfield edges TABLE --covariates A,B --out DIR/edges.json",
     max_bytes: int | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -92,8 +97,11 @@ def write_report(
     title : str, optional
     node_groups : mapping from node to group, or one group per node, optional
         Blocks of the heatmap and colours of the network.
-    evidence_command : str
-        What the page tells a reader to run where there is no evidence.
+    edges : EdgeInference or mapping, optional
+        What :func:`graphfield.infer_edges` returned, or the contents of ``edges.json``: q-values in the table
+        of edges, bands on curves, and of all pairs only those that were found are edges of the page.
+    evidence_command, edges_command : str
+        What the page tells a reader to run where there is no evidence, or where edges were not tested.
     max_bytes : int, optional
         Room for edge weights. A model that needs more is shown as a grid of frames. By default as much as
         keeps the page below 25 MB.
@@ -119,6 +127,10 @@ def write_report(
         checked_record(record, name)
         for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT), (gain, GAIN))
     )
+    tests = _as_tests(edges)
+    if tests is not None:
+        tests.check_nodes(model.node_names_)
+        model = tests.applied_to(model)
     groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
     if max_bytes is None:
         p = len(model.node_names_)
@@ -127,13 +139,15 @@ def write_report(
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
     verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, why_not=why_not)
-    page = _assembled(model, rows, groups, max_bytes, used, verdict)
+    page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(model, fit),
         "about": words.about(model, fit, used),
         "verdict": verdict,
         "opening": words.opening(verdict),
         "command": "" if evidence or not model.encoder_.columns else evidence_command,
+        "edges_command": "" if tests or not model.encoder_.columns else edges_command,
+        "not_tested": "" if tests is None else tests.why_not,
         "warnings": warnings(check),
         "evidence": words.evidence(evidence) if evidence else None,
         "model_card": words.model_card(model, fit),
@@ -151,7 +165,9 @@ def _assembled(
     max_bytes: int,
     used: RowsUsed | None,
     verdict: Verdict,
+    tests: EdgeRecord | None,
 ) -> dict[str, Any]:
+    tests = None if tests is None or tests.why_not else tests
     covariates, typical = rows.describe_covariates(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
@@ -162,7 +178,8 @@ def _assembled(
     reach = interval_reach(model.field_) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
-    p = len(model.node_names_)
+    j, k = np.triu_indices(len(model.node_names_), 1)
+    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     data = {
         "nodes": model.node_names_,
         "groups": groups,
@@ -181,25 +198,47 @@ def _assembled(
         },
         "limit": found.limit,
         "order": node_order(found.mean, groups),
-        "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict)),
+        "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict), tests),
         "connectivity": {
             "measures": [
                 {"name": name, "share": name != SIZE, "values": np.round(values, 5).tolist()}
                 for name, values in found.measures.items()
             ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
+            "crossing": words.crossing(found.present, pairs),
         },
         "training": words.training_lines(model),
+        "tests": None if tests is None else _tests_json(tests, store),
     }
-    j, k = np.triu_indices(p, 1)
-    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     return {
-        "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average),
+        "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,
         "intervals": words.intervals(model) if reach else "",
+        "bands": words.bands(LEVEL) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
         "data": _json(data),
         "arrays": store.text(),
+    }
+
+
+def _as_tests(edges: EdgeInference | Mapping[str, Any] | None) -> EdgeRecord | None:
+    if isinstance(edges, EdgeInference):
+        return EdgeRecord.of(edges)
+    record = checked_record(edges, EDGES)
+    return None if record is None else EdgeRecord.from_json(record)
+
+
+def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
+    """For the page: rates of all pairs, and curves by pair and covariate."""
+    curves: dict[int, dict[str, Any]] = {}
+    for curve in tests.curves:
+        columns = (curve.estimate, curve.low, curve.high, curve.low_all, curve.high_all)
+        curves.setdefault(curve.pair, {})[curve.covariate] = list(zip(*columns, strict=True))
+    rates = {name: np.array(getattr(tests, name), dtype=np.float64) for name in ("q_value", "q_varies")}
+    return {
+        "values": tests.values,
+        "curves": curves,
+        **{name: store.add(rate) for name, rate in rates.items()},
     }
 
 
@@ -259,11 +298,15 @@ def _opening_edges(
     return found if found.any() else survey.present > 0
 
 
-def _first_chosen(survey: Survey, edges: NDArray[np.bool_]) -> list[int]:
-    """Of these edges those that vary most; where they stand still, the strongest."""
+def _first_chosen(survey: Survey, edges: NDArray[np.bool_], tests: EdgeRecord | None) -> list[int]:
+    """Of these edges those that vary most; where they stand still, the strongest.
+
+    Bands of several edges hide each other: where there are any, the first edge that has one.
+    """
     varies = np.where(survey.spread > STILL, survey.spread, 0.0)
-    order = np.lexsort((-np.abs(survey.mean), -varies, ~edges))[:_CHOSEN]
-    return [int(i) for i in order if edges[i]]
+    order = np.lexsort((-np.abs(survey.mean), -varies)).tolist()
+    banded = [] if tests is None else [curve.pair for curve in tests.curves]
+    return [int(i) for i in dict.fromkeys([*banded, *order]) if edges[i]][: 1 if banded else _CHOSEN]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.rows import typical_row
+from graphfield.check.levels import RARE_LEVEL
 from graphfield.data.covariates import Numeric, as_text
 from graphfield.data.frames import Frame
 from graphfield.estimators.base import GraphEstimator
@@ -28,6 +29,7 @@ class Rows:
     Z: pd.DataFrame
     n_given: int  # 0 where none were, and these are drawn from what the model remembers
     typical: dict[str, Any]  # of all that were given: median of a number, most frequent level of a category
+    two_valued: frozenset[str]  # numbers that are one of two values, such as 0 and 1, in all that were given
 
     @classmethod
     def of(cls, model: GraphEstimator, Z: Any) -> Rows:
@@ -37,25 +39,32 @@ class Rows:
         most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
         kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
         n_given = 0 if drawn else len(table)
-        return cls(table.iloc[kept].reset_index(drop=True), n_given, typical_row(model.field_, table))
+        numbers = [c for c in model.encoder_.numeric if not c.date]
+        two = (c.name for c in numbers if set(table[c.name].unique()) == {c.low, c.high})
+        some = table.iloc[kept].reset_index(drop=True)
+        return cls(some, n_given, typical_row(model.field_, table), frozenset(two))
 
     def describe_covariates(self, model: GraphEstimator) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
-        return [self._one(column, self.typical[column.name]) for column in model.encoder_.columns]
+        rare = {
+            column.name: {
+                level: n for level, n in model.encoder_.level_rows(column).items() if n < RARE_LEVEL
+            }
+            for column in model.encoder_.categorical
+        }
+        return [
+            self._one(column, self.typical[column.name], rare.get(column.name, {}))
+            for column in model.encoder_.columns
+        ]
 
-    def _one(self, column: Any, start: Any) -> dict[str, Any]:
+    def _one(self, column: Any, start: Any, rare: dict[str, int]) -> dict[str, Any]:
         values = self.Z[column.name]
         if not isinstance(column, Numeric):
-            counts = [int((values == level).sum()) for level in column.levels]
-            levels = list(column.levels)
-            return {
-                "name": column.name,
-                "kind": "category",
-                "levels": levels,
-                "ordered": column.ordered and not column.pooled,  # what was pooled has no place among them
-                "start": start,
-                "counts": counts,
-            }
+            ordered = column.ordered and not column.pooled  # what was pooled has no place among them
+            return _levels(column.name, values, list(column.levels), start, ordered) | {"rare": rare}
+        if column.name in self.two_valued:  # there is nothing between them
+            two = [column.low, column.high]
+            return _levels(column.name, values, two, min(two, key=lambda value: abs(value - start)), True)
         low, high = (float(v) for v in np.quantile(values, [0.01, 0.99]))
         if not high > low:
             low, high = column.low, column.high
@@ -77,6 +86,12 @@ class Rows:
             "date": bool(getattr(column, "date", False)),  # days since 1970-01-01
             "counts": counts,
         }
+
+
+def _levels(name: str, values: pd.Series, levels: list[Any], start: Any, ordered: bool) -> dict[str, Any]:
+    counts = [int((values == level).sum()) for level in levels]
+    own = {"levels": levels, "ordered": ordered, "start": start, "counts": counts}
+    return {"name": name, "kind": "category", **own}
 
 
 def _outward(low: float, high: float, decimals: int) -> tuple[float, float]:

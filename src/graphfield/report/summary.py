@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import count
+from graphfield.exceptions import agreed, count
+from graphfield.report.edge_record import FDR, EdgeRecord, false_words
 from graphfield.report.figures import DENSITY, STILL, Survey
 from graphfield.report.rows import Rows
 from graphfield.report.words import number
@@ -20,6 +21,9 @@ Pairs = Sequence[tuple[str, str]]
 _END = 0.995  # what is shown as 1.00
 _NAMED = 4  # edges that are named
 _LEAST = 5e-4  # what is shown as 0.001: a covariate that moves edges by less is not said to move them
+# What is said of one pair, or of several, that may be an edge.
+_TESTED = ("passes its test", "pass their tests")
+_CLEAR = ("stands clear of its noise", "stand clear of their noise")
 _FEW = 20  # edges up to which their average number has a decimal
 # Codes of a data check: what may make the graph wrong comes first, what is in the nature of the data last.
 FIRST = (
@@ -50,17 +54,20 @@ def summary(
     pairs: Pairs,
     *,
     moves: bool = True,
+    tests: EdgeRecord | None = None,
 ) -> dict[str, Any]:
     """How many edges there are, which vary most, which covariate moves the graph most.
 
     Where it is not supported that the graph ``moves``, nothing is said about how it does: of one graph for
     all, the strongest edges are named.
     """
+    may_be = _TESTED if tests else _CLEAR
     if not moves:
         survey = replace(survey, least=survey.mean, most=survey.mean)
     still = not moves or _stands_still(survey)
     return {
-        "edges": _edges(model, rows, survey) if moves else _average_edges(model, survey),
+        "tested": _tested(tests, moves) if tests else [],
+        "edges": _edges(model, rows, survey, may_be) if moves else _average_edges(model, survey, may_be),
         "strongest": _strongest(model, survey, pairs) if still else [],
         "varying": None if still else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
@@ -81,7 +88,28 @@ def _place(code: Any) -> int:
     return order.index(code if code in order else None)
 
 
-def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> dict[str, str]:
+def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
+    """What tests of every pair found, and how much of that is expected to be false."""
+    rows = count(tests.n_rows, "row")
+    rows += f" of {count(tests.n_groups, 'group')}" if tests.n_groups is not None else ""
+    n_edges, n_moving = int(tests.are_edges.sum()), int(tests.are_moving.sum())
+    found = (
+        f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested on {rows}, at a false-discovery "
+        f"level of {FDR:.2f}. {_number(n_edges)} {agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge"
+        f"{false_words(n_edges, 'to be false')}. {_number(n_moving)} "
+        f"{agreed(max(n_moving, 1), 'edge moves', 'edges move')} with the covariates"
+        f"{false_words(n_moving, 'not to move')}."
+    )
+    if n_moving and not moves:
+        found += " The verdict speaks of the fitted model as a whole, this of single edges."
+    return [found, *tests.notes]
+
+
+def _number(found: int) -> str:
+    return f"{found:,}" if found else "No"
+
+
+def _edges(model: GraphEstimator, rows: Rows, survey: Survey, may_be: tuple[str, str]) -> dict[str, str]:
     """Where there is an edge, how many are ``found``; otherwise the ``largest`` that is none."""
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
@@ -89,12 +117,25 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey) -> dict[str, str]:
     still = _stands_still(survey)
     if still:
         where = "The graph"
-    cut, n_clear = model.threshold_.value, int(model.threshold_.clear_pairs.sum())
-    stand = "pair stands clear of its noise; it" if n_clear == 1 else "pairs stand clear of their noise; each"
-    rule = f"{n_clear:,} {stand} is an edge where its strength is above {cut:.3f} from both nodes."
     most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
     found = _edge_counts(survey, still) if survey.present.any() else ""
-    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule if n_clear else ""}
+    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": _rule(model, survey, may_be)}
+
+
+def _rule(model: GraphEstimator, survey: Survey, may_be: tuple[str, str]) -> str:
+    """What is an edge, and how their number goes with that of the pairs that may be one."""
+    n_clear, n_some = int(model.threshold_.clear_pairs.sum()), int((survey.present > 0).sum())
+    if not n_clear:
+        return ""
+    cut, weak = model.threshold_.value, n_clear - n_some
+    rule = f"Edges are pairs that {may_be[1]} and whose strength is above {cut:.3f} from both nodes."
+    if n_some and not _stands_still(survey):
+        rule += f" {n_some:,} {agreed(n_some, 'pair is', 'pairs are')} an edge in at least one of these rows."
+    if weak:
+        rule += (
+            f" {weak:,} more {agreed(weak, may_be[0] + ' but is', may_be[1] + ' but are')} never that strong."
+        )
+    return rule
 
 
 def _stands_still(survey: Survey) -> bool:
@@ -113,10 +154,10 @@ def _edge_counts(survey: Survey, still: bool) -> str:
     )
 
 
-def _average_edges(model: GraphEstimator, survey: Survey) -> dict[str, str]:
+def _average_edges(model: GraphEstimator, survey: Survey, may_be: tuple[str, str]) -> dict[str, str]:
     n_edges, n_pairs = int(average_edges(model, survey).sum()), len(survey.mean)
     found = (
-        f"{n_edges:,} of {n_pairs:,} possible edges: pairs that stand clear of their noise and whose partial "
+        f"{n_edges:,} of {n_pairs:,} possible edges: pairs that {may_be[1]} and whose partial "
         f"correlation, averaged over the rows, is above {model.threshold_.value:.3f} in size"
     )
     return {"where": "The average graph", "found": found, "rule": ""}

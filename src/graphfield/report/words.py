@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
@@ -17,6 +18,7 @@ from graphfield.inference.verdict import ONE_GRAPH, Verdict
 from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
+_FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
 _KINDS = {
     "DNNCGM": "edges follow the covariates through a neural network",
     "ArchetypeCGM": "the graph mixes a few archetypes in shares that follow the covariates",
@@ -145,7 +147,31 @@ def intervals(model: Any) -> str:
     """What is shaded around the curves of edges."""
     return (
         f" Shaded: intervals of {100 * LEVEL:.0f} %, from how far {len(model.members_)} fits to rows drawn "
-        "with replacement are apart; they do not know of the bias of a penalty."
+        "with replacement are apart. They do not know of the bias of a fit, and cover less often than that "
+        "where a network is fitted; for bands that do cover, test the pairs (graphfield edges)."
+    )
+
+
+def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) -> str:
+    """Where the graphs of all rows differ by an edge or two, these: shares of edges would say no more.
+
+    >>> crossing(np.array([1.0, 0.4, 0.0]), [("a", "b"), ("a", "c"), ("b", "c")])
+    'All rows have the same edges but for a \u2013 c (an edge in 40 % of the rows).'
+    """
+    some = np.flatnonzero((present > 0) & (present < 1)).tolist()
+    if not 0 < len(some) <= _FEW_CROSSING:
+        return ""
+    named = [
+        f"{pairs[i][0]} \u2013 {pairs[i][1]} (an edge in {100 * present[i]:.0f} % of the rows)" for i in some
+    ]
+    return f"All rows have the same edges but for {' and '.join(named)}."
+
+
+def bands(level: float) -> str:
+    """What is shaded around the curves that were tested."""
+    return (
+        f" Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place with that "
+        "probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
 
 

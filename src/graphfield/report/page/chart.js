@@ -2,7 +2,7 @@
 // order are joined: what lies between others means nothing.
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
-// (points are [x, y] or [x, y, low, high], with an interval)
+// (points are [x, y] or [x, y, low, high], with an interval, or [x, y, low, high, lowAll, highAll], with a wider one around it)
 // share: whether y is told in percent, at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
 // a line with edges, true or false for each point, is bold where they are true
 function chart(box, o) {
@@ -11,7 +11,7 @@ function chart(box, o) {
   chartGround(f, o);
   chartAxes(f, o);
   chartMarks(f, o);
-  chartEnds(f, o.lines, o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o) : numberLine(f, line))));
+  chartEnds(f, o.lines, o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o) : numberLine(f, line, o.lines.length === 1))));
   return f.root;
 }
 
@@ -85,8 +85,9 @@ function stroked(root, line, points, wide, opacity) {
 function levelLine({ root, w, levels, sx, sy }, line, n, o) {
   const aside = Math.min(9, w / levels.length / 7) * (n - (o.lines.length - 1) / 2);
   const points = line.points.map(([x, y]) => [sx(x) + aside, sy(y)]);
-  for (const [x, , low, high] of line.points.filter((q) => q.length > 2))
-    root.append(svg("line", { class: "interval", x1: sx(x) + aside, x2: sx(x) + aside, y1: sy(low), y2: sy(high), stroke: line.colour, "stroke-width": 2 }));
+  for (const [at, wide] of [[4, 1], [2, 3]])
+    for (const q of line.points.filter((q) => q.length > at))
+      root.append(svg("line", { class: "interval", x1: sx(q[0]) + aside, x2: sx(q[0]) + aside, y1: sy(q[at]), y2: sy(q[at + 1]), stroke: line.colour, "stroke-width": wide }));
   points.forEach(([x, y], i) => {
     const there = !line.edges || line.edges[i];
     root.append(svg("circle", { cx: x, cy: y, r: there ? 4.5 : 3.5, fill: there ? line.colour : "#fff", stroke: line.colour }));
@@ -95,11 +96,13 @@ function levelLine({ root, w, levels, sx, sy }, line, n, o) {
   return points.at(-1);
 }
 
-// A line over numbers, with its band.
-function numberLine({ root, sx, sy }, line) {
+// A line over numbers, with its band; with both where it is alone.
+function numberLine({ root, sx, sy }, line, alone) {
   const points = line.points.map(([x, y]) => [sx(x), sy(y)]), there = (i) => !line.edges || line.edges[i];
-  const band = line.points.filter((q) => q.length > 2).map(([x, , low, high]) => [sx(x), sy(low), sy(high)]);
-  if (band.length) root.append(svg("polygon", { class: "interval", points: joined([...band.map((q) => [q[0], q[1]]), ...band.map((q) => [q[0], q[2]]).reverse()]), fill: line.colour, "fill-opacity": 0.12 }));
+  for (const at of alone ? [4, 2] : [2]) {
+    const band = line.points.filter((q) => q.length > at).map((q) => [sx(q[0]), sy(q[at]), sy(q[at + 1])]);
+    if (band.length) root.append(svg("polygon", { class: "interval", points: joined([...band.map((q) => [q[0], q[1]]), ...band.map((q) => [q[0], q[2]]).reverse()]), fill: line.colour, "fill-opacity": 0.12 }));
+  }
   for (let i = 0; i < points.length; ) {
     let end = i + 1;
     while (end < points.length && there(end) === there(i)) end++;

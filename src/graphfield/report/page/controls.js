@@ -63,16 +63,22 @@ class Controls {
   outside(c) {
     const value = this.page.z[c.name], margin = 0.1 * (c.most - c.least);
     if (value >= c.least && value <= c.most) return "";
-    const edge = value < c.least - margin || value > c.most + margin ? "; the graph of the edge of that range is shown" : "";
+    const last = Math.max(c.least - margin, Math.min(c.most + margin, value));
+    const edge = last === value ? "" : `; the graph at ${told(c, last)} is shown`;
     return `outside what the model has seen (${told(c, c.least)} to ${told(c, c.most)})${edge}`;
   }
 
   menu(c, i) {
     const select = el("select", { id: `z${i}`, disabled: c.fixed });
     for (const level of c.levels) select.append(el("option", { value: level }, level));
-    select.addEventListener("input", () => { this.page.z[c.name] = select.value; this.page.changed(); });
-    this.fields[c.name] = (value) => { select.value = value; };
-    return el("div", { class: "control" }, el("label", { for: `z${i}` }, c.name), el("div", { class: "row" }, select));
+    select.addEventListener("input", () => { this.page.z[c.name] = c.levels[select.selectedIndex]; this.page.changed(); });
+    const note = el("p", { class: "small" }), few = () => {
+      const rows = (c.rare || {})[select.value];
+      note.textContent = rows === undefined ? "" : `${rows} training ${rows === 1 ? "row has" : "rows have"} this level: its graph leans on the others`;
+    };
+    select.addEventListener("input", few);
+    this.fields[c.name] = (value) => { select.value = value; few(); };
+    return el("div", { class: "control" }, el("label", { for: `z${i}` }, c.name), el("div", { class: "row" }, select), note);
   }
 
   put(name, value) {
@@ -89,7 +95,8 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    const chosen = page.never.size < page.field.pairs ? `Chosen in the fit: ${found.value.toFixed(3)}, for pairs that stand clear of their noise` : "By the fit, no pair stands clear of its noise";
+    const may = page.tests ? ["pass their tests", "has an edge"] : ["stand clear of their noise", "stands clear of its noise"];
+    const chosen = page.never.size < page.field.pairs ? `${page.tests ? "By default" : "Chosen in the fit"}: ${found.value.toFixed(3)}, for pairs that ${may[0]}` : `By the ${page.tests ? "tests" : "fit"}, no pair ${may[1]}`;
     byId("cut-note").replaceChildren(`${chosen} (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
   }
 

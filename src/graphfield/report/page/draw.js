@@ -28,9 +28,9 @@ function plain(value, decimals) {
   return text.replace("-", "\u2212");
 }
 
-// A value of a covariate: a number, a level, or a date (days since 1970).
+// A value of a covariate: a number, a level (which may be a number), or a date (days since 1970).
 function told(c, value) {
-  if (c.kind === "category") return value;
+  if (c.kind === "category") return String(value);
   return c.date ? dateText(value) : plain(value, c.decimals);
 }
 
@@ -41,6 +41,11 @@ function dateText(days) {
 function percent(share) {
   const value = 100 * share;
   return `${value.toFixed(value < 10 && value > 0 ? 1 : 0)} %`;
+}
+
+// A q-value; what cannot be told is not a number.
+function rate(value) {
+  return Number.isNaN(value) ? "\u2013" : value < 0.001 ? "< 0.001" : value.toFixed(3);
 }
 
 // Blue for negative, white for zero, red for positive.

@@ -16,6 +16,8 @@ class Page {
     this.groupNames = data.groups ? [...new Set(data.order.map((i) => data.groups[i]))] : [];
     this.limit = data.limit;
     this.pairs = withArrays(data.pairs, buffer);
+    this.tests = data.tests && withArrays(data.tests, buffer); // of every pair, where there were any
+    this.banded = Boolean(this.tests && Object.keys(this.tests.curves).length);
     this.field = new GraphField(withArrays(data.program, buffer), this.p);
     this.z = Object.fromEntries(data.covariates.map((c) => [c.name, c.start]));
     this.cut = data.threshold.value;
@@ -33,6 +35,7 @@ class Page {
     this.show(true);
     this.connectivity();
     this.training();
+    byId("curve-kind").addEventListener("change", () => this.curves());
     window.addEventListener("beforeprint", () => document.querySelectorAll(".note details").forEach((one) => { one.open = true; }));
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
@@ -126,11 +129,13 @@ class Page {
     let text = `${this.pairName(i)}: ${signed(now, 3)} (${edge})`;
     if (this.pinned) text += `, pinned ${signed(this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
     const range = this.moves ? ` Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.` : "";
-    return `${text}.${range}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
+    return `${text}.${range}${this.tested(i)}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
+  tested(i) { return this.tests ? ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves.` : ""; }
+
   toggle(i) {
-    if (i === undefined || !this.moves) return;
+    if (i === undefined || !this.draws()) return;
     if (this.chosen.includes(i)) this.chosen = this.chosen.filter((other) => other !== i);
     else this.chosen = [...this.chosen, i].slice(-MOST_CHOSEN);
     this.heatmap.draw();
@@ -141,29 +146,35 @@ class Page {
   }
 
   // Pairs whose curves are drawn; those of a graph that stands still say nothing.
-  drawn() { return this.moves ? this.chosen : []; }
+  drawn() { return this.draws() ? this.chosen : []; }
+  draws() { return this.moves || this.banded; }
+  // Curves with bands where there are any, unless those of the model are asked for.
+  showsTested() { return this.banded && (!this.moves || byId("curve-kind").querySelector("input:checked").value === "tested"); }
   moving() { return this.data.covariates.filter((c) => !c.idle); }
 
   curves() {
-    if (!this.moves) return;
+    if (!this.draws()) return;
+    const tested = this.showsTested();
+    byId("curve-model").hidden = tested;
+    byId("curve-tested").hidden = !tested;
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
-      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}`, button);
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}${tested && !this.tests.curves[i] ? " (not among the clearest: no band)" : ""}`, button);
     });
     byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, `${this.count(this.now).edges ? "No edge is chosen" : "There is no edge to draw at this threshold"}: click a cell of the heatmap for the curve of a pair.`)]));
-    const covariates = this.moving().filter((c) => !c.fixed), panels = byId("curve-panels");
+    const covariates = tested ? this.data.covariates.filter((c) => this.tests.values[c.name]) : this.moving().filter((c) => !c.fixed), panels = byId("curve-panels");
     if (!this.chosen.length || !covariates.length) {
       panels.replaceChildren(...(covariates.length ? [] : [el("p", { class: "small" }, "There is no covariate to move.")]));
       return;
     }
-    const found = covariates.map((c) => this.curve(c)), all = found.flatMap((f) => f.flatMap(({ points }) => points.flatMap((q) => q.slice(1))));
+    const found = covariates.map((c) => (tested ? this.testedCurve(c) : this.curve(c))), all = found.flatMap((f) => f.flatMap(({ points }) => points.flatMap((q) => q.slice(1))));
     const low = Math.min(-FLAT, ...all), high = Math.max(FLAT, ...all), room = 0.08 * (high - low);
     const boxes = this.panels(panels, covariates.length);
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
-      title: c.name, x: c, y: [low - room, high + room], cut: this.cut, at: this.z[c.name], bars: c.counts,
+      title: c.name, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
-      says: `Partial correlation along ${c.name}: ` + this.chosen.map((i, s) => `${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`).join("; "),
+      says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => (found[n][s].points.length ? [`${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`] : [])).join("; "),
     })));
   }
 
@@ -199,6 +210,15 @@ class Page {
     }));
   }
 
+  // The same of the tests, which know some pairs: an edge is where the band of the whole curve leaves out zero.
+  testedCurve(c) {
+    const places = this.tests.values[c.name].map((v) => (c.levels ? nearest(c.levels, v) : Math.max(c.low, Math.min(c.high, v))));
+    return this.chosen.map((pair) => {
+      const points = (this.tests.curves[pair]?.[c.name] || []).map((numbers, i) => [places[i], ...numbers]);
+      return { edges: points.map((q) => q[4] > 0 || q[5] < 0), points };
+    });
+  }
+
   connectivity() {
     const { measures, rows } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
     if (!menu.options.length) {
@@ -208,6 +228,7 @@ class Page {
     if (!this.moves) return;
     const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
+    if (share && this.data.connectivity.crossing) { box.replaceChildren(el("div", {}, this.data.connectivity.crossing)); return; }
     const covariates = this.moving(), boxes = this.panels(box, covariates.length);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
@@ -248,6 +269,11 @@ function roundUp(values, edges) {
   let most = 0;
   for (let i = 0; i < values.length; i++) if (edges[i]) most = Math.max(most, Math.abs(values[i]));
   return Math.max(0.02, most > 0.1 ? Math.ceil(10 * most) / 10 : Math.ceil(50 * most) / 50);
+}
+
+// A level itself; of levels that are numbers, the one that is meant.
+function nearest(levels, value) {
+  return typeof value === "number" ? levels.reduce((a, b) => (Math.abs(b - value) < Math.abs(a - value) ? b : a)) : value;
 }
 
 function bandMeans(x, values, c) {

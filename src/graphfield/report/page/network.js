@@ -180,7 +180,7 @@ class Network {
   }
 
   note(edges) {
-    const { page } = this, words = [edges ? `Point at a line or a node${page.moves ? "; click a line to draw its curve" : ""}.` : "No edge here: no pair is above the threshold."];
+    const { page } = this, words = [edges ? `Point at a line or a node${page.draws() ? "; click a line to draw its curve" : ""}.` : "No edge here: no pair is above the threshold."];
     if (edges > MOST_LINES) words.push(`Drawn: the ${MOST_LINES} strongest of ${edges.toLocaleString("en")} edges.`);
     if (this.shortened) words.push(`Names are shortened${this.start ? ` (all begin with \u201c${this.start}\u201d)` : ""}: point at a node for the whole.`);
     byId("net-note").textContent = words.join(" ");

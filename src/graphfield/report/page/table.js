@@ -2,6 +2,8 @@
 
 const ROWS_AT_ONCE = 50;
 
+const known = (value) => (Number.isNaN(value) ? 2 : value); // what cannot be told comes last
+
 class EdgeTable {
   constructor(page) {
     this.page = page;
@@ -28,6 +30,10 @@ class EdgeTable {
       { id: "edge", label: "Edge", text: true, value: (i) => (page.isEdge(now, i) ? "yes" : "no") },
     ];
     if (page.pinned) found.push({ id: "change", label: "Now minus pinned", value: (i) => now.partial[i] - page.pinned.graph.partial[i], order: (i) => Math.abs(now.partial[i] - page.pinned.graph.partial[i]) });
+    if (page.tests) found.push(
+      { id: "q_value", label: "q: edge", title: "Test that the pair has an edge at any covariates: the share of false ones among pairs as clear as this", value: (i) => page.tests.q_value[i], order: (i) => known(page.tests.q_value[i]), told: rate, up: true },
+      { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
+    );
     found.push(
       { id: "mean", label: "Mean over rows", value: (i) => pairs.mean[i] },
       { id: "spread", label: "SD over rows", title: "Standard deviation of the partial correlation over the rows", value: (i) => pairs.spread[i], told: (v) => v.toFixed(3) },
@@ -53,11 +59,11 @@ class EdgeTable {
 
   draw() {
     const { page } = this, columns = this.columns(), found = this.matching(columns), shown = found.slice(0, this.rows);
-    const head = el("tr", {}, ...(page.moves ? [el("th", { scope: "col", class: "draw" }, "Curve")] : []));
+    const head = el("tr", {}, ...(page.draws() ? [el("th", { scope: "col", class: "draw" }, "Curve")] : []));
     for (const c of columns) {
       const button = el("button", { type: "button", title: c.title }, c.label);
       button.addEventListener("click", () => {
-        this.sort = { by: c.id, down: this.sort.by === c.id ? !this.sort.down : !c.text };
+        this.sort = { by: c.id, down: this.sort.by === c.id ? !this.sort.down : !c.text && !c.up };
         this.draw();
         byId("table").querySelector(`th[data-id="${c.id}"] button`).focus();
       });
@@ -78,16 +84,16 @@ class EdgeTable {
       const value = c.value(i);
       return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.told ? c.told(value) : signed(value, 3));
     });
-    return el("tr", {}, ...(page.moves ? [el("td", { class: "draw" }, button)] : []), ...cells);
+    return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }
 
   // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
   csv() {
     const columns = this.allColumns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
-    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
+    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", q_value: "q_value", q_varies: "q_varies", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
     const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text);
     const lines = [columns.map((c) => names[c.id]).join(",")];
-    for (const i of this.matching(columns)) lines.push(columns.map((c) => (c.text ? quoted(safe(c.value(i))) : Number(c.value(i).toPrecision(7)))).join(","));
+    for (const i of this.matching(columns)) lines.push(columns.map((c) => (c.text ? quoted(safe(c.value(i))) : Number.isNaN(c.value(i)) ? "" : Number(c.value(i).toPrecision(7)))).join(","));
     return lines.join("\r\n") + "\r\n";
   }
 

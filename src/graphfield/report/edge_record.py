@@ -1,0 +1,181 @@
+"""Edges that were tested one by one, as a page and the file ``edges.json`` have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.saved_files import sealed
+from graphfield.estimators.base import GraphEstimator
+from graphfield.exceptions import DataError, ModelFileError, agreed, count
+from graphfield.inference.edge_inference import EdgeInference
+
+FORMAT, FORMAT_VERSION = "graphfield-edges", 1
+# The rate at which a pair counts as found, and the level of bands.
+FDR, LEVEL = 0.1, 0.9
+# Curves that are kept in all, places of one, and pairs that have curves also where covariates are many.
+_MOST_CURVES, _POINTS, _LEAST_PAIRS = 300, 25, 3
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class BandedCurve:
+    """A pair along a covariate: estimates, intervals one by one, and intervals that cover all at once."""
+
+    pair: int
+    covariate: str
+    estimate: list[float]
+    low: list[float]
+    high: list[float]
+    low_all: list[float]
+    high_all: list[float]
+
+
+@dataclass(frozen=True)
+class EdgeRecord:
+    """What tests of every pair found, or ``why_not``: the contents of ``edges.json``.
+
+    Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``values``
+    are the places of curves along each covariate. Curves are those of the pairs that are clearest.
+    """
+
+    nodes: tuple[str, ...] = ()
+    n_rows: int = 0
+    n_groups: int | None = None
+    q_value: tuple[float | None, ...] = ()
+    q_varies: tuple[float | None, ...] = ()
+    values: Mapping[str, list[Any]] = field(default_factory=dict)
+    curves: tuple[BandedCurve, ...] = ()
+    notes: tuple[str, ...] = ()
+    why_not: str = ""
+
+    @classmethod
+    def of(cls, found: EdgeInference, notes: Sequence[str] = ()) -> EdgeRecord:
+        """With the curves of those pairs that move most clearly, then of the clearest edges."""
+        names = [column.name for column in found.schema.encoder.columns]
+        banded = [_banded(found, pair, name) for pair in _clearest(found, len(names)) for name in names]
+        banded = [(curve, places) for curve, places in banded if np.isfinite([curve.low, curve.high]).all()]
+        return cls(
+            nodes=tuple(found.schema.node_names),
+            n_rows=len(found.encoded),
+            n_groups=None if found.starts is None else len(found.starts),
+            q_value=_rates(found.table["q_value"]),
+            q_varies=_rates(found.table["q_varies"]),
+            values={curve.covariate: places for curve, places in banded},
+            curves=tuple(curve for curve, _ in banded),
+            notes=tuple(notes),
+        )
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> EdgeRecord:
+        """From a mapping that was checked (``report.folder``)."""
+        known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
+        for name in ("nodes", "q_value", "q_varies", "notes"):
+            known[name] = tuple(known.get(name, ()))
+        curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
+        record = cls(**{**known, "curves": curves})
+        if not record._is_whole():
+            raise ModelFileError("The tests of edges do not fit together. Test the table again.")
+        return record
+
+    def _is_whole(self) -> bool:
+        n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
+        return len(self.q_value) == len(self.q_varies) == n_pairs and all(
+            curve.pair < n_pairs and len(self.values.get(curve.covariate, ())) == len(curve.estimate)
+            for curve in self.curves
+        )
+
+    def to_json(self) -> str:
+        values = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        return json.dumps(sealed(json.loads(json.dumps(values))), allow_nan=False)
+
+    @property
+    def are_edges(self) -> NDArray[np.bool_]:
+        """Pairs that have an edge at some z, (pairs,)."""
+        return _below(self.q_value)
+
+    @property
+    def are_moving(self) -> NDArray[np.bool_]:
+        """Pairs whose edge moves with z, (pairs,)."""
+        return _below(self.q_varies)
+
+    def check_nodes(self, names: Sequence[str]) -> None:
+        if not self.why_not and list(self.nodes) != list(names):
+            raise DataError(
+                "The edges that were tested are not those of this model: it has "
+                f"{count(len(names), 'node')} ({', '.join(map(str, names[:3]))} ...), the tests have "
+                f"{count(len(self.nodes), 'node')} ({', '.join(self.nodes[:3])} ...). Test the table that "
+                "the model was fitted to, with the same nodes in the same order."
+            )
+
+    def applied_to(self, model: GraphEstimator) -> GraphEstimator:
+        """The model with the edges of the pairs that the tests find, where they are above :attr:`cut`."""
+        if self.why_not:
+            return model
+        p, there, cut = len(self.nodes), self.are_edges, min(self.cut, model.threshold_.value)
+        clear = np.zeros((p, p), dtype=bool)
+        clear[np.triu_indices(p, 1)] = there
+        reason = (
+            f"{int(there.sum()):,} of {count(len(there), 'pair')} have an edge by tests of each, at a "
+            f"false-discovery level of {FDR:.2f}; at each z those above {cut:.3g} are shown "
+            "(two standard errors, or the cut of the fit where that is lower)"
+        )
+        own = replace(model.threshold_, value=cut, clear=clear | clear.T, n_edges=None, reason=reason)
+        changed = copy(model)
+        changed.field_ = model.field_.with_threshold(own)
+        return changed
+
+    @property
+    def cut(self) -> float:
+        """What at one z is no edge: up to two standard errors of a partial correlation of so many rows."""
+        return 2 / float(np.sqrt(self.n_groups or self.n_rows))
+
+
+def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:
+    """Pairs whose curves are kept: those that move, then those that are there, by their p-values."""
+    table = found.table
+    moving, there = (table[name].to_numpy() <= FDR for name in ("q_varies", "q_value"))
+    order = np.lexsort((np.where(moving, table["p_varies"], table["p_value"]), ~moving))
+    kept = [int(pair) for pair in order if moving[pair] or there[pair]]
+    return kept[: max(_LEAST_PAIRS, _MOST_CURVES // n_covariates)]
+
+
+def _banded(found: EdgeInference, pair: int, covariate: str) -> tuple[BandedCurve, list[Any]]:
+    """The curve, and the places at which it is known."""
+    asked = (found.table["source"].iloc[pair], found.table["target"].iloc[pair], covariate, LEVEL)
+    one, whole = (found.bands(*asked, simultaneous, n_points=_POINTS) for simultaneous in (False, True))
+    columns = (one["estimate"], one["low"], one["high"], whole["low"], whole["high"])
+    return BandedCurve(pair, covariate, *map(_rounded, columns)), one["value"].tolist()
+
+
+def _rounded(column: Any) -> list[float]:
+    return [round(float(value), _DIGITS) for value in column]
+
+
+def _rates(column: Any) -> tuple[float | None, ...]:
+    """To as many digits as anybody reads; the least are not told from zero."""
+    return tuple(None if np.isnan(value) else float(f"{value:.3g}") for value in column)
+
+
+def _below(rates: Sequence[float | None]) -> NDArray[np.bool_]:
+    return np.array([rate is not None and rate <= FDR for rate in rates], dtype=bool)
+
+
+def false_words(found: int, what: str) -> str:
+    """How many of those that were found are expected to be none.
+
+    >>> false_words(36, "to be false"), false_words(3, "to be false"), false_words(0, "to be false")
+    (': about 4 of them are expected to be false', ': fewer than one of them is expected to be false', '')
+    """
+    expected = round(FDR * found)
+    if not found:
+        return ""
+    if FDR * found < 1:
+        return f": fewer than one of them is expected {what}" if found > 1 else ""
+    return f": about {expected} of them {agreed(expected, 'is', 'are')} expected {what}"

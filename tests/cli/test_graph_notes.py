@@ -1,0 +1,55 @@
+"""What ``graphfield graph`` says of values that few rows, or none, support."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.analysis import compare, graph_at
+from graphfield.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd"))
+    X["b"] += X["a"]
+    site = np.where(np.arange(200) < 2, "new", np.where(np.arange(200) % 2, "A", "B"))
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 200), "site": site})
+    return gf.RegGMM().fit(X, Z)
+
+
+@pytest.fixture(scope="module")
+def folder(fitted, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    fitted.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ({"age": 50, "site": "A"}, None),
+        ({"age": 50, "site": "new"}, "site = 'new' had 2 training rows"),
+        ({"age": 82, "site": "A"}, "age=82 lies outside what training had"),
+        ({"age": 300, "site": "A"}, "which gets the graph at 8"),
+    ],
+)
+def test_notes_of_one_graph(folder, capsys, at, said):
+    assert main(["graph", str(folder), *(f"--at={name}={value}" for name, value in at.items())]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
+    assert len(notes) == (said is not None)
+    assert said is None or said in notes[0]
+
+
+def test_python_names_the_rows_of_a_rare_level(fitted):
+    rare, known = {"age": 50, "site": "new"}, {"age": 50, "site": "A"}
+    with pytest.warns(gf.FewRowsWarning, match="'new' had 2 training rows"):
+        graph_at(fitted, rare)
+    with pytest.warns(gf.FewRowsWarning, match="'new' had 2 training rows"):
+        compare(fitted, known, rare)
+    graph_at(fitted, known)  # and says nothing of others

@@ -1,0 +1,243 @@
+"""Edges that were tested one by one, on the page and in the folder of a model."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from browser import chromium
+from conftest import change_threshold
+from graphfield.cli import main
+from graphfield.report import write_report
+from graphfield.report.edge_record import EdgeRecord
+from graphfield.report.summary import _tested
+from graphfield.report.words import crossing
+from report_cases import fitted, model_and_tests, sign_change_table, table, upper
+
+pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
+
+
+def page_data(text: str) -> dict:
+    return json.loads(re.search(r'id="page-data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_tested_edges_are_those_of_the_page(tmp_path):
+    model, Z, found = model_and_tests()
+    text = write_report(model, tmp_path / "a.html", Z=Z, edges=found).read_text(encoding="utf-8")
+    edges, moving = len(found.edges()), len(found.varying())
+    assert (
+        f"Each of 10 pairs of nodes was tested on 400 rows, at a false-discovery level of 0.10. {edges} pairs"
+        in text
+    )
+    assert f"{moving} edge moves" in text or f"{moving} edges move" in text
+    never = page_data(text)["threshold"]["never"]
+    assert never == np.flatnonzero(found.table["q_value"] > 0.1).tolist()
+    assert "were not tested one by one" not in text
+    own = json.loads(EdgeRecord.of(found).to_json())
+    again = write_report(model, tmp_path / "b.html", Z=Z, edges=own).read_text(encoding="utf-8")
+    assert again == text
+
+
+def test_curves_on_the_page_are_those_of_bands(tmp_path):
+    model, Z, found = model_and_tests()
+    tests = page_data(write_report(model, tmp_path / "a.html", Z=Z, edges=found).read_text(encoding="utf-8"))[
+        "tests"
+    ]
+    pair = [tuple(ends) == ("a", "b") for ends in found.table[["source", "target"]].to_numpy()].index(True)
+    one, whole = (found.bands("a", "b", "age", 0.9, flag, n_points=25) for flag in (False, True))
+    wanted = np.column_stack([one[["estimate", "low", "high"]], whole[["low", "high"]]])
+    np.testing.assert_allclose(tests["curves"][str(pair)]["age"], wanted, atol=1e-4)
+    np.testing.assert_allclose(tests["values"]["age"], one["value"])
+
+
+def test_without_tests_the_page_says_how_to_get_them(tmp_path):
+    model, Z, _ = model_and_tests()
+    text = write_report(model, tmp_path / "a.html", Z=Z, edges_command="graphfield edges x").read_text(
+        "utf-8"
+    )
+    assert "<code>graphfield edges x</code>" in text
+    refused = EdgeRecord(why_not="At least 60 rows are needed.")
+    text = write_report(model, tmp_path / "b.html", Z=Z, edges=json.loads(refused.to_json())).read_text(
+        "utf-8"
+    )
+    assert "could not be tested one by one: At least 60 rows are needed." in text
+    assert "graphfield edges" not in text
+
+
+def test_tests_of_other_nodes_are_refused(tmp_path):
+    found = model_and_tests()[2]
+    with pytest.raises(gf.DataError, match="not those of this model"):
+        write_report(fitted("linear"), tmp_path / "a.html", edges=found)
+    record = json.loads(EdgeRecord.of(found).to_json())
+    with pytest.raises(gf.ModelFileError, match="do not fit together"):
+        write_report(model_and_tests()[0], tmp_path / "a.html", edges={**record, "q_value": [0.5]})
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (0, "No pair has an edge."),
+        (1, "1 pair has an edge."),
+        (3, "fewer than one"),
+        (36, "about 4 of them are expected to be false"),
+    ],
+)
+def test_how_many_edges_are_expected_to_be_false(found, said):
+    rates = tuple([0.01] * found + [0.9] * (45 - found))
+    record = EdgeRecord(tuple("abcdefghij"), 100, None, rates, rates)
+    assert said in _tested(record, True)[0]
+
+
+def test_a_number_with_two_values_is_chosen_from_these(tmp_path):
+    model, Z, _ = model_and_tests()
+    _, drug = page_data(write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8"))[
+        "covariates"
+    ]
+    assert (drug["kind"], drug["levels"]) == ("category", [0, 1])
+    assert drug["start"] in (0, 1)
+
+
+def test_pairs_that_are_never_strong_are_told_from_edges(tmp_path):
+    model = copy.copy(fitted("linear"))
+    some = upper(model.partial_correlations(table()[1]).astype(float))
+    cut = float(np.sort(np.abs(some).max(axis=0))[-2]) + 1e-6  # one pair is above it in some row
+    change_threshold(model, value=cut, clear=~np.eye(6, dtype=bool))
+    text = write_report(model, tmp_path / "a.html", Z=table()[1]).read_text(encoding="utf-8")
+    assert (
+        "1 pair is an edge in at least one of these rows. 14 more stand clear of their noise but are never"
+        in text
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with its tests, as the shell writes them."""
+    X, Z = sign_change_table()
+    path = tmp_path_factory.mktemp("tested")
+    X.join(Z).to_csv(path / "table.csv", index=False)
+    called = ["fit", str(path / "table.csv"), "--covariates", "age,drug", "--model", "linear", "--no-verdict"]
+    assert main([*called, "--edges", "--out", str(path / "model")]) == 0
+    return path / "model"
+
+
+def test_the_shell_shows_the_edges_of_the_page(folder, capsys):
+    assert main(["graph", str(folder), "--average"]) == 0
+    said = capsys.readouterr()
+    assert "by the tests in edges.json" in said.err
+    assert {"a,b"} <= {",".join(line.split(",")[:2]) for line in said.out.splitlines()}
+    assert main(["report", str(folder), "--force"]) == 0
+    assert "was tested on 400 rows" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_tests_that_were_edited_are_refused(folder, tmp_path, capsys):
+    own = folder / "edges.json"
+    kept = own.read_text()
+    own.write_text(kept.replace('"n_rows": 400', '"n_rows": 4000'))
+    try:
+        assert main(["report", str(folder), "--force"]) == 2
+        assert "damaged or was edited" in capsys.readouterr().err
+    finally:
+        own.write_text(kept)
+
+
+def test_the_command_writes_the_record(folder, tmp_path, capsys):
+    called = ["edges", str(folder.parent / "table.csv"), "--covariates", "age,drug"]
+    assert main([*called, "--out", str(tmp_path / "edges.json")]) == 0
+    assert (tmp_path / "edges.json").read_text() == (folder / "edges.json").read_text()
+
+
+def test_a_fit_goes_on_where_pairs_cannot_be_tested(folder, tmp_path, capsys):
+    few = pd.read_csv(folder.parent / "table.csv").iloc[:50]
+    few.to_csv(tmp_path / "few.csv", index=False)
+    called = [
+        "fit",
+        str(tmp_path / "few.csv"),
+        "--covariates",
+        "age,drug",
+        "--model",
+        "linear",
+        "--no-verdict",
+    ]
+    assert main([*called, "--edges", "--out", str(tmp_path / "model")]) == 0
+    assert "Pairs could not be tested: At least 60 rows" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "model")]) == 0
+    assert "At least 60 rows" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
+
+
+needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")
+BANDS = "document.querySelectorAll('#curve-panels .interval').length"
+
+
+@needs_browser
+def test_curves_have_bands_until_the_model_is_asked_for(opened):
+    model, Z, found = model_and_tests()
+    page = opened(model, Z, edges=found)
+    assert len(page.run("window.graphfield.state().chosen")) == 1
+    assert page.run(BANDS) == 2 + 4, "two bands along age, and two bars at each value of drug"
+    titles = page.run(
+        "[...document.querySelectorAll('#curve-panels .tick')].map((t) => t.firstChild.textContent)"
+    )
+    assert titles[-2:] == ["0", "1"]
+    page.run("document.querySelector('#curve-kind input[value=model]').click()")
+    assert page.run(BANDS) == 0
+    assert page.run("document.getElementById('curve-tested').hidden")
+
+
+@needs_browser
+def test_rates_are_in_the_table_and_its_file(opened):
+    model, Z, found = model_and_tests()
+    page = opened(model, Z, edges=found)
+    page.run("document.getElementById('only').click()")
+    lines = pd.read_csv(io.StringIO(page.run("window.graphfield.csv()"))).set_index(["source", "target"])
+    wanted = found.table.set_index(["source", "target"])[["q_value", "q_varies"]]
+    np.testing.assert_allclose(
+        lines.loc[wanted.index, ["q_value", "q_varies"]], wanted, rtol=0.01, atol=1e-30
+    )
+    page.run("document.querySelector('th[data-id=q_varies] button').click()")
+    first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
+    assert "cd" in first, "what moves most clearly comes first"
+
+
+@needs_browser
+def test_the_partial_correlation_is_seen_on_a_phone(opened):
+    model, Z, found = model_and_tests()
+    page = opened(model, Z, edges=found)
+    page.resize(390, 844)
+    page.run("new Promise((done) => setTimeout(done, 300))")
+    right = "document.querySelector('#table tbody td.number').getBoundingClientRect().right"
+    assert page.run(right) <= 390
+
+
+@needs_browser
+def test_one_of_two_values_is_chosen_from_a_menu(opened):
+    model, Z, _ = model_and_tests()
+    page = opened(model, Z)
+    menu = "document.querySelector('#covariates select')"
+    other = 1 - page.run("window.graphfield.state().z.drug")
+    page.run(f"{menu}.value = '{other}'; {menu}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+    page.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 200)))")
+    now = page.run("window.graphfield.state().z")
+    assert now["drug"] == other
+    wanted = upper(model.partial_correlations(pd.DataFrame([now])))[0]
+    np.testing.assert_allclose(page.run("window.graphfield.shown()"), wanted, atol=1e-5)
+    assert f"drug = {other}" in page.run("document.getElementById('state').textContent")
+
+
+@pytest.mark.parametrize("n_crossing", [1, 3])
+def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossing):
+    present = np.zeros(10)
+    present[:n_crossing], present[8] = 0.25, 1.0
+    pairs = [("a", f"n{i}") for i in range(10)]
+    said = crossing(present, pairs)
+    assert said == (
+        "All rows have the same edges but for a \u2013 n0 (an edge in 25 % of the rows)."
+        if n_crossing == 1
+        else ""
+    )
