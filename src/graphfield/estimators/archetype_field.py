@@ -58,7 +58,7 @@ class ArchetypeField(GraphField):
         return 1 / np.sqrt(np.concatenate([np.empty((0, self.n_nodes)), *diagonals]))
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
-        return self.mean.at(rows)
+        return self.mean.at(rows, self.schema.encoder)
 
     def own_program(self, reference: NDArray) -> Program:
         features = network_features(self.gate, self.schema.encoder)
