@@ -1,7 +1,7 @@
 """What a default fit decides on a few hundred rows: does the mean move, does the graph, how strong are edges.
 
-    .venv/bin/python benchmarks/few_rows.py tables|groups|collinear|moving [--seeds 10] [--rows 400 2000]
-        [--device cpu] [--jobs 1]
+    .venv/bin/python benchmarks/few_rows.py tables|groups|collinear|moving|movement [--seeds 10]
+        [--rows 400 2000] [--device cpu] [--jobs 1]
 
 - tables: tables of scikit-learn, over seeds. Whether the mean moves (``mean``), how much movement is kept,
   and the five strongest edges of the average graph; below, the spread of these over seeds.
@@ -11,6 +11,12 @@
   noise. Root mean squared errors of partial correlations, of true edges (``edges``) and of the others, beside
   ``GraphicalLasso`` (``glasso``) and unpenalised regressions (``ols``).
 - moving: two of ten edges change sign with z, which all rows, or groups, see. How much movement is kept.
+- movement: a chain whose means move, and one edge beside it that only cases have (arm), that only one of
+  four sites has (site), that is a line of a number (line; items: seen through answers from 1 to 5) or a
+  product of two (product), or that nothing moves (none, with the covariates of arm). How much of the true
+  movement is found (``size``: the slope of the estimated partial correlation on the true one; 1: all), how
+  far it is off (``off``: root mean squared error over rows), that of all other pairs (``others``), and how
+  much the whole graph moves (``moved``: root mean squared over pairs and rows).
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from seed_runs import Case, Line, run_cases, seed_options
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import graphfield as gf
 
@@ -47,10 +53,16 @@ def cancer() -> tuple[pd.DataFrame, pd.DataFrame]:
     return data[names], data[["mean perimeter"]].assign(kind=data["target"].map(lambda code: f"kind {code}"))
 
 
+def iris() -> tuple[pd.DataFrame, pd.DataFrame]:
+    data = load_iris(as_frame=True)
+    return data.data, data.target.map(lambda code: f"species {code}").to_frame()
+
+
 TABLES: dict[str, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     "diabetes": diabetes,
     "wine": wine,
     "cancer": cancer,
+    "iris": iris,
 }
 
 
@@ -152,7 +164,57 @@ def collinear(n: int, p: int, seed: int, device: str) -> Line:
     return {"kept": model.variation_, **errors}
 
 
-FUNCTIONS = {"tables": tables, "groups": groups, "moving": moving, "collinear": collinear}
+def _movers(kind: str, n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, NDArray]:
+    """Covariates, and the partial correlation of the first and the last node at each row."""
+    age = rng.uniform(-1, 1, n)
+    if kind in ("arm", "none"):
+        arm = rng.choice(["case", "control"], n)
+        edge = 0.45 * (arm == "case") if kind == "arm" else np.full(n, 0.25)
+        return pd.DataFrame({"age": age, "arm": arm}), edge
+    if kind == "site":
+        site = rng.choice(["a", "b", "c", "d"], n)
+        return pd.DataFrame({"age": age, "site": site}), 0.45 * (site == "c")
+    other = rng.uniform(-1, 1, n)
+    edge = 0.6 * age if kind in ("line", "items") else 0.6 * np.tanh(3 * age * other)
+    return pd.DataFrame({"age": age, "other": other}), edge
+
+
+def movement(n: int, kind: str, seed: int, device: str) -> Line:
+    rng = np.random.default_rng([seed, n])
+    p, n_all = 6, n + 500
+    Z, edge = _movers(kind, n_all, rng)
+    truth = np.repeat(np.eye(p)[None], n_all, axis=0)
+    truth[:, range(4), range(1, 5)] = truth[:, range(1, 5), range(4)] = -0.35
+    truth[:, 0, -1] = truth[:, -1, 0] = -edge
+    root = np.linalg.cholesky(np.linalg.inv(truth))
+    age = Z["age"].to_numpy()
+    X = (root @ rng.normal(size=(n_all, p, 1)))[..., 0]
+    X += np.column_stack([2 * age, -1.5 * age, 1.5 * age**2, np.sin(3 * age), age, 0 * age])
+    if kind == "items":
+        X = 1.0 + sum((X - X.mean(axis=0) > cut * X.std(axis=0)) for cut in (-1.2, -0.4, 0.4, 1.2))
+    model = gf.DNNCGM(random_state=seed, device=device).fit(X[:n], Z[:n])
+    found = model.partial_correlations(Z[n:])
+    own, edge = found[:, 0, -1], edge[n:]
+    moves = edge - edge.mean()
+    slope = float((own - own.mean()) @ moves / max(moves @ moves, 1e-9)) if edge.std() else 0.0
+    others = found + truth[n:] * (1 - np.eye(p))
+    others[:, 0, -1] = others[:, -1, 0] = 0
+    return {
+        "kept": model.variation_,
+        "size": slope,
+        "off": float(np.sqrt(np.square(own - edge).mean())),
+        "others": float(np.sqrt(np.square(others).sum() / len(others) / (p * (p - 1) - 2))),
+        "moved": float(np.sqrt(np.square(found - found.mean(axis=0)).mean())),
+    }
+
+
+FUNCTIONS: dict[str, Callable[..., Line]] = {
+    "movement": movement,
+    "tables": tables,
+    "groups": groups,
+    "moving": moving,
+    "collinear": collinear,
+}
 
 
 def cases(what: str, rows: list[int]) -> Iterator[Case]:
@@ -160,6 +222,7 @@ def cases(what: str, rows: list[int]) -> Iterator[Case]:
         "groups": [(20, 0.0), (20, 1.0), (40, 0.0), (40, 1.0)],
         "moving": [(0,), (20,), (40,)],
         "collinear": [(10,), (25,)],
+        "movement": [(kind,) for kind in ("arm", "site", "line", "items", "product", "none")],
     }
     found = [(n, *own) for n in rows for own in more[what]] if what in more else [(name,) for name in TABLES]
     yield from ((" ".join(map(str, (what, *case))), FUNCTIONS[what], case) for case in found)

@@ -270,7 +270,7 @@ def compare_times(X: np.ndarray, times: np.ndarray, groups: np.ndarray | None = 
 def same_of(seed: int, n: int, noise: str, n_graphs: int, own: float) -> list[dict[str, Any]]:
     """Of one graph; ``own`` is how much of a row a subject brings along, none without subjects."""
     rng = np.random.default_rng(seed)
-    graphs = random_graphs(rng, 12, 0.2, 0.0, False) [:1] * n_graphs
+    graphs = random_graphs(rng, 12, 0.2, 0.0, False)[:1] * n_graphs
     X, Z, subjects = paired_rows(rng, graphs, n, noise, own)
     found = compare_times(X, Z.time.to_numpy(), subjects if own else None)
     edges = graphs[0][np.triu_indices(12, 1)] != 0
@@ -359,8 +359,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("random", 60),
-                       ("same", 100), ("moderated", 100), ("many", 20), ("time", 1)):
+    for name, sets in (
+        ("coverage", 100),
+        ("fdr", 10),
+        ("null", 100),
+        ("compare", 60),
+        ("random", 60),
+        ("same", 100),
+        ("moderated", 100),
+        ("many", 20),
+        ("time", 1),
+    ):
         command = commands.add_parser(name)
         command.add_argument("--sets", type=int, default=sets)
         command.add_argument("--workers", type=int, default=1)

@@ -258,7 +258,7 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
 
 
 def moving_rows(truth: float, seed: int, n: int = 200):
-    """A gate, patterns of one response, and rows that vary ``truth`` times as much as the mixture says."""
+    """A mixture of one response, its average, and rows that vary ``truth`` times as much as it says."""
     data = samples(n, seed=seed)
     gate = GateField(CONFIG, generator()).eval()
     gate.spread(data)
@@ -270,7 +270,7 @@ def moving_rows(truth: float, seed: int, n: int = 200):
     beta = average + truth * (torch.tensordot(shares, patterns, dims=1) - average)
     x = torch.randn(n, 6, generator=generator(seed))
     x[:, 0] += torch.einsum("nk,nk->n", beta[:, 0, 1:], x[:, 1:])
-    return gate, patterns, replace(data, x=x).take(torch.arange(n)[None]), mean
+    return mixed_field(gate, patterns), average, replace(data, x=x).take(torch.arange(n)[None])
 
 
 def test_movement_that_is_within_chance_is_not_kept():
@@ -403,7 +403,7 @@ def test_parts_keep_groups_and_copies_together():
 
 def test_the_number_of_patterns_and_the_penalty_are_chosen():
     X, Z = small_data(300)
-    model = gf.DNNCGM(**AUTO).fit(X, Z)
+    model = gf.DNNCGM(**AUTO).fit(X, Z, additive=False)
     assert model.rank_ in mixture_module.RANKS
     assert list(model.training_.columns) == ["step", "rank", "penalty", "train_loss", "held_out_loss"]
     own = model.training_[model.training_["rank"] == model.rank_]

@@ -179,7 +179,7 @@ class ArchetypeCGM(GraphEstimator):
             own = inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy()
             network = self._make_network(seed, len(inputs.node_names))
             X = node_table(inputs, slice(None))
-            self.network_ = network.fit(X, own, groups=data.groups, **own_tables(data))
+            self.network_ = network.fit(X, own, groups=data.groups, additive=False, **own_tables(data))
         else:
             self.network_ = _checked_start(start, inputs)
         field = self.network_.field_
@@ -332,8 +332,9 @@ def _checked_start(start: Any, inputs: Inputs) -> DNNCGM:
         raise ParameterError(f"start must be a fitted DNNCGM, got {type(start).__name__} (not fitted?).")
     if start.rank_ is None:
         raise ParameterError(
-            "start must be a DNNCGM that mixes patterns, but this one has rank=None or was fitted where "
-            "patterns are not possible. Fit without start."
+            "start must be a DNNCGM that mixes patterns, but this one has rank=None, was fitted where "
+            "patterns are not possible, or to few rows, which preferred edges that follow single "
+            "covariates (fit it with additive=False). Fit without start."
         )
     start.field_.schema.match_nodes(node_table(inputs, slice(None)))
     start.field_.schema.match_covariates(inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy())

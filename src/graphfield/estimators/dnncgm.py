@@ -34,8 +34,9 @@ from graphfield.estimators.dnncgm_setup import (
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Job, Way, fit_fields
+from graphfield.estimators.neural_fit import Fitted, Way, fit_fields
 from graphfield.estimators.starting_point import StartingPoint
+from graphfield.estimators.training_jobs import Job
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.fields import Schema
 from graphfield.fields.base import Common, State
@@ -128,6 +129,10 @@ class DNNCGM(GraphEstimator):
         Which of the two ways of fitting it was, "patterns" or "full head", and why.
     rank_ : int or None
         Patterns in use.
+    additive_ : bool
+        Whether edges follow single covariates (a bent line of a number, a value for each level) in place of
+        a mixture of patterns: by default where fewer than 200 rows are held out and the others, part by part,
+        are predicted better that way.
     penalty_ : float
         Penalty in use.
     variation_ : float
@@ -150,8 +155,9 @@ class DNNCGM(GraphEstimator):
 
     Notes
     -----
-    ``fit`` takes three more options: ``start``, a fitted model with the same nodes, covariates, marginals and
+    ``fit`` takes four more options: ``start``, a fitted model with the same nodes, covariates, marginals and
     network, at whose weights training begins (yesterday's model, today's rows; it needs fewer ``max_steps``);
+    ``additive=False``, to mix patterns even where few rows prefer edges that follow single covariates;
     ``checkpoint``, a folder in which the state of training is kept after every evaluation; and ``resume``, to
     continue the fit that ``checkpoint`` holds (or start it if there is none). The result of a continued fit
     has the same bits as one that was not interrupted. Where fewer than 200 rows (or groups) are held out,
@@ -223,6 +229,7 @@ class DNNCGM(GraphEstimator):
         start: DNNCGM | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
+        additive: bool = True,
     ) -> NeuralField:
         origin = None if start is None else StartingPoint.of(start)
         seed = data.streams.root
@@ -232,7 +239,8 @@ class DNNCGM(GraphEstimator):
             tables = [data.X, data.Z.values, data.labels, *own]
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
-        (field,) = fit_models([self], [data], [data.split(self.validation_fraction)], origin, folder)
+        split = data.split(self.validation_fraction)
+        (field,) = fit_models([self], [data], [split], origin, folder, additive=additive)
         return field
 
     @property
@@ -249,7 +257,7 @@ class DNNCGM(GraphEstimator):
     def mean_depends_on_covariates_(self) -> bool:
         field = self._known()
         assert isinstance(field, NeuralField)
-        return field.mean.network is not None
+        return field.mean.moves
 
     @property
     def marginals_(self) -> str:
@@ -284,7 +292,7 @@ class DNNCGM(GraphEstimator):
             scaler = NodeScaler(units.center, units.scale * fitted.left.cpu().numpy())
         self.training_, self.variation_ = edges.history, edges.variation
         self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
-        self.penalty_, self.lost_ = edges.penalty, edges.lost
+        self.penalty_, self.lost_, self.additive_ = edges.penalty, edges.lost, edges.additive
         common = Common(
             schema,
             scaler,
@@ -293,10 +301,12 @@ class DNNCGM(GraphEstimator):
             fitted.residual_scales,
             bool(self.standardize),
         )
-        return NeuralField(common, edges.coef, NeuralMean(fitted.mean, units), self.device)
+        return NeuralField(common, edges.coef, NeuralMean.of(fitted.mean, units), self.device)
 
     def _findings(self) -> list[str]:
         steps = f"{self.n_steps_} training steps. Way of fitting: {self.way_}."
+        if self.additive_:
+            return [steps, f"Edges follow single covariates; penalty {self.penalty_:.3g}."]
         if self.rank_ is None or self.variation_ == 0:
             return [steps]
         return [steps, f"The graph mixes {self.rank_} patterns of edges; penalty {self.penalty_:.3g}."]
@@ -324,6 +334,7 @@ class DNNCGM(GraphEstimator):
             "lost": self.lost_,
             "penalty": self.penalty_,
             "variation": self.variation_,
+            "additive": self.additive_,
             "marginal_check": None if self.marginal_check_ is None else asdict(self.marginal_check_),
             "training": self.training_.to_dict("list"),
         }, {}
@@ -335,6 +346,7 @@ class DNNCGM(GraphEstimator):
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
         self.variation_ = state["variation"].number(0, 1)
+        self.additive_ = state["additive"].flag() if state.known("additive") else False
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))
 
@@ -347,6 +359,7 @@ def fit_models(
     folder: CheckpointFolder | None = None,
     *,
     compete: bool = False,
+    additive: bool = True,
 ) -> list[NeuralField]:
     """The fields of one model or several that train together, which differ in little but their rows."""
     first, data, n_train = models[0], tables[0], max(len(train) for train, _ in splits)
@@ -358,7 +371,7 @@ def fit_models(
     encoded, device = data.encode(schema.encoder), resolve_device(first.device)
     change = None if scores is None else scores.transform
     samples = make_samples(units.transform(data.all_nodes, np.float32, change), encoded, device)
-    way = choose_way(first, schema, n_train, start)
+    way = choose_way(first, schema, n_train, start, additive=additive)
     jobs = [
         model._job(schema, rows, own, device, way, start)
         for model, rows, own in zip(models, splits, tables, strict=True)

@@ -209,12 +209,18 @@ def _can_mix(model: Parameters) -> bool:
 
 
 def choose_way(
-    model: Parameters, schema: Schema, n_train: int, start: StartingPoint | None = None
+    model: Parameters,
+    schema: Schema,
+    n_train: int,
+    start: StartingPoint | None = None,
+    *,
+    additive: bool = True,
 ) -> FullHead | MixedPatterns:
-    """Which of the two ways of fitting it is to be, and why."""
+    """Which of the two ways of fitting it is to be, and why; ``additive``: what few rows may prefer."""
     ranks, reason = _patterns_to_try(model, schema, n_train, start)
     if ranks:
-        return MixedPatterns(gate_training(model, n_train), reason, ranks)
+        additive = additive and isinstance(model.rank, str)
+        return MixedPatterns(gate_training(model, n_train), reason, ranks, additive)
     return FullHead(training_config(model, n_train), reason)
 
 
@@ -222,7 +228,9 @@ def _patterns_to_try(
     model: Parameters, schema: Schema, n_train: int, start: StartingPoint | None
 ) -> tuple[tuple[int, ...], str]:
     """Numbers of patterns, none for a full head; and the reason."""
-    asked = start.coef.config.rank if start is not None and isinstance(model.rank, str) else model.rank
+    asked = model.rank
+    if start is not None and not start.additive and isinstance(asked, str):
+        asked = start.coef.config.rank
     if not isinstance(asked, str):
         reason = f"rank={asked}" if asked == model.rank else "as in start"
         return () if asked is None else (int(asked),), reason

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pandas as pd
 import torch
 
-from graphfield.estimators.neural_fit import Edges, Job, Way, begin_at, train_fields
+from graphfield.estimators.neural_fit import Edges, Way
+from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.plan import Member
@@ -38,4 +39,4 @@ class FullHead(Way):
 
 def _coef_field(job: Job) -> CoefField:
     field = CoefField(job.config, torch.Generator().manual_seed(job.seeds[3]))
-    return field if job.start is None else begin_at(field, job.start.coef)
+    return field if job.start is None or job.start.additive else begin_at(field, job.start.coef)

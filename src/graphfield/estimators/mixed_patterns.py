@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import pandas as pd
 
-from graphfield.estimators.neural_fit import Edges, Job, Way, member_samples
+from graphfield.estimators.neural_fit import Edges, Way, member_samples
+from graphfield.estimators.training_jobs import Job
 from graphfield.nn.fields import Samples
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.finished_mixture import finished
@@ -20,6 +21,7 @@ class MixedPatterns(Way):
     """``training`` is that of the network that gives the shares; ``ranks`` are the numbers to try."""
 
     ranks: tuple[int, ...]
+    additive: bool = False  # whether few rows may prefer edges that follow single covariates
 
     name: ClassVar[str] = "patterns"
 
@@ -54,9 +56,14 @@ class MixedPatterns(Way):
         for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
             chosen = standing.chosen
             assert chosen is not None
-            done = finished(chosen, job.config, member_samples(data, i), task, self.training)
+            own = member_samples(data, i)
+            done = finished(chosen, job.config, own, task, self.training, additive=self.additive)
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
             coef = done.judged if job.spares_held_out else done.field
-            fitted.append(Edges(coef, done.judged, history, *steps, done.penalty, done.variation))
+            fitted.append(
+                Edges(
+                    coef, done.judged, history, *steps, done.penalty, done.variation, additive=done.additive
+                )
+            )
         return fitted

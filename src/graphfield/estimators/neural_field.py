@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder, features, n_features
 from graphfield.data.nodes import NodeScaler, read_scale
-from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.data.saved_arrays import MAX_COEFFICIENT, AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
+from graphfield.estimators.moving_means import MovingMean
 from graphfield.estimators.neural import (
     covariate_shape,
     evaluate_coef,
@@ -40,27 +41,52 @@ _BATCH_NORM_EPS = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class NeuralMean:
-    """Means of the nodes given z: a network of z in units of ``scaler``, or one mean each."""
+    """Means of the nodes given z, in units of ``scaler``: a network, main effects of z, both, or neither."""
 
     network: MeanField | None
     scaler: NodeScaler
+    effects: NDArray[np.float64] | None = None  # (m, p), of the features of the covariates
 
-    def at(self, rows: Rows) -> NDArray[np.float64]:
-        if self.network is None:
+    @classmethod
+    def of(cls, mean: MovingMean | None, scaler: NodeScaler) -> NeuralMean:
+        return cls(None, scaler) if mean is None else cls(mean.network, scaler, mean.effects)
+
+    @property
+    def moves(self) -> bool:
+        return self.network is not None or self.effects is not None
+
+    def at(self, rows: Rows, encoder: CovariateEncoder) -> NDArray[np.float64]:
+        if not self.moves:
             return np.tile(self.scaler.center, (len(rows), 1))
-        samples = make_samples(np.empty((len(rows), 0)), rows.encoded, torch.device("cpu"))
-        return self.scaler.restore(evaluate_mean(self.network.cpu(), samples).numpy().astype(np.float64))
+        samples = make_samples(
+            np.zeros((len(rows), len(self.scaler.scale))), rows.encoded, torch.device("cpu")
+        )
+        network = self.network.cpu() if self.network is not None else None
+        mean = evaluate_mean(network, samples).numpy().astype(np.float64)
+        if self.effects is not None:
+            mean += features(encoder, rows.encoded) @ self.effects
+        return self.scaler.restore(mean)
 
     def state(self) -> State:
         arrays = {} if self.network is None else to_arrays(self.network, "mean")
-        return {"has_mean": self.network is not None}, {**arrays, "mean_scale": self.scaler.scale}
+        if self.effects is not None:
+            arrays["mean_effects"] = self.effects
+        header = {"has_mean": self.network is not None, "has_effects": self.effects is not None}
+        return header, {**arrays, "mean_scale": self.scaler.scale}
 
     @classmethod
     def from_state(cls, common: Common, config: FieldConfig, state: Saved, arrays: SavedArrays) -> NeuralMean:
-        scaler = NodeScaler(common.scaler.center, read_scale(arrays, "mean_scale", common.schema.n_nodes))
-        if not state["has_mean"].flag():
-            return cls(None, scaler)
-        return cls(from_arrays(MeanField, mean_config(config), arrays.below("mean/")), scaler)
+        p, encoder = common.schema.n_nodes, common.schema.encoder
+        scaler = NodeScaler(common.scaler.center, read_scale(arrays, "mean_scale", p))
+        network = effects = None
+        if state["has_mean"].flag():
+            network = from_arrays(MeanField, mean_config(config), arrays.below("mean/"))
+        has_effects = state.known("has_effects")  # which files of earlier versions do not say
+        if has_effects is not None and has_effects.flag():
+            effects = arrays.read(
+                "mean_effects", (n_features(encoder), p), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT
+            )
+        return cls(network, scaler, effects)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +103,7 @@ class NeuralField(GraphField):
         return evaluate_coef(self.network, rows.encoded, resolve_device(self.device, fallback=True))
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
-        return self.mean.at(rows)
+        return self.mean.at(rows, self.schema.encoder)
 
     def with_network(self, network: CoefField) -> NeuralField:
         return replace(self, network=network)
@@ -86,17 +112,17 @@ class NeuralField(GraphField):
         config = self.network.config
         if config.sharing != "all":
             raise NotExported(f"it has one network per {config.sharing}")
-        features = network_features(self.network, self.schema.encoder)
+        inner = network_features(self.network, self.schema.encoder)
         if config.rank is not None:
-            features.steps.append(("softmax",))
+            inner.steps.append(("softmax",))
         patterns = (
             self.network.head.get_parameter("weight").detach().cpu().numpy()[0]
         )  # (h + 1, p, p), the last one constant
         if patterns[-1].any():
-            features.steps.append(("one",))
+            inner.steps.append(("one",))
         else:
             patterns = patterns[:-1]
-        return self.linear_program(features, patterns.astype(np.float64), reference)
+        return self.linear_program(inner, patterns.astype(np.float64), reference)
 
     def own_state(self) -> State:
         state, arrays = self.mean.state()
@@ -217,7 +243,7 @@ class ArchetypeField(GraphField):
         return 1 / np.sqrt(np.concatenate([np.empty((0, self.n_nodes)), *diagonals]))
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
-        return self.mean.at(rows)
+        return self.mean.at(rows, self.schema.encoder)
 
     def own_program(self, reference: NDArray) -> Program:
         features = network_features(self.gate, self.schema.encoder)

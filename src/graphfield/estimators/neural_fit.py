@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,48 +15,15 @@ from torch import Tensor
 
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import row_blocks
-from graphfield.estimators.neural import evaluate_mean, residual_scale, residuals
-from graphfield.estimators.starting_point import StartingPoint
-from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples, mean_config
-from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
+from graphfield.estimators.moving_means import MovingMean, fit_means
+from graphfield.estimators.neural import residual_scale, residuals
+from graphfield.estimators.training_jobs import Job
+from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step, standard_errors
+from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
-from graphfield.training.loop import TrainingResult, train
-from graphfield.training.plan import Member
-from graphfield.training.supported_variation import is_few
-
-# A mean that moves with z is kept when it lowers the loss of rows that it was found without by so many
-# standard errors.
-_MEAN_EVIDENCE = 2.0
-
-F = TypeVar("F", bound=Field)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One of the fits: its network, its rows, its random streams, the weights to start from."""
-
-    config: FieldConfig
-    rows: Tensor
-    held_out: Tensor  # may be empty
-    seeds: tuple[int, ...]  # mean: weights, order, dropout; edges: the same
-    start: StartingPoint | None
-    rescale: bool  # nodes to unit variance once the mean is taken out
-    parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
-    penalty: float | None  # on patterns; None: chosen on held-out rows
-    spares_held_out: bool  # the held-out rows are the user's own, which train nothing
-    labels: NDArray | None = None  # of groups, one for each row of the samples
-
-    def units(self, n_rows: int) -> Tensor:
-        """Labels of groups; without any, and among the user's own held-out rows, each row is on its own."""
-        units = np.arange(n_rows)
-        if self.labels is not None:
-            units += len(self.labels)
-            units[: len(self.labels)] = self.labels
-        return torch.as_tensor(units, device=self.rows.device)
 
 
 @dataclass(frozen=True)
@@ -71,6 +38,7 @@ class Edges:
     penalty: float
     variation: float = 1.0  # the share of the patterns' variation that was kept
     lost: bool = False
+    additive: bool = False  # edges follow single covariates
 
 
 @dataclass(frozen=True)
@@ -101,7 +69,7 @@ class Way(ABC):
 class Fitted:
     """What comes out for one job."""
 
-    mean: MeanField | None
+    mean: MovingMean | None
     left: Tensor | None  # standard deviations after the mean was taken out, where x was divided by them
     scales: MovingScales | None  # what x was divided by then
     edges: Edges
@@ -125,10 +93,10 @@ def fit_fields(
 
     ``training`` is that of the means. Scales may move with ``features`` of the covariates.
     """
-    means: list[MeanField | None] = [None] * len(jobs)
+    means: list[MovingMean | None] = [None] * len(jobs)
     if center == "covariates":
-        means = _fit_means(jobs, data, training, folder)
-    lefts, data = _centred(jobs, means, data)
+        means = fit_means(jobs, data, training, folder, features)
+    lefts, data = _centred(jobs, means, data, features)
     scales, data = _scaled(jobs, data, features)
     fitted = []
     for i, edges in enumerate(way.fit(jobs, data, folder, compete=compete)):
@@ -139,109 +107,11 @@ def fit_fields(
     return fitted
 
 
-def _mean_field(job: Job) -> MeanField:
-    field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0]))
-    return field if job.start is None or job.start.mean is None else begin_at(field, job.start.mean)
-
-
-def begin_at(field: F, other: F) -> F:
-    """With the weights of the other."""
-    load_member_arrays(field, {name: value.cpu() for name, value in member_arrays(other).items()})
-    return field
-
-
-def train_fields(
-    fields: list[F],
-    data: Samples,
-    members: list[Member],
-    training: TrainingConfig,
-    description: str,
-    folder: CheckpointFolder | None,
-    *,
-    stage: str,
-    compete: bool = False,
-) -> tuple[list[F], list[TrainingResult]]:
-    """Fields trained as one pack."""
-    field = packed(fields).to(data.x.device)
-    results = train(
-        field,
-        data,
-        members,
-        training,
-        description=description,
-        compete=compete,
-        checkpoint=folder.stage(stage) if folder is not None else None,
-    )
-    fields = unpacked(field)
-    for own, member in zip(fields, members, strict=True):
-        own.embedding.settle_untrained(data.codes[member.rows])
-    return fields, results
-
-
-def _fit_means(
-    jobs: Sequence[Job], data: Samples, training: TrainingConfig, folder: CheckpointFolder | None
-) -> list[MeanField | None]:
-    """mu(z), or None where rows that it was found without give no evidence that the mean moves with z."""
-    fields = [_mean_field(job) for job in jobs]
-    members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
-    fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
-    judged = _judged_means(jobs, fields, data, training, folder)
-    return [
-        field if _moves(own, data, job.units(len(data))) else None
-        for field, own, job in zip(fields, judged, jobs, strict=True)
-    ]
-
-
-def _judged_means(
-    jobs: Sequence[Job],
-    fields: Sequence[MeanField],
-    data: Samples,
-    training: TrainingConfig,
-    folder: CheckpointFolder | None,
-) -> list[list[tuple[MeanField, Tensor]]]:
-    """For each job, means and the rows that judge them: those held out or, where these are few, the others.
-
-    They do so part by part, by means that were trained without that part.
-    """
-    few = [
-        i
-        for i, job in enumerate(jobs)
-        if len(job.held_out) > 1 and is_few(job.units(len(data))[job.held_out])
-    ]
-    parts = [(jobs[i], part) for i in few for part in range(len(jobs[i].parts))]
-    members = [
-        Member(_rows_without(job, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
-        for job, part in parts
-    ]
-    judged = [[(field, job.held_out)] for field, job in zip(fields, jobs, strict=True)]
-    if parts:
-        means = [_mean_field(job) for job, _ in parts]
-        means, _ = train_fields(means, data, members, training, "Mean, judged", folder, stage="judged mean")
-    for i in few:
-        judged[i] = [(means.pop(0), rows) for rows in jobs[i].parts]
-    return judged
-
-
-def _rows_without(job: Job, part: int) -> Tensor:
-    return torch.cat([rows for other, rows in enumerate(job.parts) if other != part])
-
-
-@torch.no_grad()
-def _moves(judged: Sequence[tuple[MeanField, Tensor]], data: Samples, units: Tensor) -> bool:
-    gains = []
-    for field, rows in judged:
-        held_out = data.take(rows)
-        moved = (held_out.x - evaluate_mean(field, held_out)).square().mean(dim=1)
-        gains.append(held_out.x.square().mean(dim=1) - moved)
-    gain, own = torch.cat(gains).double().cpu().numpy(), units[torch.cat([rows for _, rows in judged])]
-    if len(gain) < 2:
-        return True
-    error = standard_errors(gain[:, None], np.unique(own.cpu().numpy(), return_inverse=True)[1])[0]
-    return float(gain.mean()) > _MEAN_EVIDENCE * error
-
-
 def _centred(
-    jobs: Sequence[Job], means: Sequence[MeanField | None], data: Samples
+    jobs: Sequence[Job],
+    means: Sequence[MovingMean | None],
+    data: Samples,
+    features: NDArray[np.float64] | None,
 ) -> tuple[list[Tensor | None], Samples]:
     """Subtract mu(z); what is left is brought back to unit variance, so the penalty means the same."""
     if all(mean is None for mean in means):
@@ -252,7 +122,7 @@ def _centred(
         left = None
         x = data.x
         if mean is not None:
-            x = x - evaluate_mean(mean, data)
+            x = x - mean.at(data, features)
             if job.rescale:
                 left = x[job.rows].double().std(dim=0, correction=0)
                 x /= left.to(torch.float32)

@@ -23,6 +23,7 @@ class StartingPoint:
     coef: CoefField
     mean: MeanField | None
     marginals: str
+    additive: bool  # edges follow single covariates, with weights that were not trained: no place to begin
 
     @classmethod
     def of(cls, model: Any) -> StartingPoint:
@@ -31,10 +32,12 @@ class StartingPoint:
         if not isinstance(network, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
         schema, mean = model.field_.schema, model.field_.mean.network
-        return cls(_names(schema), _levels(schema), network, mean, _marginals(schema))
+        return cls(_names(schema), _levels(schema), network, mean, _marginals(schema), model.additive_)
 
-    def gate(self) -> dict[str, Tensor]:
+    def gate(self) -> dict[str, Tensor] | None:
         """Weights of the network without its head."""
+        if self.additive:
+            return None
         arrays = member_arrays(self.coef)
         return {name: value for name, value in arrays.items() if not name.startswith("head.")}
 
@@ -59,7 +62,7 @@ class StartingPoint:
             )
         for name, mine in _architecture(config).items():
             theirs = _architecture(self.coef.config)[name]
-            if theirs != mine:
+            if theirs != mine and not (self.additive and name == "rank"):
                 raise ParameterError(
                     f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
                     "weights of the same network."

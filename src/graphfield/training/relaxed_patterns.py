@@ -55,17 +55,19 @@ def relax(
     relaxed, (found,) = best_penalty([(lighter, held_out)], penalty, relaxed=True)
     relaxed *= _STRICTER
     found = lighter.solve(relaxed, found)
-    share = _best_share(*(held_out.error(torch.lerp(patterns, found, at)) for at in (0.0, 0.5, 1.0)))
+    share, _ = best_step(*(held_out.error(torch.lerp(patterns, found, at)) for at in (0.0, 0.5, 1.0)))
     return Recipe(problem.count, penalty, relaxed, share), torch.lerp(patterns, found, share)
 
 
-def _best_share(at_start: float, at_half: float, at_end: float) -> float:
-    """How far to go to the end: the error is a parabola in between."""
+def best_step(at_start: float, at_half: float, at_end: float) -> tuple[float, float]:
+    """How far to go to the end, and the error there: it is a parabola in between."""
     curvature = 2 * (at_start + at_end - 2 * at_half)
     slope = at_end - at_start - curvature
-    if curvature <= 0:
-        return _MOST_RELAXED if slope < 0 else 0.0
-    return min(_MOST_RELAXED, max(0.0, -slope / (2 * curvature)))
+    if curvature > 0:
+        share = min(_MOST_RELAXED, max(0.0, -slope / (2 * curvature)))
+    else:
+        share = _MOST_RELAXED if slope < 0 else 0.0
+    return share, at_start + slope * share + curvature * share**2
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class SingleGraph:
             )
             for share in (0.0, 0.5, 1.0)
         ]
-        return cls(self.count, penalty, stricter, self.residuals, _best_share(*at))
+        return cls(self.count, penalty, stricter, self.residuals, best_step(*at)[0])
 
     def _lighter(self, problem: PatternProblem, patterns: Tensor, less: float) -> PatternProblem:
         nodes = self.residuals / self.residuals.mean()

@@ -86,6 +86,18 @@ class Moments:
             self.count - other.count,
         )
 
+    def of_shares(self, shares: slice) -> Moments:
+        """As if there were only these shares."""
+        p = len(self.power)
+        own = slice((shares.start or 0) * p, None if shares.stop is None else shares.stop * p)
+        return Moments(self.gram[own, own], self.cross[:, own], self.power, self.count)
+
+    def after(self, first: Tensor) -> Moments:
+        """Of what a first pattern (p, p) leaves of x, with the same shares."""
+        p = len(self.power)
+        power = self.power + (first * (first @ self.gram[:p, :p] - 2 * self.cross[:, :p])).sum(dim=1)
+        return Moments(self.gram, self.cross - first @ self.gram[:p], power, self.count)
+
     @property
     def rank(self) -> int:
         return len(self.gram) // len(self.power)
@@ -143,9 +155,9 @@ class PatternProblem:
         return other
 
     def refit(self, patterns: Tensor) -> Tensor:
-        """Least squares without any penalty, (R, p, p), for the edges that ``patterns`` have either way."""
-        edges = (patterns != 0).any(dim=0)
-        edges = (edges | edges.T).repeat(1, self.rank)
+        """Least squares without any penalty, (R, p, p), for what ``patterns`` have either way."""
+        edges = patterns != 0
+        edges = _lines(edges | edges.mT)
         gram, cross = self.gram.double().cpu(), self.cross.double().cpu()
         lines = torch.zeros_like(cross)
         for response, own in enumerate(edges.cpu()):

@@ -6,11 +6,14 @@ each part of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from scipy.stats import t as student
 from torch import Tensor
 
-from graphfield.nn.fields import FieldConfig, Samples
+from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
 from graphfield.nn.pack import packed, unpacked
 from graphfield.training.config import TrainingConfig
@@ -42,7 +45,7 @@ def supported_share(support: Tensor, units: Tensor) -> float:
     chance of zero, nearly v where it is far from it. ``support`` is that of :func:`support_of`.
     """
     codes = torch.unique(units, return_inverse=True)[1]
-    left, size = support.new_zeros(2, int(codes.max()) + 1).index_add_(1, codes, support)
+    left, size = support.new_zeros(2, int(codes.max()) + 1).index_add_(1, codes, support[:2])
     count, total = len(size), float(size.sum())
     if count < 2 or total <= 0:
         return 0.0
@@ -53,18 +56,40 @@ def supported_share(support: Tensor, units: Tensor) -> float:
 
 
 @torch.no_grad()
-def support_of(gate: GateField, patterns: Tensor, rows: Samples, mean: Tensor) -> Tensor:
-    """Of each row, the product of movement and what the average graph leaves, and movement squared: (2, n).
+def support_of(moving: CoefField, still: Tensor, rows: Samples) -> Tensor:
+    """Of each row, what speaks for movement beside one graph (p, p), summed over nodes, (3, n).
 
-    ``mean`` are the shares of the average graph.
+    The product of the movement and what the one graph leaves, the movement squared, what it leaves squared.
     """
-    average = torch.tensordot(mean, patterns, dims=1).expand_as(patterns)
-    varying, still = (mixed_field(gate, own).fitted(rows)[0] for own in (patterns, average))
-    left, moved = (rows.x[0] - still).double(), (varying - still).double()
-    return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1)])
+    fitted = rows.x[0] @ still.T
+    left, moved = (rows.x[0] - fitted).double(), (moving.fitted(rows)[0] - fitted).double()
+    return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1), left.square().sum(dim=1)])
 
 
-def cross_fitted_support(
+def error_with(support: Tensor, share: float) -> float:
+    """The squared error of all rows with so much of the movement."""
+    product, moved, left = support.sum(dim=1).tolist()
+    return left - 2 * share * product + share**2 * moved
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A gate with its patterns, found without some of the rows of training."""
+
+    gate: GateField
+    patterns: Tensor
+    mean: Tensor  # shares of the average graph, of the rows that it was found from
+    rows: Samples  # the others
+
+    def support(self, still: Tensor | None = None) -> Tensor:
+        """Beside one graph, or its own average."""
+        average = torch.tensordot(self.mean, self.patterns, dims=1)
+        return support_of(
+            mixed_field(self.gate, self.patterns), average if still is None else still, self.rows
+        )
+
+
+def cross_fitted_copies(
     mixture: Mixture,
     config: FieldConfig,
     data: Samples,
@@ -72,34 +97,41 @@ def cross_fitted_support(
     recipe: Recipe,
     training: TrainingConfig,
     shares: Tensor,
-) -> Tensor:
-    """Of the training rows, part by part: gate and patterns come from the other parts, (2, rows)."""
+) -> tuple[list[Copy], GateField]:
+    """For each part of the training rows, gate and patterns from the others; and such a gate from all."""
     parts = [Moments.of(shares[rows], data.x[rows]) for rows in task.parts]
     without = problems_without(parts, total(parts))
     table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
-    support = []
-    for rows, others, gate in _cross_fitted_gates(mixture.rank, config, data, task, training, table):
-        own = shares_of(gate, data)[others]
-        patterns = recipe.carry_out(Moments.of(own, data.x[others]), mixture.patterns)
-        support.append(support_of(gate, patterns, data.take(rows[None]), own.mean(dim=0)))
-    return torch.cat(support, dim=1)
+    others = [_without(task.parts, part) for part in range(len(parts))]
+    *gates, whole = _train_gates([*others, task.rows], mixture.rank, config, data, task, training, table)
+    copies = []
+    for rows, known, gate in zip(task.parts, others, gates, strict=True):
+        own = shares_of(gate, data)[known]
+        patterns = recipe.carry_out(Moments.of(own, data.x[known]), mixture.patterns)
+        copies.append(Copy(gate, patterns, own.mean(dim=0), data.take(rows[None])))
+    return copies, whole
 
 
-def _cross_fitted_gates(
-    rank: int, config: FieldConfig, data: Samples, task: MixtureTask, training: TrainingConfig, table: Tensor
-) -> list[tuple[Tensor, Tensor, GateField]]:
-    """Each part, the rows of the others, and a gate that was trained on these; they train together."""
-    others = [
-        torch.cat([rows for other, rows in enumerate(task.parts) if other != part])
-        for part in range(len(task.parts))
-    ]
+def _without(parts: Sequence[Tensor], part: int) -> Tensor:
+    return torch.cat([rows for other, rows in enumerate(parts) if other != part])
+
+
+def _train_gates(
+    each: Sequence[Tensor],
+    rank: int,
+    config: FieldConfig,
+    data: Samples,
+    task: MixtureTask,
+    training: TrainingConfig,
+    table: Tensor,
+) -> list[GateField]:
+    """A gate for each of these sets of rows; they train together."""
     members = [
-        Member(rows, task.held_out, task.seeds[1] + part, task.seeds[2] + part)
-        for part, rows in enumerate(others)
+        Member(rows, task.held_out, task.seeds[1] + i, task.seeds[2] + i) for i, rows in enumerate(each)
     ]
     together = packed([new_gate(task, rank, config, data) for _ in members])
     train(together, Samples(table, data.numeric, data.codes), members, training, description=None)
     gates = [gate.eval() for gate in unpacked(together)]
-    for gate, rows in zip(gates, others, strict=True):
+    for gate, rows in zip(gates, each, strict=True):
         gate.embedding.settle_untrained(data.codes[rows])
-    return list(zip(task.parts, others, gates, strict=True))
+    return gates

@@ -1,0 +1,166 @@
+"""Means of the nodes that move with z: whether they do, and by a network, by main effects, or by both.
+
+Main effects (a line of each number, a mean of each level) are least squares, so that means of levels are
+taken out as they are. A network stops before it has found them exactly, and what it leaves looks like edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphfield.estimators.neural import evaluate_mean
+from graphfield.estimators.training_jobs import Job, begin_at, train_fields
+from graphfield.nn.fields import MeanField, Samples, mean_config
+from graphfield.solvers.scale_choice import standard_errors
+from graphfield.training.checkpoint import CheckpointFolder
+from graphfield.training.config import TrainingConfig
+from graphfield.training.plan import Member
+from graphfield.training.supported_variation import is_few
+
+# A mean that moves with z is kept when it lowers the loss of rows that it was found without by so many
+# standard errors.
+_MEAN_EVIDENCE = 2.0
+# Rows that a main effect is held back by: the mean of a level with one row is halved.
+_RIDGE = 1.0
+# Main effects at most: levels beyond are for the network.
+_MAX_EFFECTS = 500
+
+
+@dataclass(frozen=True)
+class MovingMean:
+    """mu(z), in units of the nodes that it was found from."""
+
+    network: MeanField | None
+    effects: NDArray[np.float64] | None  # of features of the covariates, (m, p)
+
+    def at(self, data: Samples, features: NDArray[np.float64] | None) -> Tensor:
+        """(n, p)."""
+        mean = evaluate_mean(self.network, data)
+        if self.effects is None:
+            return mean
+        assert features is not None
+        return mean + torch.as_tensor(features @ self.effects, dtype=mean.dtype, device=mean.device)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A network, the rows that it was trained on, and others."""
+
+    network: MeanField
+    known: Tensor
+    new: Tensor
+
+    def means(self, data: Samples, features: NDArray[np.float64] | None) -> list[MovingMean]:
+        """The network, with main effects of what it leaves, and these alone, all from the known rows."""
+        found = [MovingMean(self.network, None)]
+        if features is not None and features.shape[1] <= min(_MAX_EFFECTS, len(self.known) // 2):
+            for network in (self.network, None):
+                left = data.x - evaluate_mean(network, data)
+                found.append(MovingMean(network, _main_effects(left, features, self.known)))
+        return found
+
+
+def fit_means(
+    jobs: Sequence[Job],
+    data: Samples,
+    training: TrainingConfig,
+    folder: CheckpointFolder | None,
+    features: NDArray[np.float64] | None,
+) -> list[MovingMean | None]:
+    """mu(z), or None where rows that it was found without give no evidence that the mean moves with z."""
+    fields = [_mean_field(job) for job in jobs]
+    members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
+    fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
+    judged = _judged_means(jobs, fields, data, training, folder)
+    return [
+        _choose(_Judged(field, job.rows, job.held_out), own, data, features, job.units(len(data)))
+        for field, own, job in zip(fields, judged, jobs, strict=True)
+    ]
+
+
+def _mean_field(job: Job) -> MeanField:
+    field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0]))
+    return field if job.start is None or job.start.mean is None else begin_at(field, job.start.mean)
+
+
+def _judged_means(
+    jobs: Sequence[Job],
+    fields: Sequence[MeanField],
+    data: Samples,
+    training: TrainingConfig,
+    folder: CheckpointFolder | None,
+) -> list[list[_Judged]]:
+    """For each job, means and the rows that judge them: those held out or, where these are few, the others.
+
+    They do so part by part, by means that were trained without that part.
+    """
+    few = [
+        i
+        for i, job in enumerate(jobs)
+        if len(job.held_out) > 1 and is_few(job.units(len(data))[job.held_out])
+    ]
+    parts = [(jobs[i], part) for i in few for part in range(len(jobs[i].parts))]
+    members = [
+        Member(_rows_without(job, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
+        for job, part in parts
+    ]
+    judged = [[_Judged(field, job.rows, job.held_out)] for field, job in zip(fields, jobs, strict=True)]
+    if parts:
+        means = [_mean_field(job) for job, _ in parts]
+        means, _ = train_fields(means, data, members, training, "Mean, judged", folder, stage="judged mean")
+    for i in few:
+        judged[i] = [
+            _Judged(means.pop(0), _rows_without(jobs[i], part), rows)
+            for part, rows in enumerate(jobs[i].parts)
+        ]
+    return judged
+
+
+def _rows_without(job: Job, part: int) -> Tensor:
+    return torch.cat([rows for other, rows in enumerate(job.parts) if other != part])
+
+
+def _main_effects(left: Tensor, features: NDArray[np.float64], rows: Tensor) -> NDArray[np.float64]:
+    """Least squares of these rows, (m, p); all but the constant are held back a little."""
+    W, values = features[rows.cpu().numpy()], left[rows].double().cpu().numpy()
+    gram = W.T @ W
+    gram[np.diag_indices(len(gram))] += np.where(np.arange(len(gram)) == 0, 1e-9 * len(W), _RIDGE)
+    return np.linalg.solve(gram, W.T @ values)
+
+
+def _choose(
+    own: _Judged,
+    judged: Sequence[_Judged],
+    data: Samples,
+    features: NDArray[np.float64] | None,
+    units: Tensor,
+) -> MovingMean | None:
+    """The kind of mean that predicts unseen rows best, found from all known rows; None: it does not move."""
+    kinds = own.means(data, features)
+    gains = [
+        torch.cat(of_rows) for of_rows in zip(*(_gains(one, data, features) for one in judged), strict=True)
+    ]
+    best = max(range(len(kinds)), key=lambda kind: float(gains[kind].mean()) if len(gains[kind]) else 0.0)
+    return kinds[best] if _moves(gains[best], units[torch.cat([one.new for one in judged])]) else None
+
+
+def _gains(judged: _Judged, data: Samples, features: NDArray[np.float64] | None) -> list[Tensor]:
+    """By how much each kind of mean lowers the squared error of the new rows, (rows,)."""
+    x = data.x[judged.new]
+    found = [mean.at(data, features)[judged.new] for mean in judged.means(data, features)]
+    return [(x.square() - (x - mean).square()).mean(dim=1).double() for mean in found]
+
+
+def _moves(gain: Tensor, units: Tensor) -> bool:
+    """Whether rows gain clearly; where there are next to none, a mean may move."""
+    if len(gain) < 2:
+        return True
+    values = gain.cpu().numpy()
+    error = standard_errors(values[:, None], np.unique(units.cpu().numpy(), return_inverse=True)[1])[0]
+    return float(values.mean()) > _MEAN_EVIDENCE * error
