@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
-from graphfield.inference.design import Design
 from graphfield.graphs.false_discoveries import combine_tests, q_values
+from graphfield.inference.design import Design
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients

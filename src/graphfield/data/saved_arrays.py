@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 
+from graphfield.data.saved_files import open_regular
 from graphfield.data.saved_values import refuse
 from graphfield.exceptions import ModelFileError
 
@@ -39,6 +40,7 @@ Shape = tuple[int | AtMost, ...]
 @contextmanager
 def open_arrays(path: Path) -> Iterator[SavedArrays]:
     """The arrays of a regular file. Until one is asked for with its shape, only the table is in memory."""
+    open_regular(path).close()  # which refuses a pipe or a device, where the library would wait
     try:
         with safe_open(path, framework="numpy") as file:
             entries = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

@@ -85,7 +85,7 @@ def compare_graphs(
     check_number("level", level, 0, 1, open_low=True, open_high=True)
     question = read_question(X, Z, groups, missing, subtract_levels=False)
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    sides = _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
+    sides: list[Any] = _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
     _check_sides(encoder, sides)
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1

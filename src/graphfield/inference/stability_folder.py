@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from graphfield.data.saved_arrays import ArrayFile, SavedArrays
+from graphfield.data.saved_arrays import open_arrays
 from graphfield.data.saved_files import json_bytes, read_json
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError
@@ -117,6 +117,6 @@ def read_resamples(folder: Path, about: About) -> dict[Resample, NDArray[np.floa
     for path in sorted(folder.glob("*" + _ENDING)):
         resample = Resample.named(path.name.removesuffix(_ENDING))
         if resample is not None:
-            with ArrayFile(path) as file:
-                found[resample] = SavedArrays(file).read("graphs", about.shape, np.float32, low=-1, high=1)
+            with open_arrays(path) as arrays:
+                found[resample] = arrays.read("graphs", about.shape, np.float32, low=-1, high=1)
     return found
