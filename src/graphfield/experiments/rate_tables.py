@@ -113,6 +113,10 @@ def picture_of(grid: Grid, found: Found) -> bytes:
     for ax, curve in zip(axes.flat, curves, strict=False):
         _draw(ax, curve, found)
     axes.flat[0].legend(fontsize=8)
+    figure.suptitle(
+        "Dashed: the slopes of Theorem 1 and 2 from our first point on; for wrong edges, Corollary 2",
+        fontsize=10,
+    )
     return png_bytes(figure, dpi=110)
 
 
