@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield import __version__
+from graphfield.data.saved_files import json_bytes
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.by_cluster import ByCluster
 from graphfield.estimators.dnncgm import DNNCGM
@@ -90,7 +90,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     ]
     units = np.arange(len(truth))
     new = predict_new_rows(model, sim.X[train], sim.Z[train], sim.X[test], sim.Z[test], units)
-    record = json.dumps(gain_record(gain_of(new)), indent=1).encode()
+    record = json_bytes(gain_record(gain_of(new)))
     save_model(model, out / "model", overwrite=True, extra={GAIN: record})
     graphs = model.predict_graph(sim.Z[test])
     report = {
@@ -108,7 +108,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
-    write_file(out / "metrics.json", (json.dumps(report, indent=1) + "\n").encode(), overwrite=True)
+    write_file(out / "metrics.json", json_bytes(report), overwrite=True)
     _picture(model, sim, out / "graphs.png")
     return lines
 

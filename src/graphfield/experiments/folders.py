@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from graphfield import __version__
+from graphfield.data.saved_files import json_bytes
 from graphfield.exceptions import DataWarning, OutputError
 from graphfield.experiments.cells import Cell
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file, write_folder
@@ -49,8 +50,8 @@ def open_results(out: Path) -> None:
     if out.is_dir() and holds_others(out):
         raise OutputError(f"{out} holds other files and no results of 'reproduce'. Name another folder.")
     make_folder(out)
-    content = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}) + "\n"
-    write_file(header, content.encode(), overwrite=True)
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION}
+    write_file(header, json_bytes(content), overwrite=True)
 
 
 def _check_header(out: Path, header: Path) -> None:
@@ -128,8 +129,8 @@ def _damaged(path: Path, error: Exception) -> OutputError:
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
     """The whole folder or none of it: an interrupted run leaves no DONE, and an earlier cell as it was."""
     files = {
-        "spec.json": (json.dumps(cell_spec(cell), indent=1) + "\n").encode(),
-        "report.json": (json.dumps(report, indent=1) + "\n").encode(),
+        "spec.json": json_bytes(cell_spec(cell)),
+        "report.json": json_bytes(report),
     }
     if find_spec("pyarrow") is None:
         files["samples.csv"] = samples.to_csv(index=False).encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield import __version__
+from graphfield.data.saved_files import json_bytes
 from graphfield.experiments.rate_slopes import Found, Slope, bounds_along, found_slope
 from graphfield.experiments.rates import TITLES, Curve, Grid, RateCell
 from graphfield.experiments.sheets import Line, Section, Sheet
@@ -49,9 +49,9 @@ def write_rates(out: Path, grid: Grid, cells: Sequence[RateCell], command: str) 
         "seeds": seeds,
         "grid": asdict(grid),
         "slopes": [line for curve in grid.curves() for line in _slopes(curve, found)],
-        "cells": json.loads(found.frame.to_json(orient="records", double_precision=8)),
+        "cells": found.frame.to_dict(orient="records"),
     }
-    write_file(out / f"{NAME}.json", (json.dumps(content, indent=1) + "\n").encode(), overwrite=True)
+    write_file(out / f"{NAME}.json", json_bytes(content), overwrite=True)
     return sheet
 
 
@@ -113,6 +113,10 @@ def picture_of(grid: Grid, found: Found) -> bytes:
     for ax, curve in zip(axes.flat, curves, strict=False):
         _draw(ax, curve, found)
     axes.flat[0].legend(fontsize=8)
+    figure.suptitle(
+        "Dashed: the slopes of Theorem 1 and 2 from our first point on; for wrong edges, Corollary 2",
+        fontsize=10,
+    )
     return png_bytes(figure, dpi=110)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from graphfield import __version__
+from graphfield.data.saved_files import json_bytes
 from graphfield.experiments.bench import scaling
 from graphfield.experiments.bench.cases import CASES, Effort
 from graphfield.experiments.bench.machine import card
@@ -109,18 +109,15 @@ def write_results(results: Results, out: Path) -> None:
         "not_measured": results.not_measured,
         "failures": results.failures,
     }
-    _write(out / "bench.json", json.dumps(content, indent=1) + "\n")
-    _write(out / "bench.md", markdown(results))
+    write_file(out / "bench.json", json_bytes(content), overwrite=True)
+    write_file(out / "bench.md", markdown(results).encode(), overwrite=True)
 
 
 def run_scaling(out: Path, quick: bool, device: str) -> None:
     points = scaling.measure(quick, device)
-    _write(out / "scaling.json", json.dumps({"base": scaling.BASE, "points": points}, indent=1) + "\n")
+    content = json_bytes({"base": scaling.BASE, "points": points})
+    write_file(out / "scaling.json", content, overwrite=True)
     scaling.draw(points, out / "scaling.png")
-
-
-def _write(path: Path, text: str) -> None:
-    write_file(path, text.encode(), overwrite=True)
 
 
 def cells(record: Record) -> tuple[str, ...]:
