@@ -238,7 +238,9 @@ def test_intervals_from_the_shell(table, model, tmp_path, capsys):
     out = tmp_path / "m"
     arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
     assert main([*arguments, "--model", "linear", "--intervals", "--members", "8"]) == 0
-    assert "The average of 8 fits of RegGMM to rows drawn with replacement" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "The average of 8 fits of RegGMM to rows drawn with replacement" in said
+    assert "For bands that cover, add --edges, or run 'graphfield edges'" in said
     z = {"age": 60, "site": "B"}
     at = ["--at", "age=60", "--at", "site=B", "--threshold", "0.05", "--intervals"]
     assert main(["graph", str(out), *at, "--format", "csv"]) == 0

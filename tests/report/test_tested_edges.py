@@ -151,6 +151,8 @@ def test_the_command_writes_the_record(folder, tmp_path, capsys):
     called = ["edges", str(folder.parent / "table.csv"), "--covariates", "age,drug"]
     assert main([*called, "--out", str(tmp_path / "edges.json")]) == 0
     assert (tmp_path / "edges.json").read_text() == (folder / "edges.json").read_text()
+    assert main([*called, "--fdr", "0.2", "--out", str(tmp_path / "b.json")]) == 2
+    assert "leave --fdr out" in capsys.readouterr().err
 
 
 def test_a_fit_goes_on_where_pairs_cannot_be_tested(folder, tmp_path, capsys):

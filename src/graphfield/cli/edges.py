@@ -43,10 +43,13 @@ def edges_parser(group: Any) -> None:
 
 
 def edges(arguments: argparse.Namespace) -> None:
-    from graphfield.report.edge_record import EdgeRecord
+    from graphfield.report.edge_record import FDR, EdgeRecord
 
     if not 0 < arguments.fdr < 1:
         raise ParameterError(f"--fdr must be between 0 and 1, got {arguments.fdr:g}.")
+    for_page = arguments.out is not None and arguments.out.suffix.lower() == ".json"
+    if for_page and arguments.fdr != FDR:
+        raise ParameterError(f"A page has its edges at --fdr {FDR:g}: leave --fdr out, or write a .csv file.")
     check_new(arguments.out, arguments.force)
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.
@@ -59,7 +62,7 @@ def edges(arguments: argparse.Namespace) -> None:
         sys.stderr.write("\n".join(notes) + "\n")
         sys.stdout.write(text)
         return
-    if arguments.out.suffix.lower() == ".json":
+    if for_page:
         text = EdgeRecord.of(found, notes[1:]).to_json()
     write_file(arguments.out, text.encode(), overwrite=arguments.force)
     say("\n".join([*notes, f"Wrote {arguments.out}."]))
