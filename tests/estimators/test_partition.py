@@ -313,3 +313,23 @@ def test_leaves_that_share_a_graph_are_told_as_one_interval(first_cut):
     tree = Tree(np.array(left), np.array(right), np.zeros(5, dtype=np.int64), np.array(cuts, dtype=float))
     assert _rules(tree, np.array(apart), encoder) == ["age <= 61.5", "age > 61.5"]
     assert _rules(tree, np.zeros(3, dtype=np.intp), encoder) == ["all rows"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_mean_that_moves_is_no_split(seed, tmp_path):
+    """One graph, whose nodes' means move with a number and a level; it comes back from a file."""
+    rng = np.random.default_rng(seed)
+    Z = pd.DataFrame({"age": rng.uniform(-1, 1, 400), "arm": rng.choice(["case", "control"], 400)})
+    X = rng.normal(size=(400, 4)) @ (np.eye(4) + 0.5 * np.eye(4, k=1))
+    X += np.outer(Z["age"], [2.0, -1.5, 1.0, 0.0]) + np.outer(Z["arm"] == "case", [0.0, 1.0, 0.0, 2.0])
+    model = gf.TreeCGM(max_leaves=4, random_state=seed).fit(X, Z)
+    assert model.n_leaves_ == 1
+    found = model.partial_correlations(Z[:1])[0]
+    own = np.linalg.inv(np.eye(4) + 0.5 * np.eye(4, k=1))
+    precision = own @ own.T
+    scale = np.sqrt(np.diag(precision))
+    truth = -precision / np.outer(scale, scale)
+    off = ~np.eye(4, dtype=bool)
+    assert np.abs(found - truth)[off].max() < 0.2
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(gf.load(tmp_path / "model").predict(X, Z), model.predict(X, Z))

@@ -103,7 +103,8 @@ class ByCluster(GraphEstimator):
         _check_others(prototype, by, inner)
         models = [clone(prototype) for _ in empty.clusters]
         names = [f"the cluster {by} = {level!r}" for level in empty.clusters]
-        parts = fit_parts(models, data, lambda Z: empty.part_of(empty.encode(Z)), inner, data.groups, names)
+        known = [inner] * len(models)
+        parts = fit_parts(models, data, lambda Z: empty.part_of(empty.encode(Z)), known, data.groups, names)
         self._models = models
         return with_typical_scale(replace(empty, parts=parts), data.Z)
 

@@ -34,19 +34,19 @@ def fit_parts(
     models: Sequence[GraphEstimator],
     data: TrainingSet,
     part_of: Callable[[Frame], NDArray[np.intp]],
-    covariates: list[str],
+    covariates: Sequence[list[str]],
     groups: NDArray | None,
     names: Sequence[str],
 ) -> list[GraphField]:
-    """Fit each model to its own rows and some covariates; ``names`` tell the user what an error is about."""
+    """Fit each model to rows and covariates of its own; ``names`` tell the user what an error is about."""
     part, part_of_own = part_of(data.Z), None if data.own is None else part_of(data.own[1])
-    for which, (model, name) in enumerate(zip(models, names, strict=True)):
+    for which, (model, known, name) in enumerate(zip(models, covariates, names, strict=True)):
         rows = np.flatnonzero(part == which)
         own = None if groups is None else groups[rows]
         new = None if part_of_own is None else np.flatnonzero(part_of_own == which)
-        X, Z = node_table(data.inputs, rows), covariate_table(data.Z.values[covariates], rows)
+        X, Z = node_table(data.inputs, rows), covariate_table(data.Z.values[known], rows)
         try:
-            model.fit(X, Z, groups=own, **own_tables(data, new, covariates))
+            model.fit(X, Z, groups=own, **own_tables(data, new, known))
         except GraphfieldError as error:
             raise type(error)(
                 Message("In {name} ({n} rows): {error}", name=name, n=len(rows), error=error.message)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.estimators.neural import evaluate_mean
+from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.solvers.scale_choice import standard_errors
@@ -79,7 +80,7 @@ def fit_means(
     fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
     judged = _judged_means(jobs, fields, data, training, folder)
     return [
-        _choose(_Judged(field, job.rows, job.held_out), own, data, features, job.units(len(data)))
+        _choose(_Judged(field, job.rows, job.held_out), own, data, features, job)
         for field, own, job in zip(fields, judged, jobs, strict=True)
     ]
 
@@ -139,15 +140,21 @@ def _choose(
     judged: Sequence[_Judged],
     data: Samples,
     features: NDArray[np.float64] | None,
-    units: Tensor,
+    job: Job,
 ) -> MovingMean | None:
     """The kind of mean that predicts unseen rows best, found from all known rows; None: it does not move."""
     kinds = own.means(data, features)
     gains = [
         torch.cat(of_rows) for of_rows in zip(*(_gains(one, data, features) for one in judged), strict=True)
     ]
-    best = max(range(len(kinds)), key=lambda kind: float(gains[kind].mean()) if len(gains[kind]) else 0.0)
-    return kinds[best] if _moves(gains[best], units[torch.cat([one.new for one in judged])]) else None
+    like = [i for i, kind in enumerate(kinds) if job.start is None or _is_like(kind, job.start)]
+    best = max(like or [0], key=lambda kind: float(gains[kind].mean()) if len(gains[kind]) else 0.0)
+    units = job.units(len(data))[torch.cat([one.new for one in judged])]
+    return kinds[best] if _moves(gains[best], units) else None
+
+
+def _is_like(mean: MovingMean, start: StartingPoint) -> bool:
+    return start.has_mean_like(mean.network, effects=mean.effects is not None)
 
 
 def _gains(judged: _Judged, data: Samples, features: NDArray[np.float64] | None) -> list[Tensor]:

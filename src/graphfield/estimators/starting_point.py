@@ -23,6 +23,7 @@ class StartingPoint:
     coef: CoefField
     mean: MeanField | None
     marginals: str
+    mean_has_effects: bool  # main effects beside the network of the mean, or in its place
     additive: bool  # edges follow single covariates, with weights that were not trained: no place to begin
 
     @classmethod
@@ -31,8 +32,14 @@ class StartingPoint:
         network = getattr(field, "network", None)
         if not isinstance(network, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
-        schema, mean = model.field_.schema, model.field_.mean.network
-        return cls(_names(schema), _levels(schema), network, mean, _marginals(schema), model.additive_)
+        schema, mean = model.field_.schema, model.field_.mean
+        names, has_effects = (_names(schema), _levels(schema)), mean.effects is not None
+        return cls(*names, network, mean.network, _marginals(schema), has_effects, model.additive_)
+
+    def has_mean_like(self, network: MeanField | None, *, effects: bool) -> bool:
+        """Whether its mean, if it moves, is of that kind: weights of edges are those of what it leaves."""
+        own = self.mean is not None, self.mean_has_effects
+        return not any(own) or own == (network is not None, effects)
 
     def gate(self) -> dict[str, Tensor] | None:
         """Weights of the network without its head."""

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
@@ -25,10 +25,14 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
 from graphfield.fields.tree import Tree
 from graphfield.solvers.covariance_tree import grow_covariance_tree
+from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.leaf_likelihood import HeldOutSearch, penalty_of
+from graphfield.solvers.scale_choice import EVIDENCE, standard_errors
 
 # Leaves from this size on take the penalty that was best on their held-out rows.
 _MANY_ROWS = 500
+# Of the regression of the nodes on z, so that it exists for any z.
+_RIDGE = 1e-6
 
 
 class TreeCGM(GraphEstimator):
@@ -39,8 +43,9 @@ class TreeCGM(GraphEstimator):
     variances. The number of leaves is the one that predicts held-out rows best (Gaussian likelihood;
     the smallest within one standard error), and leaves that predict better with one graph in common are
     merged. One leaf, a static graph, is among the choices: then the covariates do not help. Fast,
-    readable, and hard to beat where the graph changes in steps; where it moves smoothly with z, or the
-    mean of the nodes moves within a leaf, a neural model follows better.
+    readable, and hard to beat where the graph changes in steps; where it moves smoothly with z, or the mean
+    of the nodes is not linear in z, a neural model follows better. Means that are linear in z (and of levels)
+    are taken out before the tree is grown, and again in each leaf, where held-out rows support that.
 
     Parameters
     ----------
@@ -130,11 +135,18 @@ class TreeCGM(GraphEstimator):
             scaler.transform(data.all_nodes),
             tree_features(schema.encoder, data.encode(schema.encoder)),
         )
-        tree, part_of_leaf, factors = self._choose(values, z, data)
+        rows = data.split(self.validation_fraction)
+        W = features(schema.encoder, data.encode(schema.encoder))
+        mean = _moving_mean(values, W, *rows, data.labels)
+        if mean is not None:
+            values = values - W @ mean
+            values /= np.maximum(values[rows[0]].std(axis=0), 1e-9)
+        tree, part_of_leaf, factors = self._choose(values, z, rows, data)
         part = part_of_leaf[tree.apply(z[: len(data.X)])]
-        models = [_leaf_model(part == k, factor, data) for k, factor in enumerate(factors)]
+        known = [[] if mean is None else _varying(data.Z.values[part == k]) for k in range(len(factors))]
+        models = [_leaf_model(part == k, factors[k], data, moves=bool(own)) for k, own in enumerate(known)]
         names = [f"the leaf {rule!r}" for rule in _rules(tree, part_of_leaf, schema.encoder)]
-        parts = fit_parts(models, replace(data, own=None), lambda _: part, [], data.labels, names)
+        parts = fit_parts(models, replace(data, own=None), lambda _: part, known, data.labels, names)
         self.leaf_penalties_ = np.array([model.penalty_ for model in models])
         field = TreeField(Common(schema, scaler, scaler.scale), parts, tree, part_of_leaf)
         return with_typical_scale(field, data.Z)
@@ -163,14 +175,14 @@ class TreeCGM(GraphEstimator):
         return _rules(self.tree_, self._tree_field.part_of_leaf, self.encoder_)
 
     def _choose(
-        self, values: NDArray, z: NDArray, data: TrainingSet
+        self, values: NDArray, z: NDArray, rows: tuple[NDArray, NDArray], data: TrainingSet
     ) -> tuple[Tree, NDArray[np.intp], list[float]]:
         """The tree, which of its leaves share a graph, and a penalty factor per graph."""
-        train, held_out = data.split(self.validation_fraction)
+        train, seed = rows[0], data.streams["tree"]
         at_least = int(self.min_leaf_rows or max(20, values.shape[1]))
-        seed = data.streams["tree"]
         grown = grow_covariance_tree(values[train], z[train], int(self.max_leaves), at_least, seed)
-        search = HeldOutSearch(grown, (values[train], z[train]), (values[held_out], z[held_out]))
+        known, new = ((values[own], z[own]) for own in rows)
+        search = HeldOutSearch(grown, known, new, data.all_nodes[train])
         self.held_out_, n_leaves = search.best_size()
         tree = grown.first(n_leaves)
         parts = search.merged(tree.leaves)
@@ -198,12 +210,31 @@ def _rules(tree: Tree, part_of_leaf: NDArray[np.intp], encoder: CovariateEncoder
     return found
 
 
-def _leaf_model(rows: NDArray[np.bool_], factor: float, data: TrainingSet) -> GraphicalLasso:
+def _moving_mean(
+    values: NDArray, W: NDArray, train: NDArray, held_out: NDArray, labels: NDArray | None
+) -> NDArray[np.float64] | None:
+    """Main effects of z on the nodes, (m, p); None where held-out rows do not gain clearly."""
+    mean = linear_mean(values[train], W[train], _RIDGE)
+    new = values[held_out]
+    gain = (np.square(new) - np.square(new - W[held_out] @ mean)).mean(axis=1)
+    units = held_out if labels is None or held_out.max() >= len(labels) else labels[held_out]
+    error = standard_errors(gain[:, None], np.unique(units, return_inverse=True)[1])[0]
+    return mean if gain.mean() > EVIDENCE * error else None
+
+
+def _varying(Z: pd.DataFrame) -> list[str]:
+    """Covariates that have more than one value here, with which means may move."""
+    return [str(name) for name in Z if Z[name].nunique() > 1]
+
+
+def _leaf_model(rows: NDArray[np.bool_], factor: float, data: TrainingSet, *, moves: bool) -> GraphicalLasso:
     """Held-out rows choose the penalty of a large leaf well; a small one needs all its rows for that."""
-    by_penalty = GraphicalLasso(penalty=penalty_of(factor, int(rows.sum()), data.X.shape[1]))
+    center = "covariates" if moves else "constant"
+    penalty = penalty_of(factor, int(rows.sum()), data.X.shape[1])
+    by_penalty = GraphicalLasso(penalty=penalty, center=center)
     if rows.sum() >= _MANY_ROWS or data.own is not None:
         return by_penalty
-    by_folds = GraphicalLasso()
+    by_folds = GraphicalLasso(center=center)
     n_units = rows.sum() if data.labels is None else len(np.unique(data.labels[rows]))
     return by_folds if n_units >= by_folds.n_folds else by_penalty
 

@@ -29,7 +29,7 @@ from graphfield.fields.tree import Tree
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionField(GraphField):
-    """One field for each part of the covariate space; parts know some of the covariates, or none."""
+    """One field for each part of the covariate space; each part knows some of the covariates, or none."""
 
     parts: Sequence[GraphField]
 
@@ -37,19 +37,12 @@ class PartitionField(GraphField):
     def part_of(self, rows: Rows) -> NDArray[np.intp]:
         """Which of the parts each row belongs to."""
 
-    @property
-    def inner_covariates(self) -> list[str]:
-        """Names of the covariates that the parts know."""
-        return self.parts[0].schema.encoder.names
-
-    def inner_frame(self, frame: Frame) -> Frame:
-        return Frame(frame.values[self.inner_covariates], named=True)
-
     def by_part(self, rows: Rows) -> Iterator[tuple[NDArray[np.intp], GraphField, Rows]]:
         """Positions of the rows of each part, its field, and the rows as that field sees them."""
-        which, inner = self.part_of(rows), self.inner_frame(rows.frame)
+        which = self.part_of(rows)
         for part in np.unique(which):
             own, field = np.flatnonzero(which == part), self.parts[part]
+            inner = Frame(rows.frame.values[field.schema.encoder.names], named=True)
             yield own, field, field.encode(inner.take(own))
 
     def alike(self, rows: Rows) -> Encoded:
@@ -101,7 +94,7 @@ class PartitionField(GraphField):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeField(PartitionField):
-    """A tree over all levels and numbers of z leads to a leaf, and a leaf to a part that ignores z."""
+    """A tree over all levels and numbers of z leads to a leaf, and a leaf to a part whose graph ignores z."""
 
     tree: Tree
     part_of_leaf: NDArray[np.intp]  # (leaves,)
@@ -127,7 +120,8 @@ class TreeField(PartitionField):
 
     @classmethod
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> TreeField:
-        parts = unpack_parts(state["parts"], arrays, common.schema.node_names, [])
+        names = common.schema.node_names, common.schema.encoder.names
+        parts = unpack_parts(state["parts"], arrays, *names, some=True)
         own = arrays.below("tree/")
         tree = Tree.from_arrays(own, tree_features(common.schema.encoder, None).shape[1])
         part_of_leaf = own.read("part", (len(tree.leaves),), np.int64)

@@ -109,16 +109,17 @@ def join_states(states: Sequence[State], name: str) -> tuple[list[dict[str, Any]
 
 
 def unpack_parts(
-    headers: Saved, arrays: SavedArrays, node_names: list[str], covariates: list[str]
+    headers: Saved, arrays: SavedArrays, node_names: list[str], covariates: list[str], *, some: bool = False
 ) -> list[GraphField]:
-    """Inverse of :func:`pack_parts`, for parts that have these nodes and covariates."""
+    """Inverse of :func:`pack_parts`, for parts that have these nodes and covariates, or ``some`` of these."""
     fields = []
     for which, header in enumerate(headers.listed(least=1)):
         field = unpack_field(header, arrays.below(f"part/{which}/"))
         schema = header["schema"]
         if field.schema.node_names != node_names:
             schema["node_names"].refuse("those of the whole model", listing(field.schema.node_names, most=4))
-        if field.schema.encoder.names != covariates:
+        own = field.schema.encoder.names
+        if own != ([name for name in covariates if name in own] if some else covariates):
             expected = listing(covariates, most=4) or "none"
             schema["encoder"]["names"].refuse(expected, listing(field.schema.encoder.names, most=4))
         fields.append(field)

@@ -51,10 +51,19 @@ class HeldOutSearch:
     tree : Tree
     train, held_out : pairs of ndarrays
         Node values in standard units, (n, p), and the features of the covariates that ``tree`` splits on.
+    nodes : ndarray of shape (n, p), optional
+        Node values of training as they are, where ``train`` has them less their means: a leaf in which one
+        of them never varies is no leaf.
     """
 
-    def __init__(self, tree: Tree, train: tuple[NDArray, NDArray], held_out: tuple[NDArray, NDArray]) -> None:
-        self._tree = tree
+    def __init__(
+        self,
+        tree: Tree,
+        train: tuple[NDArray, NDArray],
+        held_out: tuple[NDArray, NDArray],
+        nodes: NDArray | None = None,
+    ) -> None:
+        self._tree, self._nodes = tree, train[0] if nodes is None else nodes
         self._train, self._held_out = train[0], held_out[0]
         self._in_train, self._in_held_out = tree.members(train[1]), tree.members(held_out[1])
         self._fits: dict[Nodes, _Fit] = {}
@@ -102,10 +111,14 @@ class HeldOutSearch:
     def _fit(self, nodes: Nodes) -> _Fit:
         if nodes not in self._fits:
             columns = list(nodes)
-            train = self._train[self._in_train[:, columns].any(axis=1)]
+            rows = self._in_train[:, columns].any(axis=1)
+            train, varies = self._train[rows], bool(np.ptp(self._nodes[rows], axis=0).min() > 0)
             held_out = self._held_out[self._in_held_out[:, columns].any(axis=1)]
             # There are many pairs of leaves to try, so their unions keep the penalty of their parts.
-            self._fits[nodes] = _best_step(train, held_out, self._start(nodes), walk=len(nodes) == 1)
+            start = self._start(nodes)
+            unusable = _Fit(np.full(len(held_out), -np.inf), start, usable=False)
+            walk = len(nodes) == 1
+            self._fits[nodes] = _best_step(train, held_out, start, walk=walk) if varies else unusable
         return self._fits[nodes]
 
     def _start(self, nodes: Nodes) -> int:
@@ -140,8 +153,6 @@ def _factor(step: int) -> float:
 def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = True) -> _Fit:
     """The likelihood at step ``start`` of the grid of penalties, or walk from there as long as it rises."""
     center, scale = train.mean(axis=0), train.std(axis=0)
-    if np.ptp(train, axis=0).min() == 0:
-        return _Fit(np.full(len(held_out), -np.inf), start, usable=False)
     if len(held_out) == 0:
         return _Fit(np.empty(0), start)
     train, held_out = (train - center) / scale, (held_out - center) / scale
