@@ -237,9 +237,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def _network(self) -> CoefField:
-        field = self._known()
-        assert isinstance(field, NeuralField)
-        return field.network
+        return self._known_as(NeuralField).network
 
     @property
     def rank_(self) -> int | None:
@@ -247,9 +245,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
-        field = self._known()
-        assert isinstance(field, NeuralField)
-        return field.mean.network is not None
+        return self._known_as(NeuralField).mean.network is not None
 
     @property
     def marginals_(self) -> str:
@@ -329,8 +325,7 @@ class DNNCGM(GraphEstimator):
         }, {}
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
-        assert isinstance(self.field_, NeuralField)
-        self.field_ = replace(self.field_, device=self.device)
+        self.field_ = replace(self._known_as(NeuralField), device=self.device)
         self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
