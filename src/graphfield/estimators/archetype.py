@@ -232,8 +232,7 @@ class ArchetypeCGM(GraphEstimator):
     @property
     def _mixture(self) -> ArchetypeField:
         check_is_fitted(self)
-        assert isinstance(self.field_, ArchetypeField)
-        return self.field_
+        return self._known_as(ArchetypeField)
 
     @property
     def marginals_(self) -> str:

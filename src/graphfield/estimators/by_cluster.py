@@ -110,9 +110,7 @@ class ByCluster(GraphEstimator):
 
     @property
     def _clusters(self) -> ClusterField:
-        field = self._known()
-        assert isinstance(field, ClusterField)
-        return field
+        return self._known_as(ClusterField)
 
     @property
     def by_(self) -> str:

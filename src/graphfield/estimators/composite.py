@@ -135,9 +135,7 @@ class AveragedGraph(GraphEstimator):
 
     @property
     def _members_field(self) -> AverageField:
-        field = self._known()
-        assert isinstance(field, AverageField)
-        return field
+        return self._known_as(AverageField)
 
     @property
     def weights_(self) -> NDArray[np.float64]:

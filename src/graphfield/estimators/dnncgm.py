@@ -245,9 +245,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def _network(self) -> CoefField:
-        field = self._known()
-        assert isinstance(field, NeuralField)
-        return field.network
+        return self._known_as(NeuralField).network
 
     @property
     def rank_(self) -> int | None:
@@ -255,9 +253,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
-        field = self._known()
-        assert isinstance(field, NeuralField)
-        return field.mean.moves
+        return self._known_as(NeuralField).mean.moves
 
     @property
     def marginals_(self) -> str:
@@ -340,8 +336,7 @@ class DNNCGM(GraphEstimator):
         }, {}
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
-        assert isinstance(self.field_, NeuralField)
-        self.field_ = replace(self.field_, device=self.device)
+        self.field_ = replace(self._known_as(NeuralField), device=self.device)
         self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)

@@ -171,9 +171,7 @@ class RegGMM(GraphEstimator):
 
     @property
     def interactions_(self) -> NDArray[np.float64]:
-        field = self._known()
-        assert isinstance(field, LinearField)
-        return field.interactions
+        return self._known_as(LinearField).interactions
 
     def _moving_scales(
         self,
