@@ -14,21 +14,26 @@ from graphfield.data.splits import fold_labels
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.fields.schema import Schema
+from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
-from graphfield.inference.edge_tests import edge_tests
+from graphfield.inference.directions import in_order
+from graphfield.inference.edge_tests import EdgeTests, column_p_values, edge_tests, many_edge_tests
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL_OF_REGRESSION,
     N_FOLDS,
+    are_many,
     check_enough,
     check_folds,
     has_products,
+    most_functions,
     regression_functions,
     test_degrees,
 )
+from graphfield.inference.many_covariates import SparseEffects
 from graphfield.inference.pair_scores import PairScores, pair_scores
 from graphfield.inference.question import Question, sort_rows
 from graphfield.solvers.moving_lasso import n_ticks
@@ -77,7 +82,8 @@ def infer_edges(
     -----
     Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
     levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
-    these is seen. P-values are made for independent rows or groups, not for time series.
+    these is seen. With fewer than ten rows for each covariate (or level), effects are straight lines, few of
+    which are not zero for a pair: each covariate is tested by a debiased lasso. P-values are made for independent rows or groups, not for time series.
 
     Examples
     --------
@@ -102,15 +108,18 @@ def infer_edges(
         def tick() -> None:
             advance(next(done, total), "")
 
-        scores = scores_of(question, encoded, tick)
-        smooths, of_covariate = question.smooths(question.degrees), {}
-        for name in wanted:
-            of_covariate[name] = _design_given_others(question, smooths, name, starts)
-            tick()
-        basis = learn_basis(
-            question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
-        )
-        tests = edge_tests(scores, basis, starts, encoded, of_covariate)
+        if are_many(question.encoder, n_units):
+            scores, tests = _many_tests(question, encoded, starts, wanted, tick)
+        else:
+            scores = scores_of(question, encoded, tick)
+            smooths, of_covariate = question.smooths(question.degrees), {}
+            for name in wanted:
+                of_covariate[name] = _design_given_others(question, smooths, name, starts)
+                tick()
+            basis = learn_basis(
+                question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
+            )
+            tests = edge_tests(scores, basis, starts, encoded, of_covariate)
     inputs = question.inputs
     return EdgeInference(
         table=edge_table(inputs.node_names, tests),
@@ -138,20 +147,48 @@ def scores_of(
     question: Question, encoded: Encoded, tick: Callable[[], None], *, scales_move: bool = False
 ) -> PairScores:
     """What each row says of each pair, from regressions that have not seen it."""
-    n, p = question.inputs.X.shape
-    fold = fold_labels(n, N_FOLDS, question.labels)
-    check_folds(question.encoder, encoded, fold)
-    if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
-        question = question.with_jumps()
-    nodes = question.nodes()
+    nodes, fold = _nodes_and_folds(question, encoded)
     tick()
-    degrees, products = regression_functions(question.encoder, p)
+    degrees, products = regression_functions(question.encoder, nodes.values.shape[1])
     if not degrees:
-        return pair_scores(nodes, np.ones((n, 1)), fold, tick)
+        return pair_scores(nodes, np.ones((len(fold), 1)), fold, tick)
     basis = learn_basis(
         question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
     )
     return pair_scores(nodes, basis.at(encoded), fold, tick, scales_move=scales_move)
+
+
+def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:
+    fold = fold_labels(len(encoded), N_FOLDS, question.labels)
+    check_folds(question.encoder, encoded, fold)
+    if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
+        question = question.with_jumps()
+    return question.nodes(), fold
+
+
+def _many_tests(
+    question: Question,
+    encoded: Encoded,
+    starts: NDArray[np.intp] | None,
+    wanted: Sequence[str],
+    tick: Callable[[], None],
+) -> tuple[PairScores, EdgeTests]:
+    """Tests of effects of which few are not zero.
+
+    Regressions of nodes cannot move with all covariates. A first round in which they move with none says
+    which may matter to any pair, and in the second they move with these, as many as there is room for.
+    """
+    nodes, fold = _nodes_and_folds(question, encoded)
+    smooths = question.smooths(1)
+    names = tuple(own.name for own in smooths for _ in own.columns.T)
+    effects = SparseEffects.of(names, np.hstack([own.columns for own in smooths]), starts)
+    ones = np.ones((len(fold), 1))
+    first = pair_scores(nodes, ones, fold, tick)
+    least = column_p_values(first, effects).min(axis=1)
+    chosen = np.sort(np.argsort(least, kind="stable")[: most_functions(nodes.values.shape[1])])
+    functions = np.column_stack([ones, in_order(effects.columns[:, chosen])])
+    scores = pair_scores(nodes, functions, fold, tick)
+    return scores, many_edge_tests(scores, effects, starts, wanted)
 
 
 def _design_given_others(
