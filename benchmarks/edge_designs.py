@@ -78,7 +78,9 @@ def random_graphs(
     pairs = np.transpose(np.triu_indices(p, 1))
     m = len(pairs)
     while True:
-        first = np.where(rng.random(m) < density, rng.uniform(0.1, 0.4, m), 0) * rng.choice([-1, 1], m, p=[0.2, 0.8])
+        first = np.where(rng.random(m) < density, rng.uniform(0.1, 0.4, m), 0) * rng.choice(
+            [-1, 1], m, p=[0.2, 0.8]
+        )
         among = np.flatnonzero(first) if removed else np.arange(m)
         changed = rng.permutation(among)[: round(share * m)]
         others = np.repeat(first[None], n_graphs - 1, axis=0)

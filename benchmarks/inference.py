@@ -270,7 +270,7 @@ def compare_times(X: np.ndarray, times: np.ndarray, groups: np.ndarray | None = 
 def same_of(seed: int, n: int, noise: str, n_graphs: int, own: float) -> list[dict[str, Any]]:
     """Of one graph; ``own`` is how much of a row a subject brings along, none without subjects."""
     rng = np.random.default_rng(seed)
-    graphs = random_graphs(rng, 12, 0.2, 0.0, False) [:1] * n_graphs
+    graphs = random_graphs(rng, 12, 0.2, 0.0, False)[:1] * n_graphs
     X, Z, subjects = paired_rows(rng, graphs, n, noise, own)
     found = compare_times(X, Z.time.to_numpy(), subjects if own else None)
     edges = graphs[0][np.triu_indices(12, 1)] != 0
@@ -294,7 +294,7 @@ def moderated_of(seed: int, n: int) -> list[dict[str, Any]]:
         line[f"beside_{name}"], line[f"alone_{name}"] = (number / 2 for number in right)
         line[f"found_{name}"], line[f"false_{name}"] = int(clear.sum()), int(clear.sum() - sum(right))
         line[f"fdr_{name}"] = line[f"false_{name}"] / max(1, clear.sum())
-    known = np.setdiff1d(np.arange(len(upper)), sum(both, []))
+    known = np.setdiff1d(np.arange(len(upper)), both)
     return [{**line, "type_1": float((found.p_varies[known] <= 0.05).mean())}]
 
 
@@ -359,8 +359,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, sets in (("coverage", 100), ("fdr", 10), ("null", 100), ("compare", 60), ("random", 60),
-                       ("same", 100), ("moderated", 100), ("many", 20), ("time", 1)):
+    for name, sets in (
+        ("coverage", 100),
+        ("fdr", 10),
+        ("null", 100),
+        ("compare", 60),
+        ("random", 60),
+        ("same", 100),
+        ("moderated", 100),
+        ("many", 20),
+        ("time", 1),
+    ):
         command = commands.add_parser(name)
         command.add_argument("--sets", type=int, default=sets)
         command.add_argument("--workers", type=int, default=1)
@@ -393,7 +402,9 @@ def main() -> None:
             print(json.dumps(line), flush=True)
             lines.append(line)
     if arguments.out:
-        arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
+        seeds = {"first_seed": arguments.first_seed, "sets": arguments.sets}
+        result = {"command": arguments.command, **seeds, "lines": lines}
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

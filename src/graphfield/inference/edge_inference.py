@@ -17,13 +17,13 @@ from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
 from graphfield.exceptions import ParameterError, count, listing
 from graphfield.fields.schema import Schema
+from graphfield.graphs.false_discoveries import q_values
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
-from graphfield.inference.enough_rows import graph_degrees, has_products
-from graphfield.graphs.false_discoveries import q_values
+from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
 from graphfield.inference.pair_scores import PairScores
 
 
@@ -182,6 +182,11 @@ class EdgeInference:
             f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
             f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
         )
+        if are_many(self.schema.encoder, self._n_units):
+            text += (
+                " There are few rows for so many covariates, so edges are taken to follow few of them, in "
+                "straight lines."
+            )
         if len(self.covariates) < 2:
             return text
         rates = {name: self.table[f"q_{_label(name)}"] for name in self.covariates}

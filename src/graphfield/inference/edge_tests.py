@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.encoded import Encoded
+from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
-from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.many_covariates import SparseEffects
 from graphfield.inference.pair_scores import PairScores, Scores
 

@@ -18,9 +18,9 @@ from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
+from graphfield.inference.directions import in_order
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
-from graphfield.inference.directions import in_order
 from graphfield.inference.edge_tests import EdgeTests, column_p_values, edge_tests, many_edge_tests
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL_OF_REGRESSION,
@@ -83,7 +83,8 @@ def infer_edges(
     Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
     levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
     these is seen. With fewer than ten rows for each covariate (or level), effects are straight lines, few of
-    which are not zero for a pair: each covariate is tested by a debiased lasso. P-values are made for independent rows or groups, not for time series.
+    which are not zero for a pair: each covariate is tested by a debiased lasso, and the result's summary says
+    so. P-values are made for independent rows or groups, not for time series.
 
     Examples
     --------

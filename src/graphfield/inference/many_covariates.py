@@ -60,7 +60,9 @@ class SparseEffects:
         found = effects + self.reading.T @ left
         units = n if self.starts is None else len(self.starts)
         if self.starts is None:
-            variance = np.square(self.reading).T @ (variances * np.square(left).mean(axis=0) / variances.mean(axis=0))
+            variance = np.square(self.reading).T @ (
+                variances * np.square(left).mean(axis=0) / variances.mean(axis=0)
+            )
         else:
             sums = (np.add.reduceat(own[:, None] * left, self.starts) for own in self.reading.T)
             variance = np.stack([np.square(own).sum(axis=0) for own in sums]) * units / (units - 1)
