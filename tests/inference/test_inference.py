@@ -456,3 +456,19 @@ def test_covariates_may_be_many() -> None:
     assert "few rows for so many covariates" in found.summary()
     several = gf.infer_edges(X, Z, groups=np.arange(200) // 2, covariates=["z3"])
     assert several.table.p_z3[0] < 1e-4
+
+
+@pytest.mark.slow
+def test_a_product_that_all_edges_follow_makes_no_others() -> None:
+    """25 sets of a chain that follows tanh(ab): pairs that share a neighbour do not look connected."""
+    rates = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        a, b = rng.normal(size=(2, 500))
+        X = rng.normal(size=(500, 8))
+        for j in range(1, 8):
+            X[:, j] += 0.8 * np.tanh(a * b) * X[:, j - 1]
+        table = gf.infer_edges(X, pd.DataFrame({"a": a, "b": b}), covariates=[]).table
+        far = table.source.str[1:].astype(int) + 1 < table.target.str[1:].astype(int)
+        rates.append((table.p_value[far] <= 0.05).mean())
+    assert np.mean(rates) < 0.09

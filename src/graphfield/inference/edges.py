@@ -18,7 +18,7 @@ from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
-from graphfield.inference.directions import in_order
+from graphfield.inference.directions import directions, in_order
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
 from graphfield.inference.edge_tests import EdgeTests, column_p_values, edge_tests, many_edge_tests
@@ -31,6 +31,7 @@ from graphfield.inference.enough_rows import (
     has_products,
     most_functions,
     regression_functions,
+    rough_functions,
     test_degrees,
 )
 from graphfield.inference.many_covariates import SparseEffects
@@ -41,6 +42,8 @@ from graphfield.training.progress import progress_bar
 
 # Jumps of means are not looked for in more numbers: each step is tried times each of them.
 _MOST_WITH_JUMPS = 20
+# The roughness (turns, multiplied in products) from which functions in regressions count for less.
+_REACH = 8.0
 
 
 def infer_edges(
@@ -150,13 +153,28 @@ def scores_of(
     """What each row says of each pair, from regressions that have not seen it."""
     nodes, fold = _nodes_and_folds(question, encoded)
     tick()
-    degrees, products = regression_functions(question.encoder, nodes.values.shape[1])
+    functions = _moving_functions(question.encoder, encoded, nodes.values.shape[1])
+    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move and functions.shape[1] > 1)
+
+
+def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int) -> NDArray[np.float64]:
+    """What coefficients of regressions of nodes are linear in, (n, m), the first one.
+
+    Of several numbers, where there is room, functions and products of up to three of them, the rougher the
+    smaller: they share one penalty, so a rough one must be worth more. What regressions miss of a movement
+    that edges have in common looks like edges between neighbours of one node.
+    """
+    n = len(encoded)
+    rough = rough_functions(encoder, n, n_nodes)
+    if rough:
+        found = directions(encoder, encoded, rough, 0)
+        shares = 1 / np.sqrt(1 + (found.roughness / _REACH) ** 4)
+        return np.column_stack([np.ones(n), found.columns * shares])
+    degrees, products = regression_functions(encoder, n_nodes)
     if not degrees:
-        return pair_scores(nodes, np.ones((len(fold), 1)), fold, tick)
-    basis = learn_basis(
-        question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
-    )
-    return pair_scores(nodes, basis.at(encoded), fold, tick, scales_move=scales_move)
+        return np.ones((n, 1))
+    basis = learn_basis(encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION)
+    return basis.at(encoded)
 
 
 def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:

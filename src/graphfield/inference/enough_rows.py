@@ -22,6 +22,8 @@ _PER_EFFECT = 10
 _DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 15
 # Coefficients of one node's regression on all others at most, and columns of a spline in it.
 _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
+# Functions from smooth to rough in such a regression, where there are so many rows for each.
+_ROUGH, _ROWS_PER_ROUGH = 40, 5
 LEAST_LEVEL = 10
 # A level with fewer rows has the regressions of all others: coefficients of so few would be noise.
 LEAST_LEVEL_OF_REGRESSION = 40
@@ -77,6 +79,15 @@ def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, 
             return degrees, n_products(encoder) > 0
     fitting = [degrees for degrees in range(_MOST_BENDS + 1) if n_functions(encoder, degrees) <= room]
     return max(fitting, default=0), False
+
+
+def rough_functions(encoder: CovariateEncoder, n_rows: int, n_nodes: int) -> int:
+    """Functions of several numbers, products of up to three among them, in the regressions of nodes.
+
+    None where there is no room for many, or where levels would be cut into products.
+    """
+    enough = most_functions(n_nodes) >= _ROUGH and n_rows >= _ROWS_PER_ROUGH * _ROUGH
+    return _ROUGH if enough and len(encoder.numeric) > 1 and not encoder.categorical else 0
 
 
 def n_products(encoder: CovariateEncoder) -> int:
