@@ -459,16 +459,20 @@ def test_covariates_may_be_many() -> None:
 
 
 @pytest.mark.slow
-def test_a_product_that_all_edges_follow_makes_no_others() -> None:
-    """25 sets of a chain that follows tanh(ab): pairs that share a neighbour do not look connected."""
+def test_a_product_that_all_edges_follow_makes_few_others() -> None:
+    """40 sets of a chain that follows tanh(ab): pairs two steps apart, of which .27 to .28 once looked connected.
+
+    Not valid (.05) yet: see the guide.
+    """
     rates = []
-    for seed in range(25):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         a, b = rng.normal(size=(2, 500))
+        c = 0.6 * (a + b + rng.normal(size=500))
         X = rng.normal(size=(500, 8))
         for j in range(1, 8):
             X[:, j] += 0.8 * np.tanh(a * b) * X[:, j - 1]
-        table = gf.infer_edges(X, pd.DataFrame({"a": a, "b": b}), covariates=[]).table
-        far = table.source.str[1:].astype(int) + 1 < table.target.str[1:].astype(int)
-        rates.append((table.p_value[far] <= 0.05).mean())
-    assert np.mean(rates) < 0.09
+        table = gf.infer_edges(X, pd.DataFrame({"a": a, "b": b, "c": c}), covariates=[]).table
+        two = table.source.str[1:].astype(int) + 2 == table.target.str[1:].astype(int)
+        rates.append((table.p_value[two] <= 0.05).mean())
+    assert np.mean(rates) < 0.225
