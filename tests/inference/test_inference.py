@@ -460,7 +460,7 @@ def test_covariates_may_be_many() -> None:
 
 @pytest.mark.slow
 def test_a_product_that_all_edges_follow_makes_few_others() -> None:
-    """40 sets of a chain that follows tanh(ab): pairs two steps apart, of which .27 to .28 once looked connected.
+    """40 sets of a chain that follows tanh(ab): .27 of pairs two steps apart once looked connected.
 
     Not valid (.05) yet: see the guide.
     """
