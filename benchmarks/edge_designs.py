@@ -56,13 +56,15 @@ def moderated(rng: np.random.Generator, n: int) -> tuple[np.ndarray, pd.DataFram
 def many_covariates(rng: np.random.Generator, n: int, p: int, q: int) -> tuple[np.ndarray, pd.DataFrame]:
     """The design of SAGE: the first edge follows -.3 of each of the first two of q covariates.
 
-    Other nodes are a chain whose edges do not move.
+    Conditional variances of its nodes are one; other nodes are a chain whose edges do not move.
     """
-    Z = rng.normal(size=(n, q))
+    Z = rng.normal(size=(2 * n, q))
+    Z = Z[np.abs(0.3 * Z[:, :2].sum(axis=1)) < 0.95][:n]  # others have no joint distribution
+    edge = symmetric(-0.3 * Z[:, :2].sum(axis=1, keepdims=True), np.array([[0, 1]]), 2)
     X = rng.normal(size=(n, p))
-    for j in range(2, p):
+    X[:, :2] = gaussian_rows(rng, np.eye(2) - edge)
+    for j in range(3, p):
         X[:, j] += 0.4 * X[:, j - 1]
-    X[:, 0] -= 0.3 * (Z[:, 0] + Z[:, 1]) * X[:, 1]
     return X, pd.DataFrame(Z).add_prefix("z")
 
 

@@ -287,14 +287,14 @@ def moderated_of(seed: int, n: int) -> list[dict[str, Any]]:
     upper = np.transpose(np.triu_indices(12, 1)).tolist()
     both = [[upper.index(pair) for pair in kind.tolist()] for kind in (beside, alone)]
     line: dict[str, Any] = {"design": "moderated", "n": n}
-    for level in (0.05, 0.1):
+    for level in (0.02, 0.05):
         clear = (found.q_varies <= level).to_numpy()
         right = [int(clear[kind].sum()) for kind in both]
         name = f"{level:g}"[1:]
         line[f"beside_{name}"], line[f"alone_{name}"] = (number / 2 for number in right)
         line[f"found_{name}"], line[f"false_{name}"] = int(clear.sum()), int(clear.sum() - sum(right))
         line[f"fdr_{name}"] = line[f"false_{name}"] / max(1, clear.sum())
-    known = np.setdiff1d(np.arange(len(upper)), sum(both, []))
+    known = np.setdiff1d(np.arange(len(upper)), both)
     return [{**line, "type_1": float((found.p_varies[known] <= 0.05).mean())}]
 
 
@@ -305,8 +305,8 @@ def many_of(seed: int) -> list[dict[str, Any]]:
     line: dict[str, Any] = {"design": "70 nodes, 120 covariates", "n": len(X)}
     line["seconds"] = time.perf_counter() - start
     line["peak_MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    p_values = found.table[[f"p_{name}" for name in Z]].to_numpy()
-    clear = false_discovery_control(p_values.ravel()).reshape(p_values.shape) <= 0.1
+    p_values, q_values = (found.table[[f"{kind}_{name}" for name in Z]].to_numpy() for kind in "pq")
+    clear = q_values <= 0.1
     truth = np.zeros_like(clear)
     truth[0, :2] = True
     line["fdr"], line["sensitivity"] = rates(clear, truth)
@@ -402,7 +402,9 @@ def main() -> None:
             print(json.dumps(line), flush=True)
             lines.append(line)
     if arguments.out:
-        arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
+        seeds = {"first_seed": arguments.first_seed, "sets": arguments.sets}
+        result = {"command": arguments.command, **seeds, "lines": lines}
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

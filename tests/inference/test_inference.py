@@ -401,3 +401,90 @@ def test_copies_are_named_and_values_far_outside_once():
     assert len(said) == 1
     with pytest.raises(gf.DataError, match=r"Known: 'a', 'b'\.$"):
         gf.compare_graphs(X, Z, {"g": "a"}, {"g": "c"})
+
+
+def three_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """The first edge is there in group c only, the second in all."""
+    rng = np.random.default_rng(seed)
+    Z = pd.DataFrame({"group": np.repeat(["a", "b", "c"], n)})
+    X = rng.normal(size=(3 * n, 4))
+    X[:, 1] += np.where(Z.group == "c", 0.8, 0) * X[:, 0]
+    X[:, 2] += 0.6 * X[:, 1]
+    return X, Z
+
+
+def test_compares_all_levels_of_a_category() -> None:
+    X, Z = three_groups(0, 120)
+    found = gf.compare_graphs(X, Z, "group")
+    assert list(found.columns) == ["source", "target", "difference", "low", "high", "p_value", "q_value"]
+    clear = found[found.q_value <= 0.01]
+    assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
+    assert 0 < clear.low.item() < clear.difference.item() < clear.high.item()
+    assert found.p_value.min() <= found.attrs["p_value"] <= 6 * found.p_value.min()
+    named = gf.compare_graphs(X, Z, {"group": "c"}, {"group": "a"}, {"group": "b"})
+    np.testing.assert_allclose(named.difference, found.difference, atol=1e-9)
+    np.testing.assert_allclose(named.p_value, found.p_value, rtol=1e-6)
+
+
+def test_levels_that_make_no_sense() -> None:
+    X, Z = two_groups(0, 40)
+    with pytest.raises(gf.ParameterError, match="'age' is a number"):
+        gf.compare_graphs(X, Z, "age")
+    with pytest.raises(gf.ParameterError, match="name each once"):
+        gf.compare_graphs(X, Z, {"group": "a"}, {"group": "b"}, {"group": "a"})
+    with pytest.raises(gf.DataError, match="Did you mean 'group'"):
+        gf.compare_graphs(X, Z, "grup")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [2, 3])
+def test_same_subjects_at_several_times_differ_by_chance_only(times: int) -> None:
+    """60 sets of 80 subjects, heavy tails: about 5 % of p-values are below .05, and little is found."""
+    rates, anything = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        own = rng.standard_t(4, size=(80, 6))
+        X = np.vstack([0.7 * own + 0.7 * rng.standard_t(4, size=own.shape) for _ in range(times)])
+        X[:, 1:4] += 0.5 * X[:, :1]
+        Z = pd.DataFrame({"time": np.repeat([f"t{i}" for i in range(times)], 80)})
+        found = gf.compare_graphs(X, Z, "time", groups=np.tile(np.arange(80), times))
+        rates.append((found.p_value <= 0.05).mean())
+        anything.append((found.q_value <= 0.1).any())
+    assert 0.025 < np.mean(rates) < 0.08
+    assert np.mean(anything) < 0.25
+
+
+def test_covariates_may_be_many() -> None:
+    """Sixty covariates and 200 rows: the one that moves an edge is found, and no other."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame(rng.normal(size=(200, 60))).add_prefix("z")
+    X = rng.normal(size=(200, 5))
+    X[:, 1] += 0.8 * np.tanh(Z.z3.to_numpy()) * X[:, 0]
+    found = gf.infer_edges(X, Z)
+    q_of_covariates = found.table[[f"q_z{i}" for i in range(60)]].to_numpy()
+    assert np.argwhere(q_of_covariates <= 0.01).tolist() == [[0, 3]]
+    assert 0.02 < (found.table[[f"p_z{i}" for i in range(60)]].to_numpy() <= 0.05).mean() < 0.1
+    assert found.table.p_varies.idxmin() == 0
+    assert "few rows for so many covariates" in found.summary()
+    several = gf.infer_edges(X, Z, groups=np.arange(200) // 2, covariates=["z3"])
+    assert several.table.p_z3[0] < 1e-4
+
+
+@pytest.mark.slow
+def test_a_product_that_all_edges_follow_makes_few_others() -> None:
+    """40 sets of a chain that follows tanh(ab): .27 of pairs two steps apart once looked connected.
+
+    Not valid (.05) yet: see the guide.
+    """
+    rates = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        a, b = rng.normal(size=(2, 500))
+        c = 0.6 * (a + b + rng.normal(size=500))
+        X = rng.normal(size=(500, 8))
+        for j in range(1, 8):
+            X[:, j] += 0.8 * np.tanh(a * b) * X[:, j - 1]
+        table = gf.infer_edges(X, pd.DataFrame({"a": a, "b": b, "c": c}), covariates=[]).table
+        two = table.source.str[1:].astype(int) + 2 == table.target.str[1:].astype(int)
+        rates.append((table.p_value[two] <= 0.05).mean())
+    assert np.mean(rates) < 0.225

@@ -85,8 +85,9 @@ def compare_graphs(
     check_number("level", level, 0, 1, open_low=True, open_high=True)
     question = read_question(X, Z, groups, missing, subtract_levels=False)
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    sides: list[Any] = _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
-    _check_sides(encoder, sides)
+    sides = _checked_sides(
+        encoder, _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
+    )
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
@@ -156,7 +157,7 @@ def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
     return [{name: level} for level in column.levels]
 
 
-def _check_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> None:
+def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
     known = [column.name for column in encoder.columns]
     for side in sides:
         if not isinstance(side, Mapping) or not side:
@@ -177,3 +178,4 @@ def _check_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> None:
             if len(sides) == 2
             else "Two of the values to compare are the same: name each once."
         )
+    return sides

@@ -23,7 +23,7 @@ from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
-from graphfield.inference.enough_rows import graph_degrees, has_products
+from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
 from graphfield.inference.pair_scores import PairScores
 
 
@@ -38,7 +38,8 @@ class EdgeInference:
         ``p_value`` and ``q_value`` (is there an edge at any z), ``p_varies`` and ``q_varies`` (does it move
         with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
         given the others; not a number where the covariate cannot be told apart from the others). Q-values are
-        those of Benjamini and Hochberg over all pairs, question by question.
+        those of Benjamini and Hochberg over all pairs, question by question; those of covariates hold over
+        the pairs of the covariate and over all pairs and covariates that were tested.
     covariates : tuple of str
         Those that were tested one by one.
     schema : Schema
@@ -181,6 +182,11 @@ class EdgeInference:
             f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
             f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
         )
+        if are_many(self.schema.encoder, self._n_units):
+            text += (
+                " There are few rows for so many covariates, so edges are taken to follow few of them, in "
+                "straight lines."
+            )
         if len(self.covariates) < 2:
             return text
         rates = {name: self.table[f"q_{_label(name)}"] for name in self.covariates}
@@ -211,6 +217,9 @@ def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
         "p_varies": tests.p_varies,
         "q_varies": q_values(tests.p_varies),
     }
-    for name, p_values in tests.p_of_covariate.items():
-        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": q_values(p_values)}
+    of_covariate = tests.p_of_covariate
+    together = q_values(np.array(list(of_covariate.values())))
+    for (name, p_values), rates in zip(of_covariate.items(), together, strict=True):
+        both = np.maximum(q_values(p_values), rates)
+        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": both}
     return WideTable(columns)

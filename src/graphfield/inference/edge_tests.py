@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from graphfield.data.encoded import Encoded
 from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
+from graphfield.inference.many_covariates import SparseEffects
 from graphfield.inference.pair_scores import PairScores, Scores
 
 
@@ -76,3 +77,32 @@ def _test_pairs(
         else:
             found.append(own.p_values(own.fit(scores.values, variances, scores.inflation), slice(None)))
     return found
+
+
+def many_edge_tests(
+    scores: PairScores, effects: SparseEffects, starts: NDArray[np.intp] | None, wanted: Sequence[str]
+) -> EdgeTests:
+    """The same where covariates are many: the average, and each covariate by itself.
+
+    Whether an edge moves is what the tests of all covariates say together.
+    """
+    design = Design.of(np.ones((len(effects.columns), 1)), starts)
+    averages = []
+    for part in scores.parts():
+        fit, _ = fit_scores(part, design)
+        averages.append((fit.coef[0], fit.covariance[:, 0, 0], design.p_values(fit, slice(None))))
+    estimate, variance, p_average = (np.concatenate(column) for column in zip(*averages, strict=True))
+    columns = column_p_values(scores, effects)
+    p_varies = combine_tests(list(columns))
+    named = np.array(effects.names)
+    of_covariate = {name: combine_tests(list(columns[named == name])) for name in wanted}
+    p_value = combine_tests([p_average, p_varies])
+    return EdgeTests(estimate, np.sqrt(variance), p_value, p_varies, of_covariate)
+
+
+def column_p_values(scores: PairScores, effects: SparseEffects) -> NDArray[np.float64]:
+    """Of every column of the covariates and every pair."""
+    parts = [
+        effects.p_values(part.values, part.variances(part.partial), part.inflation) for part in scores.parts()
+    ]
+    return np.hstack(parts)

@@ -17,21 +17,27 @@ from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.exceptions import DataWarning
 from graphfield.fields.schema import Schema
+from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
+from graphfield.inference.directions import directions, in_order
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
-from graphfield.inference.edge_tests import edge_tests
+from graphfield.inference.edge_tests import EdgeTests, column_p_values, edge_tests, many_edge_tests
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL_OF_REGRESSION,
     N_FOLDS,
+    are_many,
     check_enough,
     check_folds,
     has_products,
+    most_functions,
     regression_functions,
+    rough_functions,
     test_degrees,
 )
+from graphfield.inference.many_covariates import SparseEffects
 from graphfield.inference.pair_scores import PairScores, pair_scores
 from graphfield.inference.question import Question, sort_rows
 from graphfield.solvers.moving_lasso import n_ticks
@@ -39,6 +45,8 @@ from graphfield.training.progress import progress_bar
 
 # Jumps of means are not looked for in more numbers: each step is tried times each of them.
 _MOST_WITH_JUMPS = 20
+# The roughness (turns, multiplied in products) from which functions in regressions count for less.
+_REACH = 8.0
 
 
 def infer_edges(
@@ -80,7 +88,9 @@ def infer_edges(
     -----
     Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
     levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
-    these is seen. P-values are made for independent rows or groups, not for time series.
+    these is seen. With fewer than ten rows for each covariate (or level), effects are straight lines, few of
+    which are not zero for a pair: each covariate is tested by a debiased lasso, and the result's summary says
+    so. P-values are made for independent rows or groups, not for time series.
 
     Examples
     --------
@@ -105,15 +115,18 @@ def infer_edges(
         def tick() -> None:
             advance(next(done, total), "")
 
-        scores = scores_of(question, encoded, tick)
-        smooths, of_covariate = question.smooths(question.degrees), {}
-        for name in wanted:
-            of_covariate[name] = _design_given_others(question, smooths, name, starts)
-            tick()
-        basis = learn_basis(
-            question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
-        )
-        tests = edge_tests(scores, basis, starts, encoded, of_covariate)
+        if are_many(question.encoder, n_units):
+            scores, tests = _many_tests(question, encoded, starts, wanted, tick)
+        else:
+            scores = scores_of(question, encoded, tick)
+            smooths, of_covariate = question.smooths(question.degrees), {}
+            for name in wanted:
+                of_covariate[name] = _design_given_others(question, smooths, name, starts)
+                tick()
+            basis = learn_basis(
+                question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
+            )
+            tests = edge_tests(scores, basis, starts, encoded, of_covariate)
     inputs = question.inputs
     return EdgeInference(
         table=edge_table(inputs.node_names, tests),
@@ -143,20 +156,63 @@ def scores_of(
     question: Question, encoded: Encoded, tick: Callable[[], None], *, scales_move: bool = False
 ) -> PairScores:
     """What each row says of each pair, from regressions that have not seen it."""
-    n, p = question.inputs.X.shape
-    fold = fold_labels(n, N_FOLDS, question.labels)
+    nodes, fold = _nodes_and_folds(question, encoded)
+    tick()
+    functions = _moving_functions(question.encoder, encoded, nodes.values.shape[1])
+    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move and functions.shape[1] > 1)
+
+
+def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int) -> NDArray[np.float64]:
+    """What coefficients of regressions of nodes are linear in, (n, m), the first one.
+
+    Of several numbers, where there is room, functions and products of up to three of them, the rougher the
+    smaller: they share one penalty, so a rough one must be worth more. What regressions miss of a movement
+    that edges have in common looks like edges between neighbours of one node.
+    """
+    n = len(encoded)
+    rough = rough_functions(encoder, n, n_nodes)
+    if rough:
+        found = directions(encoder, encoded, rough, 0)
+        shares = 1 / np.sqrt(1 + (found.roughness / _REACH) ** 4)
+        return np.column_stack([np.ones(n), found.columns * shares])
+    degrees, products = regression_functions(encoder, n_nodes)
+    if not degrees:
+        return np.ones((n, 1))
+    basis = learn_basis(encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION)
+    return basis.at(encoded)
+
+
+def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:
+    fold = fold_labels(len(encoded), N_FOLDS, question.labels)
     check_folds(question.encoder, encoded, fold)
     if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
         question = question.with_jumps()
-    nodes = question.nodes()
-    tick()
-    degrees, products = regression_functions(question.encoder, p)
-    if not degrees:
-        return pair_scores(nodes, np.ones((n, 1)), fold, tick)
-    basis = learn_basis(
-        question.encoder, encoded, degrees, products=products, least_rows=LEAST_LEVEL_OF_REGRESSION
-    )
-    return pair_scores(nodes, basis.at(encoded), fold, tick, scales_move=scales_move)
+    return question.nodes(), fold
+
+
+def _many_tests(
+    question: Question,
+    encoded: Encoded,
+    starts: NDArray[np.intp] | None,
+    wanted: Sequence[str],
+    tick: Callable[[], None],
+) -> tuple[PairScores, EdgeTests]:
+    """Tests of effects of which few are not zero.
+
+    Regressions of nodes cannot move with all covariates. A first round in which they move with none says
+    which may matter to any pair, and in the second they move with these, as many as there is room for.
+    """
+    nodes, fold = _nodes_and_folds(question, encoded)
+    smooths = question.smooths(1)
+    names = tuple(own.name for own in smooths for _ in own.columns.T)
+    effects = SparseEffects.of(names, np.hstack([own.columns for own in smooths]), starts)
+    ones = np.ones((len(fold), 1))
+    first = pair_scores(nodes, ones, fold, tick)
+    least = column_p_values(first, effects).min(axis=1)
+    chosen = np.sort(np.argsort(least, kind="stable")[: most_functions(nodes.values.shape[1])])
+    functions = np.column_stack([ones, in_order(effects.columns[:, chosen])])
+    scores = pair_scores(nodes, functions, fold, tick)
+    return scores, many_edge_tests(scores, effects, starts, wanted)
 
 
 def _design_given_others(

@@ -16,10 +16,14 @@ N_FOLDS = 5
 _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
 _PER_BEND, _MOST_PRODUCTS = 20, 40
+# With fewer rows or groups for each covariate or level as it is, few are taken to matter to a pair.
+_PER_EFFECT = 10
 # Columns of the spline of a number in tests, in graphs at one z at most, and in the curve of one edge.
 _DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 15
 # Coefficients of one node's regression on all others at most, and columns of a spline in it.
 _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
+# Functions from smooth to rough in such a regression, where there are so many rows for each.
+_ROUGH, _ROWS_PER_ROUGH = 40, 5
 LEAST_LEVEL = 10
 # A level with fewer rows has the regressions of all others: coefficients of so few would be noise.
 LEAST_LEVEL_OF_REGRESSION = 40
@@ -53,18 +57,37 @@ def curve_degrees(n_units: int) -> int:
     return int(np.clip(round(0.85 * n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
 
 
+def are_many(encoder: CovariateEncoder, n_units: int) -> bool:
+    """Whether covariates are too many for a regression of scores on all of them, as they are."""
+    return n_units < _PER_EFFECT * (1 + n_functions(encoder, 1))
+
+
+def most_functions(n_nodes: int) -> int:
+    """Functions of z beside the one that coefficients of a node's regression may follow."""
+    return max(0, _MOST_COEFFICIENTS // n_nodes - 1)
+
+
 def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, bool]:
     """Columns of the spline of a number in the regressions of nodes, and whether products enter.
 
     As many as there is room for; no column at all where even numbers as they are would be too many.
     """
-    room = _MOST_COEFFICIENTS // n_nodes - 1
+    room = most_functions(n_nodes)
     for degrees in range(_MOST_BENDS, 0, -1):
         own = n_functions(encoder, degrees)
         if own + n_products(encoder) <= room:
             return degrees, n_products(encoder) > 0
     fitting = [degrees for degrees in range(_MOST_BENDS + 1) if n_functions(encoder, degrees) <= room]
     return max(fitting, default=0), False
+
+
+def rough_functions(encoder: CovariateEncoder, n_rows: int, n_nodes: int) -> int:
+    """Functions of several numbers, products of up to three among them, in the regressions of nodes.
+
+    None where there is no room for many, or where levels would be cut into products.
+    """
+    enough = most_functions(n_nodes) >= _ROUGH and n_rows >= _ROWS_PER_ROUGH * _ROUGH
+    return _ROUGH if enough and len(encoder.numeric) > 1 and not encoder.categorical else 0
 
 
 def n_products(encoder: CovariateEncoder) -> int:

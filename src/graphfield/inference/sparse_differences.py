@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def _chance_of_same(
     """By draws from a fixed seed."""
     rng, kinds = np.random.default_rng(0), _Kinds.of(len(estimates))
     apart = dependent or estimates.shape[1] > _MOST_TOGETHER
-    draws = _Draws(estimates, covariance, kinds, together=not apart)
+    draws = _Draws(estimates, covariance, together=not apart)
     weights, same, other, total = kinds.at_first, _START, _START, np.zeros(estimates.shape[1])
     for number in range(_FORGOTTEN + _ROUNDS):
         roots = kinds.roots(same, other)
@@ -125,7 +126,6 @@ class _Draws:
         self,
         estimates: NDArray[np.float64],
         covariance: NDArray[np.float64],
-        kinds: _Kinds,
         together: bool,
     ) -> None:
         variances = np.maximum(np.einsum("pgg->gp", covariance), 1e-20)
@@ -214,4 +214,4 @@ def _covariance_of_correlations(partial: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _n_nodes(n_pairs: int) -> int:
-    return int(round((1 + np.sqrt(1 + 8 * n_pairs)) / 2))
+    return (1 + isqrt(1 + 8 * n_pairs)) // 2
