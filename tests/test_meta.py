@@ -73,6 +73,7 @@ PAGES = [
     "docs/guide/questions.md",
     "docs/guide/large-data.md",
     "docs/guide/which-estimator.md",
+    "docs/guide/stability.md",
 ]
 
 

@@ -67,6 +67,8 @@ def test_bounds_are_ordered_and_fall_with_the_frequency():
     assert (np.diff(table, axis=0) < 0).all()
     assert expected_false(500, 30, 50, 0.9, "none") == pytest.approx(30**2 / (0.8 * 500))
     assert expected_false(500, 30, 50, 0.5) == 500
+    below, above = (expected_false(500, 30, 50, tau) for tau in (0.75, 0.75001))
+    assert above == pytest.approx(below, rel=0.01)  # both branches of the theorem meet
 
 
 @pytest.mark.parametrize("power", [2.0, 4.0])

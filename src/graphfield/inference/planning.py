@@ -81,10 +81,12 @@ def plan_samples(
 
     Notes
     -----
-    A pilot is no truth. Edges that it missed are not planned for, and those it has are drawn towards zero by
-    its penalty, or look larger than they are because they were found by chance.
-    ``docs/guide/stability.md`` has how far off plans from pilots were. Means and scales that move with z,
-    and rows that belong together, are not simulated: with groups, plan for more.
+    A pilot is no truth. Edges that it missed are not planned for; those it has are drawn towards zero by its
+    penalty, or look larger than they are because they were found by chance. With :class:`RegGMM` on 300 rows
+    of 10 nodes, plans for edges were 1.14 times too large on average, those for edges that move nine times,
+    since there all edges move a little by chance: give ``least``, or a pilot that decides which edges move.
+    Means and scales that move with z, and rows that belong together, are not simulated: with groups, plan
+    for more.
 
     Examples
     --------
