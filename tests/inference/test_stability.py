@@ -225,6 +225,29 @@ def test_neural_fits_train_together(monkeypatch):
     assert found.n_pairs == 1
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::graphfield.DataWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.TrainingWarning")
+def test_every_estimator_can_be_asked(estimator, data):
+    keys = {"n_pairs": 1, "n_drops": 1, "shares": [0.2], "n_bootstraps": 1, "random_state": 0}
+    found = gf.stability(estimator(), *data, threshold=0.05, **keys)
+    assert found.n_pairs == 1, found.failures
+    assert not found.failures
+    assert len(found.graphs) == 5
+
+
+@pytest.mark.slow
+def test_other_processes_find_the_same(monkeypatch):
+    from graphfield import cores
+
+    X, Z, _ = hub_data(100)
+    here = gf.stability(gf.RegGMM(), X, Z, **FEW)
+    monkeypatch.setattr(cores, "_WORTH", 0.0)
+    monkeypatch.setattr(cores, "core_count", lambda: 2)
+    there = gf.stability(gf.RegGMM(), X, Z, **FEW)
+    pd.testing.assert_frame_equal(here.table, there.table, rtol=1e-4)
+
+
 def test_fits_that_break_down_are_counted_and_named(monkeypatch):
     X, Z, _ = hub_data(60)
     fit, n_fits = gf.RegGMM.fit, 0
