@@ -136,18 +136,22 @@ _Search = Generator[int, float, None]
 
 
 def _search(power: float, most_rows: int) -> _Search:
-    """Doubled or halved until the power lies between two numbers, then one between these."""
+    """Doubled or halved until the power lies between two numbers; one between these, perhaps one beyond."""
     n = min(_FIRST, most_rows)
     found = yield n
     factor = 2.0 if found < power else 0.5
     while True:
-        before, n = n, int(np.clip(round(n * factor), _FEWEST, most_rows))
+        before, last, n = n, found, int(np.clip(round(n * factor), _FEWEST, most_rows))
         if n == before:
             return
         found = yield n
         if (found >= power) == (factor > 1):
-            yield round((before * n) ** 0.5)
-            return
+            break
+    yield round((before * n) ** 0.5)
+    most = max(before, n)
+    # Chance may have it that the larger one is enough: the interval of the plan needs one that is.
+    if max(found, last) < (1 + power) / 2 and most < most_rows:
+        yield min(2 * most, most_rows)
 
 
 def _in_turn(sizes: Sequence[int]) -> _Search:
