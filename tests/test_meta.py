@@ -74,6 +74,7 @@ PAGES = [
     "docs/guide/large-data.md",
     "docs/guide/which-estimator.md",
     "docs/guide/settings.md",
+    "docs/guide/stability.md",
 ]
 
 

@@ -67,6 +67,8 @@ def test_bounds_are_ordered_and_fall_with_the_frequency():
     assert (np.diff(table, axis=0) < 0).all()
     assert expected_false(500, 30, 50, 0.9, "none") == pytest.approx(30**2 / (0.8 * 500))
     assert expected_false(500, 30, 50, 0.5) == 500
+    below, above = (expected_false(500, 30, 50, tau) for tau in (0.75, 0.75001))
+    assert above == pytest.approx(below, rel=0.01)  # both branches of the theorem meet
 
 
 @pytest.mark.parametrize("power", [2.0, 4.0])
@@ -221,6 +223,29 @@ def test_neural_fits_train_together(monkeypatch):
     found = gf.stability(gf.DNNCGM(**{**SMALL, "rank": None}), X.iloc[:, :4], Z, **keys)
     assert sizes == [2, 2]  # halves, and without a fifth
     assert found.n_pairs == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::graphfield.DataWarning")
+@pytest.mark.filterwarnings("ignore::graphfield.TrainingWarning")
+def test_every_estimator_can_be_asked(estimator, data):
+    keys = {"n_pairs": 1, "n_drops": 1, "shares": [0.2], "n_bootstraps": 1, "random_state": 0}
+    found = gf.stability(estimator(), *data, threshold=0.05, **keys)
+    assert found.n_pairs == 1, found.failures
+    assert not found.failures
+    assert len(found.graphs) == 5
+
+
+@pytest.mark.slow
+def test_other_processes_find_the_same(monkeypatch):
+    from graphfield import cores
+
+    X, Z, _ = hub_data(100)
+    here = gf.stability(gf.RegGMM(), X, Z, **FEW)
+    monkeypatch.setattr(cores, "_WORTH", 0.0)
+    monkeypatch.setattr(cores, "core_count", lambda: 2)
+    there = gf.stability(gf.RegGMM(), X, Z, **FEW)
+    pd.testing.assert_frame_equal(here.table, there.table, rtol=1e-4)
 
 
 def test_fits_that_break_down_are_counted_and_named(monkeypatch):

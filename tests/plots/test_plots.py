@@ -456,3 +456,40 @@ def test_edges_without_shares_are_cells_without_a_number(data):
 def test_what_cannot_be_drawn_is_told_why(draw, error, message):
     with pytest.raises(error, match=message):
         draw()
+
+
+# -- stability and plans ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stable():
+    X, Z = small_data(n=120)
+    keys = {"n_pairs": 2, "n_drops": 2, "shares": [0.2, 0.4], "n_bootstraps": 0, "random_state": 0}
+    return gf.stability(gf.RegGMM(), X, Z, threshold=0.1, **keys)
+
+
+def test_lines_are_mean_correlations_by_dropped_share(stable):
+    axes = plots.plot_stability(stable, ["strength", "closeness"])
+    lines = {line.get_label().split(" ")[0]: line for line in axes.lines}
+    expected = stable.correlations("closeness").groupby("dropped").correlation.mean()
+    assert np.allclose(lines["closeness"].get_xdata(), [0.2, 0.4, 0.5])
+    assert np.allclose(lines["closeness"].get_ydata(), expected)
+
+
+def test_bars_are_frequencies_of_the_pairs_selected_most(stable):
+    axes = plots.plot_selection(stable, most=3)
+    top = stable.edges(0.0).iloc[:3]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        f"{a} - {b}" for a, b in zip(top.source, top.target, strict=True)
+    ]
+    assert sorted(bar.get_width() for bar in axes.patches) == sorted(top.frequency)
+
+
+def test_a_plan_is_drawn_over_its_rows():
+    curve = pd.DataFrame({"n": [100, 400], "power": [0.5, 0.9], "power_error": 0.02, "fdr": 0.1})
+    plan = gf.SamplePlan(
+        curve.assign(fdr_error=0.01, sets=8), 250, 200.0, 300.0, 0.8, 0.1, "edges", "a model", 5
+    )
+    axes = plots.plot_sample_plan(plan)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["100", "400"]
+    assert "250 rows" in [text.get_text() for text in axes.get_legend().get_texts()]

@@ -81,10 +81,12 @@ def plan_samples(
 
     Notes
     -----
-    A pilot is no truth. Edges that it missed are not planned for, and those it has are drawn towards zero by
-    its penalty, or look larger than they are because they were found by chance.
-    ``docs/guide/stability.md`` has how far off plans from pilots were. Means and scales that move with z,
-    and rows that belong together, are not simulated: with groups, plan for more.
+    A pilot is no truth. Edges that it missed are not planned for; those it has are drawn towards zero by its
+    penalty, or look larger than they are because they were found by chance. With :class:`RegGMM` on 300 rows
+    of 10 nodes, plans for edges were 1.14 times too large on average, those for edges that move nine times,
+    since there all edges move a little by chance: give ``least``, or a pilot that decides which edges move.
+    Means and scales that move with z, and rows that belong together, are not simulated: with groups, plan
+    for more.
 
     Examples
     --------
@@ -134,18 +136,22 @@ _Search = Generator[int, float, None]
 
 
 def _search(power: float, most_rows: int) -> _Search:
-    """Doubled or halved until the power lies between two numbers, then one between these."""
+    """Doubled or halved until the power lies between two numbers; one between these, perhaps one beyond."""
     n = min(_FIRST, most_rows)
     found = yield n
     factor = 2.0 if found < power else 0.5
     while True:
-        before, n = n, int(np.clip(round(n * factor), _FEWEST, most_rows))
+        before, last, n = n, found, int(np.clip(round(n * factor), _FEWEST, most_rows))
         if n == before:
             return
         found = yield n
         if (found >= power) == (factor > 1):
-            yield round((before * n) ** 0.5)
-            return
+            break
+    yield round((before * n) ** 0.5)
+    most = max(before, n)
+    # Chance may have it that the larger one is enough: the interval of the plan needs one that is.
+    if max(found, last) < (1 + power) / 2 and most < most_rows:
+        yield min(2 * most, most_rows)
 
 
 def _in_turn(sizes: Sequence[int]) -> _Search:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import DataError, ParameterError, check_choice, count, listing
+from graphfield.exceptions import DataError, ParameterError, agreed, check_choice, count, listing
 from graphfield.graphs.centrality import CENTRALITIES
 from graphfield.inference.resamples import Resample
 from graphfield.inference.selection_bounds import expected_false
@@ -226,8 +226,8 @@ class Stability:
         if self.n_pairs:
             found, false = self.edges(frequency), self.expected_false(frequency)
             parts.append(
-                f"In {frequency:.0%} or more of {2 * self.n_pairs} half-samples {len(found)} pairs do; at "
-                f"most {false:.2g} of these are expected to be false."
+                f"In {frequency:.0%} or more of {2 * self.n_pairs} half-samples {count(len(found), 'pair')} "
+                f"{agreed(len(found), 'does', 'do')}; expected false ones among them: at most {false:.2g}."
             )
         if any(one.kind in ("half", "drop") for one in self.graphs):
             each = ", ".join(f"{name} {self._cs_text(name)}" for name in CENTRALITIES)
