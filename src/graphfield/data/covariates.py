@@ -389,3 +389,12 @@ def count_levels(column: pd.Series, text: NDArray[np.object_]) -> tuple[NDArray,
     levels, counts = np.unique(text, return_counts=True)
     order = pd.Index(levels).get_indexer(pd.Index(level_order(column, levels)))
     return levels[order], counts[order]
+
+
+def unknown_levels(whole: CovariateEncoder, part: CovariateEncoder) -> list[str]:
+    """Levels that the first has and that the second, with the same columns, would refuse."""
+    if part.unknown != "error":
+        return []
+    known = {column.name: column.levels for column in part.columns if isinstance(column, Categorical)}
+    columns = [column for column in whole.columns if isinstance(column, Categorical)]
+    return [level for column in columns for level in column.levels if level not in known.get(column.name, ())]

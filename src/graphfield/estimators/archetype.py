@@ -232,7 +232,7 @@ class ArchetypeCGM(GraphEstimator):
     @property
     def _mixture(self) -> ArchetypeField:
         check_is_fitted(self)
-        return self._known_as(ArchetypeField)
+        return self._known().of_kind(ArchetypeField)
 
     @property
     def marginals_(self) -> str:

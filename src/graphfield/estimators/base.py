@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
@@ -32,7 +32,6 @@ from graphfield.graphs.threshold import Threshold, chosen_cut
 from graphfield.solvers.marginal_choice import describe_nodes
 
 TableLike = Any
-F = TypeVar("F", bound=GraphField)
 
 
 class GraphEstimator(BaseEstimator, ABC):
@@ -175,12 +174,6 @@ class GraphEstimator(BaseEstimator, ABC):
         if not hasattr(self, "field_"):
             raise AttributeError(f"This {type(self).__name__} is not fitted yet.")
         return self.field_
-
-    def _known_as(self, kind: type[F]) -> F:
-        """The field, which is of this kind; one from a file may be of another."""
-        field = self._known()
-        assert isinstance(field, kind)
-        return field
 
     @property
     def n_features_in_(self) -> int:

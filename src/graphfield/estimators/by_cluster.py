@@ -110,7 +110,7 @@ class ByCluster(GraphEstimator):
 
     @property
     def _clusters(self) -> ClusterField:
-        return self._known_as(ClusterField)
+        return self._known().of_kind(ClusterField)
 
     @property
     def by_(self) -> str:

@@ -135,7 +135,7 @@ class AveragedGraph(GraphEstimator):
 
     @property
     def _members_field(self) -> AverageField:
-        return self._known_as(AverageField)
+        return self._known().of_kind(AverageField)
 
     @property
     def weights_(self) -> NDArray[np.float64]:

@@ -245,7 +245,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def _network(self) -> CoefField:
-        return self._known_as(NeuralField).network
+        return self._known().of_kind(NeuralField).network
 
     @property
     def rank_(self) -> int | None:
@@ -253,7 +253,7 @@ class DNNCGM(GraphEstimator):
 
     @property
     def mean_depends_on_covariates_(self) -> bool:
-        return self._known_as(NeuralField).mean.moves
+        return self._known().of_kind(NeuralField).mean.moves
 
     @property
     def marginals_(self) -> str:
@@ -336,7 +336,7 @@ class DNNCGM(GraphEstimator):
         }, {}
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
-        self.field_ = replace(self._known_as(NeuralField), device=self.device)
+        self.field_ = replace(self._known().of_kind(NeuralField), device=self.device)
         self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)

@@ -171,7 +171,7 @@ class RegGMM(GraphEstimator):
 
     @property
     def interactions_(self) -> NDArray[np.float64]:
-        return self._known_as(LinearField).interactions
+        return self._known().of_kind(LinearField).interactions
 
     def _moving_scales(
         self,

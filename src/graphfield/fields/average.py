@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.covariates import unknown_levels
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
 from graphfield.data.marginals import NormalScores
@@ -117,6 +118,12 @@ class AverageField(GraphField):
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> AverageField:
         names = common.schema.encoder.names
         members = unpack_parts(state["members"], arrays, common.schema.node_names, names)
+        for header, member in zip(state["members"].listed(), members, strict=True):
+            missing = unknown_levels(common.schema.encoder, member.schema.encoder)
+            if missing:
+                header["schema"]["encoder"]["columns"].refuse(
+                    "those of the whole model", f"none of {missing}"
+                )
         shares = arrays.read("shares", (len(members),), low=0, high=1, above=True)
         if abs(shares.sum() - 1) > _WEIGHTS_OFF:
             arrays.refuse("shares", "shares that sum to one", str(shares.sum()))

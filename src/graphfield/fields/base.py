@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ class Draws:
     kind: Literal["seeds", "resamples"]
 
 
+F = TypeVar("F", bound="GraphField")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphField(ABC):
     """z -> graph, as a frozen value. NumPy in, NumPy out.
@@ -77,6 +80,11 @@ class GraphField(ABC):
     kind: ClassVar[str]
     # Whether weights and residual scales are those of a precision matrix, whose edges never shrink.
     definite: ClassVar[bool] = False
+
+    def of_kind(self, kind: type[F]) -> F:
+        """Itself, which is of this kind."""
+        assert isinstance(self, kind)
+        return self
 
     def __repr__(self) -> str:
         covariates = listing(self.schema.encoder.names, most=4) or "nothing"

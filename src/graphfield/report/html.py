@@ -77,7 +77,7 @@ def write_report(
     node_groups: Groups | None = None,
     edges: EdgeInference | Mapping[str, Any] | None = None,
     evidence_command: str = "graphfield evidence DIR",
-    edges_command: str = "graphfield edges TABLE --covariates A,B --out DIR/edges.json",
+    edges_command: str = "",
     max_bytes: int | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -146,7 +146,8 @@ def write_report(
         "verdict": verdict,
         "opening": words.opening(verdict),
         "command": "" if evidence or not model.encoder_.columns else evidence_command,
-        "edges_command": "" if tests or not model.encoder_.columns else edges_command,
+        "untested": not tests and bool(model.encoder_.columns),
+        "edges_command": edges_command,
         "not_tested": "" if tests is None else tests.why_not,
         "warnings": warnings(check),
         "evidence": words.evidence(evidence) if evidence else None,
