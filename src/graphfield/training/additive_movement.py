@@ -20,7 +20,7 @@ from graphfield.training.mixture import MixtureTask
 from graphfield.training.penalty_path import WORSE
 from graphfield.training.relaxed_patterns import SingleGraph, best_step
 from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem, solve_each, total
-from graphfield.training.supported_variation import error_with, support_of, supported_share
+from graphfield.training.supported_variation import errors_with, support_of, supported_share
 
 # Features times nodes at most: beyond, the problems take longer than all the rest.
 _MAX_COLUMNS = 1_200
@@ -34,7 +34,7 @@ class AdditiveFit:
     field: CoefField
     variation: float  # the share of its movement that is kept
     penalty: float
-    error: float  # of the rows of training, part by part
+    errors: Tensor  # of each row of training, part by part
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class AdditiveFit:
         judged, field = (
             features.field(recipe.find(m, variation)) for m in (total(parts), total([*parts, new]))
         )
-        return cls(judged, field, variation, recipe.penalty, error_with(support, variation))
+        return cls(judged, field, variation, recipe.penalty, errors_with(support, variation))
 
 
 @dataclass(frozen=True)

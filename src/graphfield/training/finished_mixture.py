@@ -9,7 +9,7 @@ held-out rows together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.numbers import CLEAR
 from graphfield.training.additive_movement import AdditiveFit
 from graphfield.training.config import TrainingConfig
 from graphfield.training.mixture import MixtureTask, gate_of, shares_of
@@ -26,10 +27,13 @@ from graphfield.training.sparse_patterns import Moments, PatternProblem, total
 from graphfield.training.supported_variation import (
     Copy,
     cross_fitted_copies,
-    error_with,
+    errors_with,
     is_few,
     supported_share,
 )
+
+# Held-out rows that support a smaller share of the movement than so many times that of the others missed it.
+_MISSED = 0.5
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,12 @@ def finished(
     if is_few(task.units(task.held_out)):
         moving, copies = _judge_copies(moving, mixture, config, data, task, training)
     one = _OneGraph(data, task)
+    done = moving.finish(mixture, one)
     if copies and additive and one.single is not None:
         found = AdditiveFit.of(config, data, task, one.single)
-        if found is not None and found.error < one.error_of(copies, moving.variation):
+        if found is not None and _is_better(found, done, one.errors_of(copies, done.variation), data, task):
             return Finished(found.judged, found.field, found.variation, found.penalty, additive=True)
-    return moving.finish(mixture, one)
+    return done
 
 
 @dataclass(frozen=True)
@@ -132,16 +137,39 @@ def _judge_copies(
     """Where few rows are held out, the others, which have chosen nothing, are asked as well.
 
     Either may miss what moves: few rows held out by chance, the others since gate and patterns are found
-    again without a third of them. The gate is the one that was found as the more movement was. Of few groups,
-    those held out have no say.
+    again without a third of them. Where those held out miss most of it, the gate is found again as it was
+    judged. Of few groups, those held out have no say.
     """
     shares, units = shares_of(moving.copy.gate, data), task.units(task.held_out)
     copies, gate = cross_fitted_copies(mixture, config, data, task, moving.recipe, training, shares)
     support = torch.cat([copy.support() for copy in copies], dim=1)
     again = supported_share(support, task.units(task.rows))
-    if again > moving.variation or len(torch.unique(units)) < len(units):
+    if len(torch.unique(units)) < len(units) or moving.variation < _MISSED * again:
         moving = moving.with_gate(gate, again, mixture, data, task)
-    return moving, copies
+    return replace(moving, variation=max(moving.variation, again)), copies
+
+
+def _is_better(
+    found: AdditiveFit, mixture: Finished, errors: Tensor, data: Samples, task: MixtureTask
+) -> bool:
+    """Whether rows of training, each without its part, are predicted better by more than a standard error.
+
+    Copies of a mixture from fewer rows may be much worse than it: rows held out must not contradict clearly.
+    """
+    held_out = data.take(task.held_out[None])
+    ours, theirs = ((held_out.x[0] - own.fitted(held_out)[0]) for own in (found.judged, mixture.judged))
+    opposite = (ours.square() - theirs.square()).double().sum(dim=1)
+    return (
+        _in_errors(errors - found.errors, task.units(task.rows)) > 1
+        and _in_errors(opposite, task.units(task.held_out)) < CLEAR
+    )
+
+
+def _in_errors(gains: Tensor, units: Tensor) -> float:
+    """The sum over rows, in standard errors of a sum over independent units."""
+    codes = torch.unique(units, return_inverse=True)[1]
+    sums = gains.new_zeros(int(codes.max()) + 1).index_add_(0, codes, gains)
+    return float(sums.sum() / (sums.std() * len(sums) ** 0.5).clamp(min=1e-12))
 
 
 class _OneGraph:
@@ -171,10 +199,10 @@ class _OneGraph:
         known, new = total(self.parts[:-1]), self.parts[-1]
         return self.single.penalty, [self.single.find(known), self.single.find(known + new)]
 
-    def error_of(self, copies: Sequence[Copy], variation: float) -> float:
+    def errors_of(self, copies: Sequence[Copy], variation: float) -> Tensor:
         """Of the rows of training, each by the copy that was found without it, with so much movement."""
         assert self.single is not None
         known = total(self.parts[:-1])
         stills = [self.single.find(known.without(part))[0] for part in self.parts[:-1]]
         supports = [copy.support(still) for copy, still in zip(copies, stills, strict=True)]
-        return error_with(torch.cat(supports, dim=1), variation)
+        return errors_with(torch.cat(supports, dim=1), variation)

@@ -66,9 +66,9 @@ def support_of(moving: CoefField, still: Tensor, rows: Samples) -> Tensor:
     return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1), left.square().sum(dim=1)])
 
 
-def error_with(support: Tensor, share: float) -> float:
-    """The squared error of all rows with so much of the movement."""
-    product, moved, left = support.sum(dim=1).tolist()
+def errors_with(support: Tensor, share: float) -> Tensor:
+    """The squared error of each row with so much of the movement."""
+    product, moved, left = support
     return left - 2 * share * product + share**2 * moved
 
 
