@@ -488,3 +488,14 @@ def test_a_product_that_all_edges_follow_makes_few_others() -> None:
         two = table.source.str[1:].astype(int) + 2 == table.target.str[1:].astype(int)
         rates.append((table.p_value[two] <= 0.05).mean())
     assert np.mean(rates) < 0.225
+
+
+def test_curves_of_near_copies_stay_within_one() -> None:
+    """A spline overshoots where a partial correlation is nearly one; the page reads the curve back."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, 300)
+    X = rng.normal(size=(300, 3))
+    X[:, 1] = X[:, 0] + (0.02 + 0.5 * (z > 0)) * rng.normal(size=300)
+    bands = gf.infer_edges(X, pd.DataFrame({"z": z})).bands("x1", "x2", "z")
+    assert bands.estimate.abs().max() < 1
+    assert ((bands.low <= bands.estimate) & (bands.estimate <= bands.high)).all()

@@ -41,9 +41,9 @@ class Curve:
         width = float(student.ppf((1 + level) / 2, self.freedom))
         if simultaneous:
             width = max(width, self._largest(error, level, seed))
-        at = np.clip(self.estimate, -_MOST, _MOST)
-        half = width * error / (1 - at**2)
-        return np.tanh(np.arctanh(at) - half), np.tanh(np.arctanh(at) + half)
+        half = width * error / (1 - self.estimate**2)
+        at = np.arctanh(self.estimate)
+        return np.tanh(at - half), np.tanh(at + half)
 
     def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
         """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""
@@ -78,7 +78,9 @@ def curve_of_pair(
     rows = hold_values(encoder, encoded, others)
     at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
     freedom = design.freedom(slice(None))
-    return Curve(values, at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T, freedom)
+    # A spline may overshoot what a partial correlation can be.
+    estimate = np.clip(at @ fit.coef[:, 0], -_MOST, _MOST)
+    return Curve(values, estimate, at @ fit.covariance[0] @ at.T, freedom)
 
 
 def _places(

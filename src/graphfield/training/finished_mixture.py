@@ -149,6 +149,7 @@ def _judge_copies(
     return replace(moving, variation=max(moving.variation, again)), copies
 
 
+@torch.no_grad()
 def _is_better(
     found: AdditiveFit, mixture: Finished, errors: Tensor, data: Samples, task: MixtureTask
 ) -> bool:
