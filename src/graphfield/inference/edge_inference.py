@@ -182,6 +182,12 @@ class EdgeInference:
             f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
             f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
         )
+        clearest = self.varying(fdr).head(3)
+        if len(clearest):
+            text += " Moving most clearly: " + ", ".join(
+                f"{one.source} - {one.target}" for one in clearest.itertuples()
+            )
+            text += "."
         if are_many(self.schema.encoder, self._n_units):
             text += (
                 " There are few rows for so many covariates, so edges are taken to follow few of them, in "

@@ -98,11 +98,22 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
         f"level of {FDR:.2f}. {_number(n_edges)} {agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge"
         f"{false_words(n_edges, 'to be false')}. {_number(n_moving)} "
         f"{agreed(max(n_moving, 1), 'edge moves', 'edges move')} with the covariates"
-        f"{false_words(n_moving, 'not to move')}."
+        f"{false_words(n_moving, 'not to move')}{_clearest(tests)}."
     )
     if n_moving and not moves:
-        found += " The verdict speaks of the fitted model as a whole, this of single edges."
+        found += (
+            " Their curves below have bands. The verdict asks more: whether the fitted model as a whole "
+            "predicts new rows better than one graph, which few edges that move need not make it do."
+        )
     return [found, *tests.notes]
+
+
+def _clearest(tests: EdgeRecord) -> str:
+    """Names of those that move most clearly."""
+    moving = sorted(np.flatnonzero(tests.are_moving), key=lambda pair: tests.q_varies[pair] or 0.0)
+    first, second = np.triu_indices(len(tests.nodes), 1)
+    named = [f"{tests.nodes[first[pair]]} - {tests.nodes[second[pair]]}" for pair in moving]
+    return f": {', '.join(named[:3])}{' ...' if len(named) > 3 else ''}" if named else ""
 
 
 def _number(found: int) -> str:
