@@ -49,6 +49,7 @@ from edge_designs import (
 )
 from evidence import chain
 from scipy.stats import false_discovery_control, norm
+from seed_runs import write_lines
 
 import graphfield as gf
 from graphfield.inference.curve import curve_of_pair
@@ -396,15 +397,9 @@ def main() -> None:
     if arguments.command == "time":
         print_time(arguments.n, arguments.p)
         return
-    lines = []
-    for work in work_of(arguments):
-        for line in averages(work, arguments):
-            print(json.dumps(line), flush=True)
-            lines.append(line)
-    if arguments.out:
-        seeds = {"first_seed": arguments.first_seed, "sets": arguments.sets}
-        result = {"command": arguments.command, **seeds, "lines": lines}
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    about = {"command": arguments.command, "first_seed": arguments.first_seed, "sets": arguments.sets}
+    lines = (line for work in work_of(arguments) for line in averages(work, arguments))
+    write_lines(lines, arguments.out, about)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -34,6 +36,16 @@ def run_cases(cases: Iterable[Case], arguments: argparse.Namespace) -> None:
         table = pd.DataFrame(own)
         spread = {key: f"{v.median():.3f} ({v.min():.3f} to {v.max():.3f})" for key, v in table.items()}
         print(f"{label}: " + "  ".join(f"{key} {value}" for key, value in spread.items()) + f"  [{len(own)}]")
+
+
+def write_lines(lines: Iterable[Line], out: Path | None, about: dict[str, Any]) -> None:
+    """Print each as soon as it is there; all, with what they are about, go into a file if one is named."""
+    found = []
+    for line in lines:
+        print(json.dumps(line), flush=True)
+        found.append(line)
+    if out:
+        out.write_text(json.dumps({**about, "lines": found}, indent=1) + "\n")
 
 
 def _run(task: tuple[Case, int, str]) -> tuple[str, Line]:

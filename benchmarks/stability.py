@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from seed_runs import write_lines
 
 import graphfield as gf
 from graphfield.cli.values import estimator_class
@@ -265,13 +265,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = []
-    for work in work_of(arguments):
-        for line in averages(work, arguments):
-            print(json.dumps(line), flush=True)
-            lines.append(line)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
+    about = {"command": arguments.command, "first_seed": arguments.first_seed, "sets": arguments.sets}
+    lines = (line for work in work_of(arguments) for line in averages(work, arguments))
+    write_lines(lines, arguments.out, about)
 
 
 if __name__ == "__main__":
