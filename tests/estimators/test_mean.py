@@ -57,3 +57,11 @@ def test_center_none_predicts_without_an_intercept():
     X, Z = small_data()
     model = gf.DNNCGM(max_steps=20, center="none", standardize=False, device="cpu", random_state=0).fit(X, Z)
     assert not model.predict(0 * X, Z).any()
+
+
+def test_covariates_that_are_many_for_some_folds():
+    """All known rows bear main effects of 30 covariates; those without a fold do not."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(80, 3)), rng.normal(size=(80, 30))
+    model = gf.DNNCGM(rank=2, hidden_size=8, max_steps=5, device="cpu", random_state=0).fit(X, Z)
+    assert np.isfinite(model.predict(X, Z)).all()

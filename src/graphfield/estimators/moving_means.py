@@ -57,10 +57,14 @@ class _Judged:
     known: Tensor
     new: Tensor
 
+    def bears(self, n_effects: int) -> bool:
+        """Whether the known rows are enough for main effects."""
+        return n_effects <= min(_MAX_EFFECTS, len(self.known) // 2)
+
     def means(self, data: Samples, features: NDArray[np.float64] | None) -> list[MovingMean]:
         """The network, with main effects of what it leaves, and these alone, all from the known rows."""
         found = [MovingMean(self.network, None)]
-        if features is not None and features.shape[1] <= min(_MAX_EFFECTS, len(self.known) // 2):
+        if features is not None:
             for network in (self.network, None):
                 left = data.x - evaluate_mean(network, data)
                 found.append(MovingMean(network, _main_effects(left, features, self.known)))
@@ -143,6 +147,8 @@ def _choose(
     job: Job,
 ) -> MovingMean | None:
     """The kind of mean that predicts unseen rows best, found from all known rows; None: it does not move."""
+    if features is not None and not all(one.bears(features.shape[1]) for one in (own, *judged)):
+        features = None
     kinds = own.means(data, features)
     gains = [
         torch.cat(of_rows) for of_rows in zip(*(_gains(one, data, features) for one in judged), strict=True)

@@ -112,7 +112,9 @@ class HeldOutSearch:
         if nodes not in self._fits:
             columns = list(nodes)
             rows = self._in_train[:, columns].any(axis=1)
-            train, varies = self._train[rows], bool(np.ptp(self._nodes[rows], axis=0).min() > 0)
+            train = self._train[rows]
+            # A node may vary by its mean alone, which the values to fit are without.
+            varies = all(np.ptp(values, axis=0).min() > 0 for values in (self._nodes[rows], train))
             held_out = self._held_out[self._in_held_out[:, columns].any(axis=1)]
             # There are many pairs of leaves to try, so their unions keep the penalty of their parts.
             start = self._start(nodes)
