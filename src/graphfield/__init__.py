@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.ensemble import Ensemble as Ensemble
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from graphfield.estimators.kernel import KernelCGM as KernelCGM
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
     from graphfield.estimators.reggmm import RegGMM as RegGMM

@@ -38,6 +38,7 @@ ESTIMATORS = {
     "GraphicalLasso": Entry("graphfield.estimators.graphical_lasso", "static", {"center": "covariates"}),
     "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
     "TreeCGM": Entry("graphfield.estimators.tree", "tree", {}),
+    "KernelCGM": Entry("graphfield.estimators.kernel", "kernel"),
     "DNNCGM": Entry("graphfield.estimators.dnncgm", "dnncgm", {}, neural=True),
     "ArchetypeCGM": Entry("graphfield.estimators.archetype", "archetype", {}, "dnncgm", neural=True),
     "AutoCGM": Entry("graphfield.estimators.auto", "auto"),

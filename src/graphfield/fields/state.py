@@ -37,6 +37,7 @@ _KINDS = {
     "linear": ("graphfield.fields.linear", "LinearField"),
     "average": ("graphfield.fields.average", "AverageField"),
     "tree": ("graphfield.fields.partition", "TreeField"),
+    "grid": ("graphfield.fields.grid", "GridField"),
     "clusters": ("graphfield.fields.partition", "ClusterField"),
     "neural": ("graphfield.estimators.neural_field", "NeuralField"),
     "archetypes": ("graphfield.estimators.neural_field", "ArchetypeField"),
