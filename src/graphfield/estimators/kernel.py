@@ -238,9 +238,9 @@ class KernelCGM(GraphEstimator):
         return finite, {"held_out": np.where(np.isfinite(table), table, np.nan)}
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
-        bandwidth, factor = state.known("bandwidth"), state.known("penalty_factor")
-        self.bandwidth_ = np.inf if bandwidth is None else float(bandwidth.number(0))
-        self.penalty_factor_ = np.nan if factor is None else float(factor.number(0))
+        bandwidth = state["bandwidth"].number_or_nan()
+        self.bandwidth_ = np.inf if np.isnan(bandwidth) else bandwidth
+        self.penalty_factor_ = state["penalty_factor"].number_or_nan()
         table = arrays.read("held_out", (AtMost(_MOST_TRIED), len(_COLUMNS)), nan=True)
         self.held_out_ = pd.DataFrame(table, columns=_COLUMNS).fillna({"bandwidth": np.inf})
 

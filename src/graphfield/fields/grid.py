@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -144,7 +145,7 @@ class GridField(GraphField):
         encoder, p = common.schema.encoder, common.schema.n_nodes
         grid = Grid([_read_knots(arrays, which) for which in range(len(encoder.numeric))], encoder)
         size = int(np.prod(grid.shape))
-        log = {"low": -_LARGEST_LOG, "high": _LARGEST_LOG}
+        log = partial(arrays.read, shape=(size, p), low=-_LARGEST_LOG, high=_LARGEST_LOG)
         definite = state["definite"].flag()
         matrices = arrays.read("matrices", (size, p, p))
         if definite and not _are_definite(matrices):
@@ -152,8 +153,8 @@ class GridField(GraphField):
         values = GridValues(
             matrices,
             arrays.read("centers", (size, p)),
-            arrays.read("log_units", (size, p), **log),
-            None if definite else arrays.read("log_scales", (size, p), **log),
+            log("log_units"),
+            None if definite else log("log_scales"),
         )
         return cls(common, grid, values, arrays.read("mean", (n_features(encoder), p)))
 

@@ -64,7 +64,7 @@ def rows_seen(weights: NDArray[np.float64]) -> float:
 def local_moments(
     values: NDArray[np.float64], weights: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> Local:
-    """Means, then scales and correlations of what is left; ``shares`` (n, points) lead from points to rows."""
+    """Means, then scales and correlations around them; ``shares`` (n, points) lead from points to rows."""
     total = weights.sum(axis=1, keepdims=True)
     centers = weights @ values / total
     left = values - shares @ centers
