@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 LOWEST := build/lowest
 
 # An environment that is there already is not made again: it must not pass for one of another Python.
@@ -15,7 +16,7 @@ endif
 endif
 endif
 
-.PHONY: demo examples test slow portable fuzz check gpu wheel lowest clean setup
+.PHONY: demo docs examples test slow portable fuzz check gpu wheel lowest clean setup
 
 demo: $(READY)
 	mkdir -p build
@@ -23,6 +24,11 @@ demo: $(READY)
 
 examples: $(READY)
 	$(BIN)/python docs/render_examples.py
+
+# The site, in build/docs: runs the examples, needs no network, fails on any warning.
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "Open build/docs/index.html"
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -62,6 +68,10 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt .ci/lowest_versions.py
 	@touch $@
 
 setup: $(READY)
+
+$(DOCS_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

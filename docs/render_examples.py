@@ -30,8 +30,8 @@ def code_of(name: str) -> str:
 def about(name: str) -> tuple[str, str]:
     """The question that an example answers, and the rest of what it says at the top."""
     text = ast.get_docstring(ast.parse(code_of(name))) or ""
-    question, _, rest = text.partition("\n")
-    return question, " ".join(rest.split())
+    question, _, rest = text.partition("\n")  # a title, which a line of "=" follows
+    return question, " ".join(rest.lstrip("=").split())
 
 
 def run(name: str) -> str:

@@ -1,4 +1,5 @@
 """Which relations between measurements of a tumour differ between benign and malignant ones?
+==========================================================================================
 
 Data: 569 tumours, ten kinds of measurements of their cell nuclei (scikit-learn's breast cancer data).
 Nodes are measurements, the covariate is the diagnosis. Takes about 20 seconds on two cores.

@@ -1,4 +1,5 @@
 """I have a table and want a page that I can send to somebody. Which commands do I need?
+=====================================================================================
 
 Data: a simulated file as people have them, with a subject column, text, and missing values. Four commands
 go from the file to the page: check, fit (with the evidence), graph, report. Takes about a minute on two

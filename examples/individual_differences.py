@@ -1,4 +1,5 @@
 """How do individual differences modulate the strength of edges?
+=============================================================
 
 Data: answers of 2,000 simulated people to eight scales of a questionnaire, with their age and sex. One edge
 is strongest in middle age, one is there for women only, the others are the same for all: so we can see

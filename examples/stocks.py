@@ -1,4 +1,5 @@
 """Do stocks move together more closely when markets are nervous?
+==============================================================
 
 Data: simulated prices of 15 stocks in three sectors over six years, an index, and a volatility index. When
 volatility is high, stocks of one sector hang together, beyond what the index explains; this is what

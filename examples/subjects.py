@@ -1,4 +1,5 @@
 """Does the connectivity of brain regions follow a score, and what is the network of one subject?
+==============================================================================================
 
 Data: simulated time series of 50 subjects, 12 regions in three networks, 60 time points each; the
 visual and the memory regions are the more connected the higher the score. Takes about 20 seconds on two

@@ -1,0 +1,132 @@
+"""Pages of the reference that follow from the code: public names, commands, codes of findings."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import graphfield as gf
+from graphfield.cli.parser import make_parser
+
+SOURCE = Path(gf.__file__).parent
+# Subpackages whose public names have pages of their own, with the words above them.
+PACKAGES = {
+    "analysis": "Questions to a fitted model or field",
+    "data": "From tables to numbers",
+    "graphs": "Graphs as arrays",
+    "metrics": "Scores against a known graph",
+    "pipelines": "Before the nodes",
+    "plots": "Pictures",
+    "report": "The page",
+    "simulate": "Data with a known graph",
+    "studies": "Studies",
+    "theory": "The paper's rates",
+}
+
+
+def write_pages(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {"api.rst": _api(), "command-line.md": _commands(), "codes.md": _codes()}
+    for name, text in pages.items():
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:  # what is new is built again
+            file.write_text(text, encoding="utf-8")
+
+
+def _api() -> str:
+    public = {name: getattr(gf, name) for name in gf.__all__ if not name.startswith("_")}
+    classes = [name for name, value in public.items() if inspect.isclass(value)]
+    faults = [name for name in classes if issubclass(public[name], Exception)]
+    estimators = [name for name in classes if hasattr(public[name], "predict_graph") and name != "EdgeInference"]
+    functions = [name for name, value in public.items() if inspect.isfunction(value)]
+    results = [name for name in classes if name not in faults and name not in estimators]
+    parts = [_heading("API", "=")]
+    for title, names in (
+        ("Estimators", estimators),
+        ("Functions", functions),
+        ("Results", results),
+        ("Errors and warnings", faults),
+    ):
+        parts += [_heading(title, "-"), _summary("graphfield", names)]
+    for package, title in PACKAGES.items():
+        module = import_module(f"graphfield.{package}")
+        names = [name for name in _names(module) if not name.startswith("_") and name not in public]
+        parts += [_heading(f"{title}: graphfield.{package}", "-"), _summary(module.__name__, names)]
+    return "\n".join(parts)
+
+
+def _names(module: object) -> list[str]:
+    listed = getattr(module, "__all__", None)
+    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]  # type: ignore[attr-defined]
+    found = own if listed is None else list(listed)
+    return [name for name in found if callable(getattr(module, name)) and inspect.getdoc(getattr(module, name))]
+
+
+def _heading(title: str, line: str) -> str:
+    return f"{title}\n{line * len(title)}\n"
+
+
+def _summary(module: str, names: list[str]) -> str:
+    listed = "\n".join(f"   {name}" for name in names)
+    return f".. currentmodule:: {module}\n\n.. autosummary::\n   :toctree: api\n\n{listed}\n"
+
+
+def _commands() -> str:
+    os.environ["COLUMNS"] = "100"  # argparse wraps to the terminal, and a page has none
+    parser = make_parser()
+    parts = ["# Command line", "", _help(parser)]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                parts += [f"## graphfield {name}", "", _help(command)]
+    return "\n".join(parts)
+
+
+def _help(parser: argparse.ArgumentParser) -> str:
+    return f"```text\n{parser.format_help().rstrip()}\n```\n"
+
+
+def _codes() -> str:
+    lines = [f"| `{code}` | {words} |" for code, words in sorted(set(_findings()))]
+    return "\n".join(
+        [
+            "# Codes of findings",
+            "",
+            "What `graphfield check` and `gf.check_data` find has a code that stays the same while words may change:",
+            "`check.codes()` in Python, `code` in the JSON of `graphfield check --json`. Names in braces are filled in.",
+            "",
+            "| code | what is said |",
+            "| --- | --- |",
+            *lines,
+            "",
+        ]
+    )
+
+
+def _findings() -> Iterator[tuple[str, str]]:
+    """The code and the message of each ``Finding(...)`` that the source makes."""
+    for file in sorted((SOURCE / "check").glob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Finding"):
+                continue
+            code = call.args[0] if call.args else None
+            if isinstance(code, ast.Constant) and len(call.args) > 2:
+                yield str(code.value), _words(call.args[2])
+
+
+def _words(message: ast.expr) -> str:
+    """The text of a message as the source has it."""
+    if isinstance(message, ast.Constant):
+        text = str(message.value)
+    elif isinstance(message, ast.JoinedStr):
+        text = "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in message.values
+        )
+    else:
+        text = "{…}"
+    return text.replace("|", "\\|")
