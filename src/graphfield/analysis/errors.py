@@ -44,11 +44,7 @@ def error_columns(
         return {"spread": deviation}
     _warn_of_few_rows(asked, weights, answer)
     reach = interval_reach(asked.field) * deviation
-    return {
-        "standard_error": deviation,
-        "interval_low": estimate - reach,
-        "interval_high": estimate + reach,
-    }
+    return {"standard_error": deviation, "interval_low": estimate - reach, "interval_high": estimate + reach}
 
 
 def movement_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, NDArray]:

@@ -140,11 +140,7 @@ def _main_effects(left: Tensor, features: NDArray[np.float64], rows: Tensor) -> 
 
 
 def _choose(
-    own: _Judged,
-    judged: Sequence[_Judged],
-    data: Samples,
-    features: NDArray[np.float64] | None,
-    job: Job,
+    own: _Judged, judged: Sequence[_Judged], data: Samples, features: NDArray[np.float64] | None, job: Job
 ) -> MovingMean | None:
     """The kind of mean that predicts unseen rows best, found from all known rows; None: it does not move."""
     if features is not None and not all(one.bears(features.shape[1]) for one in (own, *judged)):

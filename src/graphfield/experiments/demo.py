@@ -80,13 +80,7 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
             told_seconds,
             "told the clusters",
         ),
-        Line(
-            "DNN-CGM, published",
-            cited["auroc"],
-            cited["auprc"],
-            None,
-            "mean of 5, diagonal left in",
-        ),
+        Line("DNN-CGM, published", cited["auroc"], cited["auprc"], None, "mean of 5, diagonal left in"),
     ]
     units = np.arange(len(truth))
     new = predict_new_rows(model, sim.X[train], sim.Z[train], sim.X[test], sim.Z[test], units)

@@ -128,10 +128,7 @@ def _damaged(path: Path, error: Exception) -> OutputError:
 
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
     """The whole folder or none of it: an interrupted run leaves no DONE, and an earlier cell as it was."""
-    files = {
-        "spec.json": json_bytes(cell_spec(cell)),
-        "report.json": json_bytes(report),
-    }
+    files = {"spec.json": json_bytes(cell_spec(cell)), "report.json": json_bytes(report)}
     if find_spec("pyarrow") is None:
         files["samples.csv"] = samples.to_csv(index=False).encode()
     else:

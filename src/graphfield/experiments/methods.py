@@ -243,11 +243,7 @@ METHODS = {
     "reggmm-adam": Method("RegGMM by Adam", _BETA, _recipe("reggmm-adam"), _neural),
     "reggmm": Method("RegGMM, exact least squares", _BETA, _constant(), _reggmm),
     "reggmm-sparse-group": Method(
-        "RegGMM, sparse-group penalty",
-        _BETA,
-        _constant(penalty="sparse-group"),
-        _reggmm,
-        check_sparse_group,
+        "RegGMM, sparse-group penalty", _BETA, _constant(penalty="sparse-group"), _reggmm, check_sparse_group
     ),
     "glasso-by-cluster": Method(
         "glasso by true cluster", _PATH, _constant(), _path(glasso_path, by_cluster=True)

@@ -65,12 +65,7 @@ class Pairs:
             turned = self.values @ turn
             for start in range(0, len(first), step):
                 some = slice(start, start + step)
-                yield (
-                    kind,
-                    first[some],
-                    second[some],
-                    self.scores(turned, turn, first[some], second[some]),
-                )
+                yield (kind, first[some], second[some], self.scores(turned, turn, first[some], second[some]))
 
     def scores(
         self, turned: NDArray, turn: NDArray, first: NDArray[np.intp], second: NDArray[np.intp]
@@ -169,10 +164,7 @@ def _squared_scores(
 
 
 def flipped_statistics(
-    nodes: CleanedNodes,
-    columns: NDArray[np.float64],
-    given: NDArray[np.float64],
-    signs: NDArray[np.float32],
+    nodes: CleanedNodes, columns: NDArray[np.float64], given: NDArray[np.float64], signs: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """The statistics of :func:`score_statistics` when what rows add to the scores gets random signs.
 

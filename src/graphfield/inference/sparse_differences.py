@@ -123,10 +123,7 @@ class _Draws:
     """The truth of all pairs in some chains, (graphs, pairs, chains), and how to draw it again."""
 
     def __init__(
-        self,
-        estimates: NDArray[np.float64],
-        covariance: NDArray[np.float64],
-        together: bool,
+        self, estimates: NDArray[np.float64], covariance: NDArray[np.float64], together: bool
     ) -> None:
         variances = np.maximum(np.einsum("pgg->gp", covariance), 1e-20)
         self.estimates = estimates

@@ -60,11 +60,7 @@ class PenaltyPath:
 
 
 def sparse_group_coefficients(
-    X: NDArray[np.float64],
-    W: NDArray[np.float64],
-    covariate: NDArray[np.intp],
-    penalty: float,
-    mix: float,
+    X: NDArray[np.float64], W: NDArray[np.float64], covariate: NDArray[np.intp], penalty: float, mix: float
 ) -> NDArray[np.float64]:
     """Solve the problem at the head of this module for every node.
 

@@ -11,12 +11,7 @@ from graphfield.training.config import BETA1, BETA2, EPSILON, WEIGHT_DECAY
 
 
 def adam_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    *,
-    rate: float,
-    scale: Tensor | None = None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], *, rate: float, scale: Tensor | None = None
 ) -> None:
     """One step of Adam in place; the gradient is divided by ``scale`` where there is one.
 
@@ -46,11 +41,7 @@ def has_fused_adam() -> bool:
 
 
 def _fused_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    rate: float,
-    scale: Tensor | None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], rate: float, scale: Tensor | None
 ) -> None:
     torch._fused_adam_(
         [values],
@@ -72,11 +63,7 @@ def _fused_step(
 
 
 def _plain_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    rate: float,
-    scale: Tensor | None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], rate: float, scale: Tensor | None
 ) -> None:
     if scale is not None:
         gradient.div_(scale)

@@ -29,14 +29,7 @@ from graphfield.experiments.bench.problems import (
     P1000,
     Problem,
 )
-from graphfield.experiments.bench.records import (
-    Check,
-    Record,
-    Timing,
-    first_at_or_below,
-    interleaved,
-    timed,
-)
+from graphfield.experiments.bench.records import Check, Record, Timing, first_at_or_below, interleaved, timed
 from graphfield.experiments.bench.straightforward import StraightforwardTraining
 from graphfield.experiments.specs import paper_recipe
 from graphfield.simulate import make_setting

@@ -11,19 +11,10 @@ import torch
 
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import (
-    DEFAULT_PENALTY,
-    chosen_penalty,
-    gate_training,
-    training_config,
-)
+from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY, chosen_penalty, gate_training, training_config
 from graphfield.experiments.bench.machine import synchronize
 from graphfield.experiments.bench.problems import Problem, Table
-from graphfield.experiments.bench.straightforward import (
-    DROP_EVERY,
-    DROP_FACTOR,
-    LEARNING_RATE,
-)
+from graphfield.experiments.bench.straightforward import DROP_EVERY, DROP_FACTOR, LEARNING_RATE
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.pack import Pack, packed
