@@ -15,7 +15,7 @@ from graphfield.check.levels import RARE_LEVEL
 from graphfield.data.covariates import as_text
 from graphfield.exceptions import FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
-from graphfield.fields.members import member_parts
+from graphfield.fields.average import member_parts
 
 # Of the intervals, for one edge at a time.
 LEVEL = 0.95

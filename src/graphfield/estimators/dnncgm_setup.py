@@ -33,7 +33,7 @@ from graphfield.estimators.parameters import (
     Rule,
     Seed,
 )
-from graphfield.estimators.starting_point import StartingPoint
+from graphfield.estimators.training_jobs import StartingPoint
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.estimators.neural import evaluate_mean
-from graphfield.estimators.starting_point import StartingPoint
-from graphfield.estimators.training_jobs import Job, begin_at, train_fields
+from graphfield.estimators.training_jobs import Job, StartingPoint, begin_at, train_fields
 from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.solvers.scale_choice import standard_errors
 from graphfield.training.checkpoint import CheckpointFolder

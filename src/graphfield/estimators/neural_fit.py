@@ -20,8 +20,7 @@ from graphfield.estimators.neural import residual_scale, residuals
 from graphfield.estimators.training_jobs import Job
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.threads import one_thread_each
-from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import ScaleRows, learn_scales, row_step
+from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 

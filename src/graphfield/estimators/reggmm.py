@@ -32,8 +32,7 @@ from graphfield.exceptions import check_package
 from graphfield.fields.base import Common, State
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
-from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import ScaleRows, learn_scales
+from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales, learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]

@@ -22,9 +22,8 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.linear import StaticField
 from graphfield.solvers.interaction import linear_mean
-from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
-from graphfield.solvers.scale_choice import ScaleRows
+from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")

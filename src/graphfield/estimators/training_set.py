@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,15 +13,14 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
-from graphfield.data.group_levels import LevelCheck
+from graphfield.data.group_levels import LevelCheck, find_levels
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
-from graphfield.data.splits import fold_labels, folds, hold_out
-from graphfield.estimators.group_inputs import without_levels
+from graphfield.data.splits import fold_labels, folds, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
-from graphfield.exceptions import DataError
+from graphfield.exceptions import DataError, DataWarning
 from graphfield.fields import GraphField
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 
@@ -174,3 +174,33 @@ def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> Held
     values, known = node_values(x_frame), NodeScaler.learn(inputs.X, center=True, scale=True)
     check_reach(values, x_frame.names, known.center, known.scale, "X_val")
     return values, z_frame, None
+
+
+def without_levels(
+    inputs: Inputs, groups: Any, X: Any, *, wanted: bool = True
+) -> tuple[Inputs, NDArray | None, LevelCheck | None]:
+    """The nodes less the levels of their groups, where these have any; codes of the groups; the comparison.
+
+    ``groups`` are the user's labels for all rows of X. Nothing is subtracted, or compared, unless ``wanted``.
+    """
+    labels = group_labels(groups, X)
+    labels = None if labels is None else labels[inputs.rows]
+    if labels is None or not wanted:
+        return inputs, labels, None
+    codes = np.unique(labels, return_inverse=True)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model's own encoder says it
+        encoder = CovariateEncoder(standardize=True, unknown="average").fit(inputs.Z, allow_empty=True)
+    W = features(encoder, encoder.transform(inputs.Z))
+    check, levels = find_levels(inputs.X, np.column_stack([W, W[:, 1:] ** 2]), codes)
+    if not check.prefers:
+        return inputs, labels, check
+    warnings.warn(
+        f"Groups have levels of their own ({check.share:.0%} of a node's variance on average); these were "
+        "subtracted, so that graphs are about what varies within a group. Predictions for other groups are "
+        "about the mean of all.",
+        DataWarning,
+        stacklevel=3,
+    )
+    values = inputs.X - levels[codes].astype(inputs.X.dtype)
+    return replace(inputs, X=values), labels, check

@@ -20,9 +20,16 @@ from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.persistence import plain_params
 from graphfield.estimators.reggmm import RegGMM, check_sparse_group
 from graphfield.estimators.tree import TreeCGM
-from graphfield.experiments.cells import Cell, Result
-from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
-from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
+from graphfield.experiments.evaluation import (
+    PATH,
+    Evaluation,
+    glasso_path,
+    lasso_path,
+    oracle_evaluations,
+    score_samples,
+    summarise,
+)
+from graphfield.experiments.folders import Cell, Result
 from graphfield.experiments.specs import PSEUDO_SETTINGS, paper_recipe
 from graphfield.simulate import Simulation, make_setting
 from graphfield.training.config import resolve_device

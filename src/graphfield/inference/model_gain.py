@@ -15,8 +15,8 @@ from graphfield.data.roles import time_values
 from graphfield.data.splits import time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
-from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import training_inputs
+from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, DataWarning, ParameterError
 from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.messages import Argument

@@ -23,7 +23,7 @@ from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
-from graphfield.inference.resamples import Resample
+from graphfield.inference.stability_folder import Resample
 
 # Fits that train as one computation.
 _PACK = 10

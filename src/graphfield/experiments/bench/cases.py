@@ -16,7 +16,7 @@ from graphfield import metrics
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY
 from graphfield.estimators.together import fit_together
-from graphfield.experiments.bench import loops, peers
+from graphfield.experiments.bench import peers
 from graphfield.experiments.bench.child import step_memory
 from graphfield.experiments.bench.machine import MatrixProduct, cuda_peak_mb
 from graphfield.experiments.bench.ours import our_curve, our_packed_steps, our_step
@@ -290,8 +290,8 @@ def simulators(effort: Effort) -> list[Record]:
     trees = make_setting("D1", 1, 0).candidates
     rng = np.random.default_rng(0)
     references: dict[str, Callable[[], object]] = {
-        "G1": lambda: loops.simulate_g1(looped, rng),
-        "D1": lambda: loops.simulate_d1(looped, trees, rng),
+        "G1": lambda: peers.simulate_g1(looped, rng),
+        "D1": lambda: peers.simulate_d1(looped, trees, rng),
     }
     records = []
     for setting, reference in references.items():
@@ -327,7 +327,7 @@ def scoring(effort: Effort) -> list[Record]:
         weights = np.abs(np.asarray(sim.coef) + noise).astype(np.float32)
         timing = interleaved(
             partial(metrics.ranking_scores, weights, sim.skeleton, diagonal=True),
-            partial(loops.scores, weights[:looped], sim.skeleton[:looped]),
+            partial(peers.scores, weights[:looped], sim.skeleton[:looped]),
             effort.rounds,
             (n, looped),
         )
