@@ -19,7 +19,7 @@ from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
 from graphfield.training import sparse_patterns
 from graphfield.training.finished_mixture import finished
-from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
+from graphfield.training.mixture import MixtureFits, MixtureTask, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
@@ -218,7 +218,7 @@ def test_rounds_recover_two_regimes():
     parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(800), None))
     task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
-    (standing,) = fit_mixtures(config, data, [task], training, (2,))
+    (standing,) = MixtureFits(config, data, [task], training, (2,)).run()
     coef = finished(standing.chosen, config, data, task, training).field(z[None], data.codes[None])[0]
     right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
     assert right[0] > 0.6
@@ -343,8 +343,8 @@ def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
         return mixture_table(patterns, x)
 
     monkeypatch.setattr(mixture_module, "mixture_table", spy)
-    (standing,) = fit_mixtures(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,))
-    gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data)
+    (standing,) = MixtureFits(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,)).run()
+    gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data.x.device)
     shares = shares_of(gate, data)
     # Cores share the work, so the first tables come in any order.
     (whole,), *cross = (
@@ -385,7 +385,7 @@ def test_more_patterns_are_kept_only_where_they_help():
         parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(1_600), None))
         task = MixtureTask(parts, torch.arange(1_600, 2_000), (1, 2, 3), None)
         training = replace(TRAINING, batch_size=400, max_steps=200, evaluate_every=20, patience=20)
-        (standing,) = fit_mixtures(config, data, [task], training, (1, 2, 4))
+        (standing,) = MixtureFits(config, data, [task], training, (1, 2, 4)).run()
         assert standing.chosen.rank == kept
 
 

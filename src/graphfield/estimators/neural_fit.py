@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,50 +15,12 @@ from graphfield.data.nodes import row_blocks
 from graphfield.estimators.moving_means import MovingMean, fit_means
 from graphfield.estimators.neural import residual_scale, residuals
 from graphfield.estimators.training_jobs import Job
+from graphfield.estimators.ways import Edges, Way
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
-
-
-@dataclass(frozen=True)
-class Edges:
-    """Coefficients of one job, and how they were found."""
-
-    coef: CoefField
-    judged: CoefField  # as held-out rows judged it: without these, where ``coef`` has them
-    history: pd.DataFrame
-    n_steps: int
-    best_step: int
-    penalty: float
-    variation: float = 1.0  # the share of the patterns' variation that was kept
-    lost: bool = False
-    additive: bool = False  # edges follow single covariates
-
-
-@dataclass(frozen=True)
-class Way(ABC):
-    """How coefficients are fitted, once nodes have no mean and one scale; and why in this way."""
-
-    training: TrainingConfig
-    reason: str
-
-    name: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.reason})"
-
-    @property
-    def rank(self) -> int | None:
-        """Patterns, where there are any."""
-        return None
-
-    @abstractmethod
-    def fit(
-        self, jobs: Sequence[Job], data: Samples, folder: CheckpointFolder | None, *, compete: bool
-    ) -> list[Edges]:
-        """All jobs together; one that competes may be dropped for another."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +58,7 @@ def fit_fields(
     scales, data = _scaled(jobs, data, features)
     fitted = []
     for i, edges in enumerate(way.fit(jobs, data, folder, compete=compete)):
-        job, own = jobs[i], member_samples(data, i)
+        job, own = jobs[i], data.member(i)
         scale = residual_scale(edges.judged, own, job.rows, job.held_out)
         moving = _residual_scales(job, edges.judged, own, features)
         fitted.append(Fitted(means[i], lefts[i], scales[i], edges, scale, moving))
@@ -137,7 +96,7 @@ def _scaled(
     """Divide by scales that move with z; where none does, all stays as it is."""
     if features is None:
         return [None] * len(jobs), data
-    members = [member_samples(data, i) for i in range(len(jobs))]
+    members = [data.member(i) for i in range(len(jobs))]
     scales = [
         _moving_scales(learn_node_scales, job, own, features, own.x.__getitem__)
         for job, own in zip(jobs, members, strict=True)
@@ -179,8 +138,3 @@ def _moving_scales(
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
     nodes, n_numeric = values(chosen).cpu().numpy(), data.numeric.shape[1]
     return learn(ScaleRows(nodes, features[rows], n_numeric, fold, units))
-
-
-def member_samples(data: Samples, member: int) -> Samples:
-    """The rows as one of several jobs has them."""
-    return data if data.x.ndim == 2 else replace(data, x=data.x[member])

@@ -60,7 +60,7 @@ def finished(
 
     Few rows may prefer ``additive`` movement to any mixture.
     """
-    gate = gate_of(mixture.gate, mixture.rank, config, data)
+    gate = gate_of(mixture.gate, mixture.rank, config, data.x.device)
     gate.embedding.settle_untrained(data.codes[task.rows])
     if not len(task.held_out):
         field = mixed_field(gate, mixture.patterns)

@@ -102,7 +102,7 @@ def cross_fitted_copies(
     parts = [Moments.of(shares[rows], data.x[rows]) for rows in task.parts]
     without = problems_without(parts, total(parts))
     table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
-    others = [_without(task.parts, part) for part in range(len(parts))]
+    others = [rows_without(task.parts, part) for part in range(len(parts))]
     *gates, whole = _train_gates([*others, task.rows], mixture.rank, config, data, task, training, table)
     copies = []
     for rows, known, gate in zip(task.parts, others, gates, strict=True):
@@ -112,7 +112,7 @@ def cross_fitted_copies(
     return copies, whole
 
 
-def _without(parts: Sequence[Tensor], part: int) -> Tensor:
+def rows_without(parts: Sequence[Tensor], part: int) -> Tensor:
     return torch.cat([rows for other, rows in enumerate(parts) if other != part])
 
 

@@ -22,7 +22,7 @@ from graphfield.training.checkpoint import Snapshot
 from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
 from graphfield.training.loop import _Run
-from graphfield.training.mixture import RANKS, MixtureTask, fit_mixtures
+from graphfield.training.mixture import RANKS, MixtureFits, MixtureTask
 from graphfield.training.plan import Member, Plan
 
 _ENDLESS = 10**9
@@ -111,7 +111,7 @@ def our_curve(
         parts = tuple(train[torch.as_tensor(part)] for part in cross_parts(np.arange(len(X)), None))
         task = MixtureTask(parts, held_out, (0, 1, 2), penalty)
         with suppress(_ReachedError):
-            fit_mixtures(shape, data, [task], gate_training(model, len(X)), RANKS, watch)
+            MixtureFits(shape, data, [task], gate_training(model, len(X)), RANKS, watch).run()
         return watch.curve
     field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
     member = Member(train, held_out, 0, 1)
