@@ -42,35 +42,16 @@ class Streams:
 
 @dataclass
 class TrainingSet:
-    """What an estimator is given to fit, and what it notes about the fit while it goes on.
+    """What an estimator is given to fit, and what it notes about the fit while it goes on."""
 
-    Attributes
-    ----------
-    inputs : Inputs
-        Nodes (less the levels of groups, where these have any) and covariates.
-    labels : ndarray or None
-        A code for the group of each row.
-    groups : ndarray or None
-        The same as the user gave them.
-    levels : LevelCheck or None
-        Whether groups have levels of their own.
-    own : tuple or None
-        The user's own held-out rows: nodes, covariates, groups.
-    streams : Streams
-    held_out : ndarray or None
-        Positions of the rows that :meth:`split` held out.
-    judged : GraphField or None
-        To be set by an estimator whose field has seen the held-out rows: the field before that.
-    """
-
-    inputs: Inputs
-    labels: NDArray | None
-    groups: NDArray | None
-    levels: LevelCheck | None
-    own: HeldOutTable | None
+    inputs: Inputs  # nodes (less the levels of groups, where these have any) and covariates
+    labels: NDArray | None  # a code for the group of each row
+    groups: NDArray | None  # the same as the user gave them
+    levels: LevelCheck | None  # whether groups have levels of their own
+    own: HeldOutTable | None  # the user's own held-out rows
     streams: Streams
-    held_out: NDArray[np.intp] | None = None
-    judged: GraphField | None = None
+    held_out: NDArray[np.intp] | None = None  # positions of the rows that :meth:`split` held out
+    judged: GraphField | None = None  # the field before it saw the held-out rows, where it has
 
     @property
     def X(self) -> NDArray[np.floating]:

@@ -26,23 +26,12 @@ class SparseEffects:
     covariate explains of the rest of the scores, the covariate being without what a lasso of it on the others
     explains (van de Geer et al., 2014; SAGE of Meng, Zhang and Li, 2025). With as many covariates as a third
     of the rows this has nearly the errors of a regression on one alone.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the covariates, all numbers or categories with two levels.
-    columns : ndarray of shape (n, q)
-        Their values, mean zero, mean square one.
-    reading : ndarray of shape (n, q)
-        What turns scores into effects.
-    starts : ndarray or None
-        Where each group begins; None where rows are independent.
     """
 
-    names: tuple[str, ...]
-    columns: NDArray[np.float64]
-    reading: NDArray[np.float64]
-    starts: NDArray[np.intp] | None
+    names: tuple[str, ...]  # of the covariates, all numbers or categories with two levels
+    columns: NDArray[np.float64]  # (n, q), mean zero, mean square one
+    reading: NDArray[np.float64]  # (n, q), what turns scores into effects
+    starts: NDArray[np.intp] | None  # of groups; None where rows are independent
 
     @classmethod
     def of(

@@ -109,27 +109,14 @@ HEADER, _ENDING = "stability.json", ".safetensors"
 
 @dataclass(frozen=True)
 class About:
-    """What the graphs of a folder, or of a result, are about.
+    """What the graphs of a folder, or of a result, are about."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Of the rows, the estimator and what is asked of it; results with the same one can be merged.
-    estimator : str
-        Name of its class.
-    node_names : tuple of str
-    places : tuple of dict
-        Values of the covariates at which graphs were asked for, after the average graph.
-    n_rows, n_units : int
-        Rows, and rows or groups that were dropped and drawn together.
-    """
-
-    fingerprint: str
-    estimator: str
+    fingerprint: str  # of rows, estimator and what is asked: results with the same one can be merged
+    estimator: str  # name of its class
     node_names: tuple[str, ...]
-    places: tuple[dict[str, Any], ...]
+    places: tuple[dict[str, Any], ...]  # covariates at which graphs were asked for, after the average one
     n_rows: int
-    n_units: int
+    n_units: int  # rows or groups that were dropped and drawn together
 
     @property
     def shape(self) -> tuple[int, int]:

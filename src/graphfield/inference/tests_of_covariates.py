@@ -34,16 +34,8 @@ class GroupScores:
     places (Freedman and Lane), or, which is the same, the covariate does. What changes places must be alike.
     But the mean of two rows is noisier than that of eighty, and a level that is rare among rows has its
     largest shares in groups of few rows. So both sides are multiplied by ``weights``, the roots of the
-    inverse variances of the means.
-
-    Attributes
-    ----------
-    rows : Rows
-    fixed, own : ndarray of shape (n_groups, m'), (n_groups, m)
-        Orthonormal, times weights: a constant and ``given``, and what these leave of the covariate.
-    weights : ndarray of shape (n_groups,)
-    spreads : list of ndarray of shape (p, p)
-        About the variances of the scores of nodes and of residuals.
+    inverse variances of the means: ``fixed`` and ``own`` (groups, m) are a constant and ``given``, and what
+    these leave of the covariate, orthonormal; ``spreads`` (p, p) are about the variances of the scores.
     """
 
     rows: Rows

@@ -106,16 +106,10 @@ class _Fit:
 class HeldOutSearch:
     """Held-out log-likelihood of the first 1, 2, 3, ... splits of a tree.
 
-    Trees of different sizes share most of their leaves, so each node is fitted once.
-
-    Parameters
-    ----------
-    tree : Tree
-    train, held_out : pairs of ndarrays
-        Node values in standard units, (n, p), and the features of the covariates that ``tree`` splits on.
-    nodes : ndarray of shape (n, p), optional
-        Node values of training as they are, where ``train`` has them less their means: a leaf in which one
-        of them never varies is no leaf.
+    Trees of different sizes share most of their leaves, so each node is fitted once. ``train`` and
+    ``held_out`` are node values in standard units, (n, p), and the features that ``tree`` splits on;
+    ``nodes`` those of training as they are, where ``train`` has them less their means: a leaf in which one
+    of them never varies is no leaf.
     """
 
     def __init__(
