@@ -54,10 +54,6 @@ class Task:
         return np.arange(len(self.inputs.X)) if self.labels is None else self.labels
 
     @property
-    def n_places(self) -> int:
-        return 1 + len(self.at)
-
-    @property
     def trains_together(self) -> bool:
         """By name, as in ``Ensemble``: asking for the class would import torch for all others."""
         return type(self.estimator).__module__ == "graphfield.estimators.dnncgm"

@@ -58,8 +58,6 @@ def learn_scales(rows: ScaleRows) -> MovingScales | None:
     gamma regression, which a few wild values do not decide. How smooth f_j is, and whether it is there at
     all, is decided node by node on rows that took no part in its fit.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> z = rng.uniform(-1.7, 1.7, 900)
     >>> X, W = rng.normal(size=(900, 2)) * np.exp([0, 1] * z[:, None]), np.column_stack([np.ones(900), z])
@@ -225,8 +223,6 @@ def learn_node_scales(rows: ScaleRows) -> MovingScales | None:
     for everybody predicts nodes that are divided by their scales better than nodes as they are: that is what
     held-out rows have to say, by their Gaussian likelihood.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> z, noise = rng.uniform(-1.7, 1.7, 900), rng.normal(size=(900, 2))
     >>> W, fold = np.column_stack([np.ones(900), z]), np.arange(900) % 3

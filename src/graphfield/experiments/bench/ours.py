@@ -28,17 +28,13 @@ from graphfield.training.plan import Member, Plan
 _ENDLESS = 10**9
 
 
-def our_step(
-    problem: Problem, X: Table, Z: Table, device: torch.device, penalty: float = 0.0
+def our_steps(
+    problem: Problem, X: Table, Z: Table, device: torch.device, penalty: float = 0.0, n_fits: int = 1
 ) -> Callable[[int], None]:
-    """Move the data to the device; the result runs that many training steps and waits for them."""
-    return our_packed_steps(problem, X, Z, device, 1, penalty)
+    """Move the data to the device; the result runs that many training steps and waits for them.
 
-
-def our_packed_steps(
-    problem: Problem, X: Table, Z: Table, device: torch.device, n_fits: int, penalty: float = 0.0
-) -> Callable[[int], None]:
-    """Like :func:`our_step` for ``n_fits`` models that train together, each with batches of its own."""
+    Several fits train together, each with batches of its own.
+    """
     config = TrainingConfig(
         batch_size=problem.batch,
         max_steps=_ENDLESS,
