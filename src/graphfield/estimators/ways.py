@@ -14,7 +14,7 @@ from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
-from graphfield.training.finished_mixture import finished
+from graphfield.training.finished_mixture import LastStep
 from graphfield.training.mixture import MixtureFits, MixtureTask
 from graphfield.training.plan import Member
 
@@ -124,7 +124,8 @@ class MixedPatterns(Way):
         for i, (job, task, standing) in enumerate(zip(jobs, tasks, standings, strict=True)):
             chosen = standing.chosen
             assert chosen is not None
-            done = finished(chosen, job.config, data.member(i), task, self.training, additive=self.additive)
+            last = LastStep(chosen, job.config, data.member(i), task, self.training)
+            done = last.finish(additive=self.additive)
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
             coef = done.judged if job.spares_held_out else done.field
