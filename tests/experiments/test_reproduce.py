@@ -400,7 +400,7 @@ def _short_recipe(setting, n_train, method):
 def test_the_pseudo_truth_is_kept_only_where_it_differs():
     for setting, names in (("G1", ["skeleton"]), ("D1", ["skeleton", "pseudo"])):
         sim = gf.make_setting(setting, 1_101, random_state=0)  # one test row, whatever its cluster
-        assert list(Data(sim, 100).truths()) == names
+        assert list(Data(sim, slice(100), slice(100, 1_100), slice(1_100, None)).truths()) == names
 
 
 # -- tables ---------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
-from graphfield.data.splits import fold_labels, folds, group_labels, hold_out
+from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError, DataWarning
 from graphfield.fields import GraphField
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
+from graphfield.solvers.scale_choice import ScaleRows
 
 
 class Streams:
@@ -92,6 +93,11 @@ class TrainingSet:
         if self.own is None:
             return fold_labels(len(self.X), n_folds, self.labels)
         return np.repeat([-1, 0], [len(self.X), len(self.own[0])])
+
+    def scale_rows(self, values: NDArray, W: NDArray, encoder: CovariateEncoder) -> ScaleRows:
+        """What scales of nodes that move with z are learned from: centred values, features of z."""
+        folds_of_rows = cross_labels(len(values), self.labels)
+        return ScaleRows(values, W, len(encoder.numeric), folds_of_rows, self.labels)
 
     def choose_scores(
         self, encoder: CovariateEncoder, wanted: str

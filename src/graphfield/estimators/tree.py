@@ -157,9 +157,7 @@ class TreeCGM(GraphEstimator):
 
     @property
     def _tree_field(self) -> TreeField:
-        field = self._known()
-        assert isinstance(field, TreeField)
-        return field
+        return self._known().of_kind(TreeField)
 
     @property
     def tree_(self) -> Tree:
