@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphfield.experiments import paths
+from graphfield.experiments import evaluation
 from graphfield.experiments.methods import TableCell, simulate
 from graphfield.metrics import auprc, auroc
 from graphfield.simulate import make_setting
@@ -22,10 +22,10 @@ def by_penalty(seed: int) -> np.ndarray:
     """AUROC and AUPRC at each published penalty, (2, 10)."""
     data = simulate(TableCell("D2", "lasso-by-cluster", 10_000, 1_000, seed))
     regime, truth = data.sim.regime, data.truths()["skeleton"]
-    scores = np.zeros((2, paths.PUBLISHED_PENALTIES))
+    scores = np.zeros((2, evaluation.PUBLISHED_PENALTIES))
     for label in np.unique(regime[data.test]):
         S = np.corrcoef(data.sim.X[data.train][regime[data.train] == label].T)
-        graphs, _ = paths.lasso_path(S, paths.penalty_path(S, paths.PUBLISHED_PENALTIES))
+        graphs, _ = evaluation.lasso_path(S, evaluation.penalty_path(S, evaluation.PUBLISHED_PENALTIES))
         rows = regime[data.test] == label
         wanted = np.broadcast_to(truth[rows][0], graphs.shape)
         scores += rows.mean() * np.array([f(graphs, wanted, diagonal=True) for f in (auroc, auprc)])

@@ -11,7 +11,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield import analysis as an
 from graphfield.cli import main
-from graphfield.fields import members
+from graphfield.fields import average
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 ERRORS = ["standard_error", "interval_low", "interval_high"]
@@ -73,9 +73,9 @@ def test_exchanging_the_two_values_turns_the_difference_and_keeps_its_error(mode
     assert (same[["difference", *ERRORS]] == 0).all(axis=None)
 
 
-@pytest.mark.parametrize("n_bytes", [members._MEMBER_BYTES, 7 * 4 * 36])
+@pytest.mark.parametrize("n_bytes", [average._MEMBER_BYTES, 7 * 4 * 36])
 def test_curves_have_the_standard_error_of_the_members_curves(model, data, monkeypatch, n_bytes):
-    monkeypatch.setattr(members, "_MEMBER_BYTES", n_bytes)  # all rows at a time, or seven
+    monkeypatch.setattr(average, "_MEMBER_BYTES", n_bytes)  # all rows at a time, or seven
     Z = data[1].iloc[:40]
     edges = [("n1", "n0"), ("n2", "n4")]
     for along in ("age", "site"):
@@ -94,9 +94,9 @@ def test_curves_have_the_standard_error_of_the_members_curves(model, data, monke
         np.testing.assert_allclose(middle, table["partial_correlation"], atol=1e-6)
 
 
-@pytest.mark.parametrize("n_bytes", [members._MEMBER_BYTES, 7 * 4 * 36])
+@pytest.mark.parametrize("n_bytes", [average._MEMBER_BYTES, 7 * 4 * 36])
 def test_variation_has_the_error_of_its_mean_and_what_chance_would_show(model, data, monkeypatch, n_bytes):
-    monkeypatch.setattr(members, "_MEMBER_BYTES", n_bytes)
+    monkeypatch.setattr(average, "_MEMBER_BYTES", n_bytes)
     Z = pd.concat([data[1].iloc[:40]] * 2 + [data[1].iloc[:10]])
     table = an.varying_edges(model, Z, n_rows=None)
     partial = np.stack([member.partial_correlations(Z) for member in model.members_])

@@ -235,7 +235,7 @@ def test_the_spread_goes_through_rows_in_bounded_memory(data, monkeypatch):
     model = gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(*data)
     Z = pd.concat([data[1], data[1].iloc[:5]])
     whole = model.spread(Z)
-    monkeypatch.setattr("graphfield.fields.members._MEMBER_BYTES", 7 * 4 * 36)
+    monkeypatch.setattr("graphfield.fields.average._MEMBER_BYTES", 7 * 4 * 36)
     np.testing.assert_array_equal(model.spread(Z), whole)
     np.testing.assert_array_equal(whole[:5], whole[-5:])
     partial = [member.partial_correlations(Z).astype(float) for member in model.members_]

@@ -16,7 +16,7 @@ from graphfield.graphs.strength import partial_correlations
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import member_arrays
 from graphfield.training import finished_mixture
-from graphfield.training.finished_mixture import finished
+from graphfield.training.finished_mixture import LastStep
 from graphfield.training.mixture import MixtureTask
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.relaxed_patterns import SingleGraph
@@ -106,7 +106,7 @@ def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_o
     task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), (1, 2, 3), None)
     shares = {100: held_out, 300: 0.4}
     monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units: shares[len(units)])
-    assert finished(mixture, FIELD, data, task, TRAINING).variation == max(held_out, 0.4)
+    assert LastStep(mixture, FIELD, data, task, TRAINING).finish().variation == max(held_out, 0.4)
 
 
 @torch.no_grad()
@@ -127,7 +127,7 @@ def test_training_rows_decide_about_movement_where_few_groups_are_held_out(monke
         return 0.0
 
     monkeypatch.setattr(finished_mixture, "supported_share", spy)
-    done = finished(mixture, FIELD, data, task, TRAINING)
+    done = LastStep(mixture, FIELD, data, task, TRAINING).finish()
     assert seen["units"] == (150 if n_held_out < 2 * FEW_UNITS else FEW_UNITS)
     coef = done.field(data.numeric[None], data.codes[None])[0]
     torch.testing.assert_close(coef, coef[:1].expand_as(coef), rtol=1e-4, atol=1e-5)

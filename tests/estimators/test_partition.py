@@ -17,8 +17,8 @@ from graphfield.data.frames import as_frame
 from graphfield.estimators.tree import _rules
 from graphfield.fields.tree import Tree
 from graphfield.graphs.strength import partial_from_precision
-from graphfield.solvers import covariance_tree
-from graphfield.solvers.covariance_tree import grow_covariance_tree
+from graphfield.solvers import leaf_likelihood
+from graphfield.solvers.leaf_likelihood import grow_covariance_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 STATIC = gf.GraphicalLasso(penalty=0.05)
@@ -267,10 +267,10 @@ def test_rows_of_one_group_are_held_out_together():
 
 def test_sketches_and_parts_of_the_rows_find_the_same_split(monkeypatch):
     X, Z = two_regimes(2000)
-    monkeypatch.setattr(covariance_tree, "_MAX_PRODUCTS", 3)
-    monkeypatch.setattr(covariance_tree, "_SKETCHES", 64)
+    monkeypatch.setattr(leaf_likelihood, "_MAX_PRODUCTS", 3)
+    monkeypatch.setattr(leaf_likelihood, "_SKETCHES", 64)
     sketched = grow_covariance_tree(X, Z, 2, 20, seed=0)
-    monkeypatch.setattr(covariance_tree, "_MAX_ENTRIES", 64 * 1000)
+    monkeypatch.setattr(leaf_likelihood, "_MAX_ENTRIES", 64 * 1000)
     fewer = grow_covariance_tree(X, Z, 2, 20, seed=0)
     for tree in (sketched, fewer):
         assert tree.feature[0] == 0

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphfield.cli import main
-from graphfield.experiments.bench import loops, ours
+from graphfield.experiments.bench import ours, peers
 from graphfield.experiments.bench.cases import CASES, Case
 from graphfield.experiments.bench.child import in_child
 from graphfield.experiments.bench.machine import MatrixProduct
@@ -152,7 +152,7 @@ def test_the_loops_draw_from_the_same_distribution(setting):
     n = 800
     sim = make_setting(setting, n, 0)
     rng = np.random.default_rng(1)
-    X, Z, graphs = loops.simulate_g1(n, rng) if setting == "G1" else loops.simulate_d1(n, sim.candidates, rng)
+    X, Z, graphs = peers.simulate_g1(n, rng) if setting == "G1" else peers.simulate_d1(n, sim.candidates, rng)
     np.testing.assert_array_equal(graphs, sim.field.skeleton(Z))
     # Standard errors are about 1 / sqrt(n) for both; 5 of them over all entries.
     np.testing.assert_allclose(np.corrcoef(X.T), np.corrcoef(sim.X.T), atol=5 * (2 / n) ** 0.5)
@@ -163,7 +163,7 @@ def test_the_loops_draw_from_the_same_distribution(setting):
 def test_scores_of_the_loop_are_ours():
     sim = make_setting("G1", 20, 0)
     weights = np.abs(np.asarray(sim.coef) + np.random.default_rng(0).normal(0, 0.05, sim.skeleton.shape))
-    for theirs, score in zip(loops.scores(weights, sim.skeleton), (auroc, auprc), strict=True):
+    for theirs, score in zip(peers.scores(weights, sim.skeleton), (auroc, auprc), strict=True):
         np.testing.assert_allclose(theirs, score(weights, sim.skeleton, diagonal=True), atol=1e-12)
 
 

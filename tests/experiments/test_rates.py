@@ -11,7 +11,7 @@ import pytest
 from graphfield import theory
 from graphfield.cli import main
 from graphfield.experiments import rate_tables, rates
-from graphfield.experiments.rate_slopes import bounds_along, found_slope
+from graphfield.experiments.rate_tables import bounds_along, found_slope
 from graphfield.experiments.rates import FULL, QUICK, Truth, plan_rates, score_coefficients
 from graphfield.simulate.chain import SHAPES, Chain
 

@@ -13,10 +13,10 @@ from graphfield.data.frames import as_frame
 from graphfield.estimators.inputs import training_inputs
 from graphfield.inference.cleaned_nodes import cleaned_nodes
 from graphfield.inference.directions import directions, in_order
-from graphfield.inference.group_scores import GroupScores
 from graphfield.inference.question import Question
 from graphfield.inference.rearrange import Rows
 from graphfield.inference.score_test import Pairs, _decorrelated, _squared_scores
+from graphfield.inference.tests_of_covariates import GroupScores
 
 FEW = {"covariates": [], "n_permutations": 39, "random_state": 0}
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
-from graphfield.inference.pilot_field import PilotField
+from graphfield.inference.planned_truth import PilotField
 from graphfield.inference.planning import _search
 from graphfield.inference.sample_plan import needed_rows, plan_from
 from graphfield.simulate.gaussian import GaussianField

@@ -10,8 +10,8 @@ import pytest
 import graphfield as gf
 from conftest import SMALL
 from graphfield.graphs.centrality import CENTRALITIES, closeness, path_betweenness
-from graphfield.inference.resamples import Resample, planned_resamples
 from graphfield.inference.selection_bounds import ASSUMPTIONS, _tail, expected_false
+from graphfield.inference.stability_folder import Resample, planned_resamples
 
 FEW = {"n_pairs": 3, "n_drops": 2, "shares": [0.2], "n_bootstraps": 2, "random_state": 0}
 

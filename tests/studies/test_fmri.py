@@ -429,7 +429,7 @@ def test_the_permutation_test_is_asked_by_subject(monkeypatch):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)
         return SimpleNamespace(p_value=0.02, n_rows=144, per_covariate=lines)
 
-    monkeypatch.setattr("graphfield.studies.steps.dependence_test", dependence_test)
+    monkeypatch.setattr("graphfield.studies.study.dependence_test", dependence_test)
     scans, people = simulated(12, 12)
     options = {"estimator": gf.RegGMM(), "threshold": 0.1, "n_folds": 0}
     found = fmri_study(loaded(scans, people, covariates=["motion"]), **options)

@@ -18,8 +18,8 @@ from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gat
 from graphfield.nn.pack import Pack, member_arrays
 from graphfield.training import mixture as mixture_module
 from graphfield.training import sparse_patterns
-from graphfield.training.finished_mixture import finished
-from graphfield.training.mixture import MixtureTask, fit_mixtures, shares_of
+from graphfield.training.finished_mixture import LastStep
+from graphfield.training.mixture import MixtureFits, MixtureTask, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
@@ -218,8 +218,10 @@ def test_rounds_recover_two_regimes():
     parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(800), None))
     task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
-    (standing,) = fit_mixtures(config, data, [task], training, (2,))
-    coef = finished(standing.chosen, config, data, task, training).field(z[None], data.codes[None])[0]
+    (standing,) = MixtureFits(config, data, [task], training, (2,)).run()
+    coef = (
+        LastStep(standing.chosen, config, data, task, training).finish().field(z[None], data.codes[None])[0]
+    )
     right = coef[z[:, 0] > 0.3][:, 1, 0].mean(), coef[z[:, 0] < -0.3][:, 1, 0].mean()
     assert right[0] > 0.6
     assert right[1] < -0.6
@@ -247,7 +249,7 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     patterns[:, 1:] = 0
     data = replace(data, x=x)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.0, 0.0, 0)
-    done = finished(mixture, FIELD, data, task, TRAINING)
+    done = LastStep(mixture, FIELD, data, task, TRAINING).finish()
     assert done.variation == pytest.approx(min(truth, 1.0), abs=0.03)
     z = (data.numeric[None], data.codes[None])
     whole = mixed_field(gate, patterns)(*z)[0]
@@ -327,7 +329,7 @@ def test_strong_edges_are_relaxed_where_the_penalty_was_chosen(penalty):
     patterns = PatternProblem(Moments.of(shares[:800], x[:800])).solve(0.2)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.2, 0.0, 0)
     task = MixtureTask(parts, torch.arange(800, 900), (1, 2, 3), penalty)
-    field = finished(mixture, FIELD, data, task, TRAINING).field
+    field = LastStep(mixture, FIELD, data, task, TRAINING).finish().field
     edge = float(field(data.numeric[None], data.codes[None])[0, :, 1, 0].mean())
     assert (edge > 0.72) == (penalty is None)
 
@@ -343,8 +345,8 @@ def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
         return mixture_table(patterns, x)
 
     monkeypatch.setattr(mixture_module, "mixture_table", spy)
-    (standing,) = fit_mixtures(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,))
-    gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data)
+    (standing,) = MixtureFits(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,)).run()
+    gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data.x.device)
     shares = shares_of(gate, data)
     # Cores share the work, so the first tables come in any order.
     (whole,), *cross = (
@@ -385,7 +387,7 @@ def test_more_patterns_are_kept_only_where_they_help():
         parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(1_600), None))
         task = MixtureTask(parts, torch.arange(1_600, 2_000), (1, 2, 3), None)
         training = replace(TRAINING, batch_size=400, max_steps=200, evaluate_every=20, patience=20)
-        (standing,) = fit_mixtures(config, data, [task], training, (1, 2, 4))
+        (standing,) = MixtureFits(config, data, [task], training, (1, 2, 4)).run()
         assert standing.chosen.rank == kept
 
 

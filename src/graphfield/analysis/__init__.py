@@ -3,9 +3,8 @@
 from graphfield.analysis.averages import Bands, average_graph, average_graphs, bands
 from graphfield.analysis.curves import connectivity_curves, edge_curves
 from graphfield.analysis.drivers import driver_summary, edge_drivers, varying_edges
-from graphfield.analysis.network import connectivity, node_connectivity
+from graphfield.analysis.network import block_means, connectivity, node_connectivity, subnetwork
 from graphfield.analysis.one_value import average_intervals, compare, graph_at, intervals_at
-from graphfield.analysis.subnetworks import block_means, subnetwork
 
 __all__ = [
     "Bands",

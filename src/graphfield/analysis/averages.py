@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,6 @@ from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.fields import GraphField
 from graphfield.graphs.connectivity import pair_means
 from graphfield.messages import Argument
-
-if TYPE_CHECKING:
-    pass
 
 _LINES = 10  # of bands, when printed
 

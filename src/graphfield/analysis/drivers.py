@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -27,9 +26,6 @@ from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.streaming import slices
-
-if TYPE_CHECKING:
-    pass
 
 # Partial correlations of pairs that are held at a time: 256 MB of float32.
 _HELD_ENTRIES = 64 * 2**20

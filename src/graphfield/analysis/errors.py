@@ -15,7 +15,7 @@ from graphfield.check.levels import RARE_LEVEL
 from graphfield.data.covariates import as_text
 from graphfield.exceptions import FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
-from graphfield.fields.members import member_parts
+from graphfield.fields.average import member_parts
 
 # Of the intervals, for one edge at a time.
 LEVEL = 0.95
@@ -44,11 +44,7 @@ def error_columns(
         return {"spread": deviation}
     _warn_of_few_rows(asked, weights, answer)
     reach = interval_reach(asked.field) * deviation
-    return {
-        "standard_error": deviation,
-        "interval_low": estimate - reach,
-        "interval_high": estimate + reach,
-    }
+    return {"standard_error": deviation, "interval_low": estimate - reach, "interval_high": estimate + reach}
 
 
 def movement_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, NDArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,6 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.exceptions import ParameterError
 from graphfield.fields import GraphField
 from graphfield.messages import Message
-
-if TYPE_CHECKING:
-    pass
 
 
 def graph_at(

@@ -224,10 +224,7 @@ class Asked:
 
 
 def ask(
-    field: GraphField,
-    table: pd.DataFrame,
-    threshold: float | str | None = None,
-    rule: str = "and",
+    field: GraphField, table: pd.DataFrame, threshold: float | str | None = None, rule: str = "and"
 ) -> Asked:
     """The graphs of the model at the rows of a complete table, evaluated when they are gone through."""
     cut = chosen_cut(threshold, field.threshold)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
-from graphfield.cli.words import render_for_shell, say
+from graphfield.cli.words import list_out, render_for_shell
 from graphfield.exceptions import GraphfieldError, ParameterError
-from graphfield.folders import write_file
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
@@ -57,15 +56,8 @@ def edges(arguments: argparse.Namespace) -> None:
         checked = run_check(arguments, data, planned=False)
     found = run_tests(arguments, data)
     notes = [found.summary(arguments.fdr), *series_notes(data, is_series=checked.is_series)]
-    text = _listed(found, arguments)
-    if arguments.out is None:
-        sys.stderr.write("\n".join(notes) + "\n")
-        sys.stdout.write(text)
-        return
-    if for_page:
-        text = EdgeRecord.of(found, notes[1:]).to_json()
-    write_file(arguments.out, text.encode(), overwrite=arguments.force)
-    say("\n".join([*notes, f"Wrote {arguments.out}."]))
+    text = EdgeRecord.of(found, notes[1:]).to_json() if for_page else _listed(found, arguments)
+    list_out(text, "\n".join(notes), arguments)
 
 
 def run_tests(arguments: argparse.Namespace, data: TableData) -> EdgeInference:

@@ -45,11 +45,7 @@ def evidence(arguments: argparse.Namespace) -> None:
 
 
 def run_test(
-    arguments: argparse.Namespace,
-    data: TableData,
-    n_permutations: int = _PERMUTATIONS,
-    *,
-    in_order: bool,
+    arguments: argparse.Namespace, data: TableData, n_permutations: int = _PERMUTATIONS, *, in_order: bool
 ) -> Evidence:
     """The test; what it says is for the caller to say.
 

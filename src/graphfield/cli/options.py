@@ -33,9 +33,7 @@ def table_options(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
     p.add_argument(
-        "--nodes",
-        metavar="X1,X2",
-        help="columns or patterns ('roi_*'); default: all other numeric columns",
+        "--nodes", metavar="X1,X2", help="columns or patterns ('roi_*'); default: all other numeric columns"
     )
     p.add_argument("--drop", metavar="X3,X4", help="columns or patterns to leave out of the nodes")
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from graphfield.cli.options import check_new, file_options, seed_option
 from graphfield.cli.values import threshold
-from graphfield.cli.words import say
+from graphfield.cli.words import list_out
 from graphfield.exceptions import DataError, ParameterError, listing
-from graphfield.folders import write_file
 
 
 def plan_parser(group: Any) -> None:
@@ -50,13 +48,7 @@ def plan(arguments: argparse.Namespace) -> None:
         threshold=threshold(arguments.threshold),
         random_state=arguments.seed,
     )
-    text = found.curve.to_csv(index=False, float_format="%.4g")
-    if arguments.out is None:
-        sys.stderr.write(found.summary() + "\n")
-        sys.stdout.write(text)
-        return
-    write_file(arguments.out, text.encode(), overwrite=arguments.force)
-    say(f"{found.summary()}\nWrote {arguments.out}.")
+    list_out(found.curve.to_csv(index=False, float_format="%.4g"), found.summary(), arguments)
 
 
 def _source(text: str) -> tuple[Any, Any]:

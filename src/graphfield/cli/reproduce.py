@@ -16,7 +16,7 @@ from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import ParameterError, TrainingError
 
 if TYPE_CHECKING:
-    from graphfield.experiments.cells import Cell
+    from graphfield.experiments.folders import Cell
     from graphfield.experiments.runner import Failure
 
 MAX_REPLICATES = 1_000

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, model_options, table_options
 from graphfield.cli.values import MODELS, covariate_values, make_model, model_name, threshold
-from graphfield.cli.words import say
+from graphfield.cli.words import list_out
 from graphfield.exceptions import ParameterError
-from graphfield.folders import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,12 +64,7 @@ def stability(arguments: argparse.Namespace) -> None:
         run_check(arguments, data, planned=False)
     found = _run(arguments, data)
     text = _listed(arguments, found).to_csv(index=False, float_format="%.4g")
-    if arguments.out is None:
-        sys.stderr.write(found.summary(arguments.frequency) + "\n")
-        sys.stdout.write(text)
-        return
-    write_file(arguments.out, text.encode(), overwrite=arguments.force)
-    say(f"{found.summary(arguments.frequency)}\nWrote {arguments.out}.")
+    list_out(text, found.summary(arguments.frequency), arguments)
 
 
 def _run(arguments: argparse.Namespace, data: TableData) -> Stability:

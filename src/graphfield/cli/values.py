@@ -120,9 +120,7 @@ def threshold(text: str) -> float | str | None:
 
 
 def covariate_values(
-    pairs: Sequence[str],
-    encoder: CovariateEncoder,
-    dates: Mapping[str, str] | None = None,
+    pairs: Sequence[str], encoder: CovariateEncoder, dates: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
     values: dict[str, Any] = {}

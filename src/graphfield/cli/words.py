@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from graphfield.cli.options import READING
+from graphfield.folders import write_file
 from graphfield.messages import Argument, Part, Row, render
 
 # Options whose argument has another name in Python.
@@ -60,6 +61,16 @@ _TABLES = ("table", "prices", "phenotypes")
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def list_out(text: str, notes: str, arguments: argparse.Namespace) -> None:
+    """A list to the output, where it can be piped, with notes beside it; or to the file of ``--out``."""
+    if arguments.out is None:
+        sys.stderr.write(f"{notes}\n")
+        sys.stdout.write(text)
+        return
+    write_file(arguments.out, text.encode(), overwrite=arguments.force)
+    say(f"{notes}\nWrote {arguments.out}.")
 
 
 def render_for_shell(message: str, arguments: argparse.Namespace | None = None) -> str:

@@ -16,11 +16,7 @@ from graphfield.exceptions import DataError, check_package, listing
 from graphfield.messages import Argument
 
 # What a kind of file needs: the package, and the extra of graphfield that brings it.
-_NEEDS = {
-    "parquet": ("pyarrow", "parquet"),
-    "feather": ("pyarrow", "parquet"),
-    "xlsx": ("openpyxl", "excel"),
-}
+_NEEDS = {"parquet": ("pyarrow", "parquet"), "feather": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}
 # What the packages raise for damaged files, besides errors of their own.
 _DAMAGED = (
     *UNPACK_ERRORS,

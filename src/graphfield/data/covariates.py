@@ -84,16 +84,10 @@ class Categorical:
 class CovariateEncoder:
     """Learns from training rows how each covariate is encoded; applies it to new rows by name.
 
-    Parameters
-    ----------
-    standardize : bool
-        Divide numeric columns by their standard deviation after centring. Off, they are passed on
-        as they are.
-    unknown : {"error", "average"}
-        What to do with a category that training did not have: refuse it by name, or give it the
-        frequency-weighted average of the known ones.
-    says_average : bool
-        Whether the refusal names ``unknown="average"``: not where a user has no such choice.
+    With ``standardize``, numeric columns are centred and divided by their standard deviation. A category
+    that training did not have is refused by name, or, with ``unknown="average"``, gets the
+    frequency-weighted average of the known ones; ``says_average``: whether the refusal names this, not where
+    a user has no such choice.
     """
 
     def __init__(

@@ -60,17 +60,11 @@ def find_levels(
 ) -> tuple[LevelCheck, NDArray[np.float64]]:
     """Whether groups have levels, and these levels, (groups, p).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    W : ndarray of shape (n, m)
-        Features of the covariates, the first of them one. A mean that is linear in them is taken out first
-        where it predicts the means of groups that did not help to find it; else it would be made of levels.
-    labels : ndarray of shape (n,)
-        Codes of the groups, 0, 1, 2 and so on. The first half of a group's rows is compared with the second.
+    A mean that is linear in the features W (n, m) of the covariates, the first of them one, is taken out
+    first where it predicts the means of groups that did not help to find it; else it would be made of
+    levels. The first half of the rows of a group (``labels`` are 0, 1, 2 and so on) is compared with the
+    second.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> labels, W = np.repeat(np.arange(50), 6), np.ones((300, 1))
     >>> X, levels = rng.normal(size=(300, 4)), rng.normal(size=(50, 4))

@@ -41,8 +41,6 @@ class NormalScores:
     The maps of all nodes are stored one after the other: those of node j are
     ``knots[offsets[j] : offsets[j + 1]]`` (its values) and the same part of ``targets`` (their scores).
 
-    Examples
-    --------
     >>> X = np.exp(np.random.default_rng(0).normal(size=(500, 1)))
     >>> scores = NormalScores.learn(X)
     >>> bool(np.isclose(scores.transform(X).std(), X.std()))

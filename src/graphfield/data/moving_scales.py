@@ -26,8 +26,6 @@ class MovingScales:
     first. The mean of ``s_j(z)^2`` over the rows that it was learned from is 1; a node whose scale does
     not move has slopes of zero.
 
-    Examples
-    --------
     >>> scales = MovingScales(np.ones((1, 1)), np.zeros(1), np.array([[0.0, 2.0]]), np.zeros(2))
     >>> scales.at(np.array([[1.0, -1.0], [1.0, 0.5]])).round(2)
     array([[1.  , 1.  ],

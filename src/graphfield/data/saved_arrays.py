@@ -106,11 +106,7 @@ class SavedArrays:
         return array
 
     def read_coefficients(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        most: float = MAX_COEFFICIENT,
-        dtype: DTypeLike = np.float64,
+        self, name: str, shape: tuple[int, ...], most: float = MAX_COEFFICIENT, dtype: DTypeLike = np.float64
     ) -> NDArray:
         """Matrices (..., p, p) of coefficients: no node is in its own regression."""
         array = self.read(name, shape, dtype, low=-most, high=most)

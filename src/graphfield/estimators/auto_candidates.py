@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.cores import side_by_side
 from graphfield.data.frames import MIN_SAMPLES
-from graphfield.estimators.auto_choice import (
-    STATIC,
-    Judged,
-    LeftOut,
-)
+from graphfield.estimators.auto_choice import STATIC, Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table, own_tables
 from graphfield.estimators.graphical_lasso import GraphicalLasso

@@ -34,10 +34,10 @@ from graphfield.estimators.dnncgm_setup import (
 )
 from graphfield.estimators.neural import make_samples
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
-from graphfield.estimators.neural_fit import Fitted, Way, fit_fields
-from graphfield.estimators.starting_point import StartingPoint
-from graphfield.estimators.training_jobs import Job
+from graphfield.estimators.neural_fit import Fitted, fit_fields
+from graphfield.estimators.training_jobs import Job, StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
+from graphfield.estimators.ways import Way
 from graphfield.fields import Schema
 from graphfield.fields.base import Common, State
 from graphfield.nn.fields import CoefField

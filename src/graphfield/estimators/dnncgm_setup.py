@@ -16,9 +16,7 @@ from graphfield.data.encoded import Encoded
 from graphfield.data.fingerprints import fingerprint
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.full_head import FullHead
 from graphfield.estimators.memory import estimate_fit_memory
-from graphfield.estimators.mixed_patterns import MixedPatterns
 from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
 from graphfield.estimators.parameters import (
     CENTER,
@@ -33,7 +31,8 @@ from graphfield.estimators.parameters import (
     Rule,
     Seed,
 )
-from graphfield.estimators.starting_point import StartingPoint
+from graphfield.estimators.training_jobs import StartingPoint
+from graphfield.estimators.ways import FullHead, MixedPatterns
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
 from graphfield.nn.fields import SHARING, FieldConfig

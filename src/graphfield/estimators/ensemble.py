@@ -23,16 +23,8 @@ from graphfield.estimators.composite import (
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed
 from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import (
-    DataError,
-    DataWarning,
-    GraphfieldError,
-    ParameterError,
-    agreed,
-    named,
-)
-from graphfield.fields.average import AverageField
-from graphfield.fields.members import member_spread
+from graphfield.exceptions import DataError, DataWarning, GraphfieldError, ParameterError, agreed, named
+from graphfield.fields.average import AverageField, member_spread
 from graphfield.messages import Message
 
 # How often rows of a member are drawn before a node that never varies among them is an error.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
+from graphfield.fields.base import Conditionals
 from graphfield.fields.edge_list import pair_correlations
 from graphfield.fields.streaming import cache_slices, slices
 from graphfield.fields.walker import rows_at_a_time
@@ -27,25 +29,74 @@ _MIN_NEW_UNITS = 50
 
 
 @dataclass(frozen=True)
-class NewRows:
-    """Rows that had no part in a fit, and the field of that fit: nodes in the user's units, covariates."""
+class FieldRows:
+    """Rows that a field is asked at: nodes in the user's units, covariates; one label is one unit."""
 
     values: NDArray
     rows: Rows
     labels: NDArray | None
     field: GraphField
 
-    def largest_cut(self, clear: NDArray[np.bool_]) -> float | None:
-        """The cut that these rows support; None where they are too few to say."""
-        units, order = _in_units(len(self.values), self.labels)
-        if len(np.unique(units)) < _MIN_NEW_UNITS:
-            return None
-        errors = NewRowErrors(clear)
-        for part in slices(len(order), rows_at_a_time(self.field.n_nodes)):
+    @cached_property
+    def units(self) -> NDArray[np.intp]:
+        n = len(self.values)
+        return np.arange(n) if self.labels is None else np.unique(self.labels, return_inverse=True)[1]
+
+    def blocks(
+        self, most_entries: int | None = None
+    ) -> Iterator[tuple[NDArray, Conditionals, NDArray[np.intp]]]:
+        """Nodes in standard units, what the field says and units, of some rows at a time, unit by unit."""
+        n, p = self.values.shape
+        order = np.argsort(self.units, kind="stable")
+        if most_entries is not None:
+            order = order[self.units[order] % -(-n * p**2 // most_entries) == 0]
+        for part in slices(len(order), rows_at_a_time(p)):
             own = order[part]
             here = self.field.at(self.rows.take(own))
-            x = self.field.standardize(self.values[own], here.at)
-            errors.add(x, here.weights, here.scales, units[own])
+            yield self.field.standardize(self.values[own], here.at), here, self.units[own]
+
+    def residuals(self, most_entries: int) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
+        """Residuals, directed strengths and units."""
+        for x, here, units in self.blocks(most_entries):
+            residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
+            for few in cache_slices(len(x), x.shape[1]):
+                yield residuals[few], directed_strengths(here.weights[few], here.scales[few]), units[few]
+
+    def judge(self, freedom: float, new: NewRows | KnownCut | None) -> tuple[NDArray[np.bool_], float]:
+        """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
+
+        The pairs from these rows, those of the fit, whose graphs vary in ``freedom`` directions, the cut
+        from ``new`` rows where there are enough of them; never below the standard error of an average edge,
+        as one at a single z is known no better.
+        """
+        scores = PairScores(self.values.shape[1])
+        for part in self.residuals(_TEST_ENTRIES):
+            scores.add(*part)
+        tests = scores.tests(freedom)
+        clear = tests.clear()
+        least = min(1.0, tests.standard_error)
+        if not clear.any():
+            return clear, least
+        cut = None if new is None else new.largest_cut(clear)
+        if cut is None:
+            errors = CutErrors(tests, clear)
+            for part in self.residuals(_CUT_ENTRIES):
+                errors.add(*part)
+            cut = errors.largest_cut(freedom)
+        return clear, max(cut, least)
+
+
+@dataclass(frozen=True)
+class NewRows(FieldRows):
+    """Rows that had no part in a fit, and the field of that fit."""
+
+    def largest_cut(self, clear: NDArray[np.bool_]) -> float | None:
+        """The cut that these rows support; None where they are too few to say."""
+        if len(np.unique(self.units)) < _MIN_NEW_UNITS:
+            return None
+        errors = NewRowErrors(clear)
+        for x, here, units in self.blocks():
+            errors.add(x, here.weights, here.scales, units)
         return errors.largest_cut()
 
 
@@ -68,7 +119,8 @@ def find_threshold(field: GraphField, data: TrainingSet, new: NewRows | KnownCut
     found = np.concatenate(parts)
     _check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
     gap = find_gap(found if len(distinct) == len(index) else found[index], n)
-    clear, value = judge_pairs(field, data.X, rows, data.labels, n_directions(found, index), new)
+    seen = FieldRows(data.X, rows, data.labels, field)
+    clear, value = seen.judge(n_directions(found, index), new)
     return auto_threshold(clear, value, found, gap)
 
 
@@ -81,58 +133,3 @@ def _check_finite(*results: NDArray) -> None:
         "and far outliers, can do this; gf.check_data names them. Leave them out, or use another estimator, "
         "such as GraphicalLasso."
     )
-
-
-def judge_pairs(
-    field: GraphField,
-    values: NDArray,
-    rows: Rows,
-    labels: NDArray | None,
-    freedom: float,
-    new: NewRows | KnownCut | None = None,
-) -> tuple[NDArray[np.bool_], float]:
-    """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
-
-    The pairs from the training rows of a field, whose graphs vary in ``freedom`` directions, the cut
-    from ``new`` rows where there are enough of them; never below the standard error of an average edge, as
-    one at a single z is known no better. Rows of one label count as one.
-    """
-    units, _ = _in_units(len(values), labels)
-    scores = PairScores(values.shape[1])
-    for part in _parts(field, values, rows, units, _TEST_ENTRIES):
-        scores.add(*part)
-    tests = scores.tests(freedom)
-    clear = tests.clear()
-    least = min(1.0, tests.standard_error)
-    if not clear.any():
-        return clear, least
-    cut = None if new is None else new.largest_cut(clear)
-    if cut is None:
-        errors = CutErrors(tests, clear)
-        for part in _parts(field, values, rows, units, _CUT_ENTRIES):
-            errors.add(*part)
-        cut = errors.largest_cut(freedom)
-    return clear, max(cut, least)
-
-
-def _in_units(n: int, labels: NDArray | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The unit of each row, and the order in which the rows of a unit follow each other."""
-    units = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
-    return units, np.argsort(units, kind="stable")
-
-
-def _parts(
-    field: GraphField, values: NDArray, rows: Rows, units: NDArray[np.intp], most_entries: int
-) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
-    """Residuals, directed strengths and units of some rows after the other, unit by unit."""
-    n, p = values.shape
-    order = np.argsort(units, kind="stable")
-    order = order[units[order] % -(-n * p**2 // most_entries) == 0]
-    for part in slices(len(order), rows_at_a_time(p)):
-        own = order[part]
-        here = field.at(rows.take(own))
-        x = field.standardize(values[own], here.at)
-        residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
-        for few in cache_slices(len(own), p):
-            directed = directed_strengths(here.weights[few], here.scales[few])
-            yield residuals[few], directed, units[own[few]]

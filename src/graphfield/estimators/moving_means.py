@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.estimators.neural import evaluate_mean
-from graphfield.estimators.starting_point import StartingPoint
 from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import MeanField, Samples, mean_config
 from graphfield.solvers.scale_choice import standard_errors
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.plan import Member
-from graphfield.training.supported_variation import is_few
+from graphfield.training.supported_variation import is_few, rows_without
 
 # A mean that moves with z is kept when it lowers the loss of rows that it was found without by so many
 # standard errors.
@@ -56,19 +55,26 @@ class _Judged:
     network: MeanField
     known: Tensor
     new: Tensor
+    data: Samples
 
     def bears(self, n_effects: int) -> bool:
         """Whether the known rows are enough for main effects."""
         return n_effects <= min(_MAX_EFFECTS, len(self.known) // 2)
 
-    def means(self, data: Samples, features: NDArray[np.float64] | None) -> list[MovingMean]:
+    def means(self, features: NDArray[np.float64] | None) -> list[MovingMean]:
         """The network, with main effects of what it leaves, and these alone, all from the known rows."""
         found = [MovingMean(self.network, None)]
         if features is not None:
             for network in (self.network, None):
-                left = data.x - evaluate_mean(network, data)
+                left = self.data.x - evaluate_mean(network, self.data)
                 found.append(MovingMean(network, _main_effects(left, features, self.known)))
         return found
+
+    def gains(self, features: NDArray[np.float64] | None) -> list[Tensor]:
+        """By how much each kind of mean lowers the squared error of the new rows, (rows,)."""
+        x = self.data.x[self.new]
+        found = [mean.at(self.data, features)[self.new] for mean in self.means(features)]
+        return [(x.square() - (x - mean).square()).mean(dim=1).double() for mean in found]
 
 
 def fit_means(
@@ -84,7 +90,7 @@ def fit_means(
     fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
     judged = _judged_means(jobs, fields, data, training, folder)
     return [
-        _choose(_Judged(field, job.rows, job.held_out), own, data, features, job)
+        _choose(_Judged(field, job.rows, job.held_out, data), own, features, job)
         for field, own, job in zip(fields, judged, jobs, strict=True)
     ]
 
@@ -112,23 +118,19 @@ def _judged_means(
     ]
     parts = [(jobs[i], part) for i in few for part in range(len(jobs[i].parts))]
     members = [
-        Member(_rows_without(job, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
+        Member(rows_without(job.parts, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
         for job, part in parts
     ]
-    judged = [[_Judged(field, job.rows, job.held_out)] for field, job in zip(fields, jobs, strict=True)]
+    judged = [[_Judged(field, job.rows, job.held_out, data)] for field, job in zip(fields, jobs, strict=True)]
     if parts:
         means = [_mean_field(job) for job, _ in parts]
         means, _ = train_fields(means, data, members, training, "Mean, judged", folder, stage="judged mean")
     for i in few:
         judged[i] = [
-            _Judged(means.pop(0), _rows_without(jobs[i], part), rows)
+            _Judged(means.pop(0), rows_without(jobs[i].parts, part), rows, data)
             for part, rows in enumerate(jobs[i].parts)
         ]
     return judged
-
-
-def _rows_without(job: Job, part: int) -> Tensor:
-    return torch.cat([rows for other, rows in enumerate(job.parts) if other != part])
 
 
 def _main_effects(left: Tensor, features: NDArray[np.float64], rows: Tensor) -> NDArray[np.float64]:
@@ -140,34 +142,21 @@ def _main_effects(left: Tensor, features: NDArray[np.float64], rows: Tensor) -> 
 
 
 def _choose(
-    own: _Judged,
-    judged: Sequence[_Judged],
-    data: Samples,
-    features: NDArray[np.float64] | None,
-    job: Job,
+    own: _Judged, judged: Sequence[_Judged], features: NDArray[np.float64] | None, job: Job
 ) -> MovingMean | None:
     """The kind of mean that predicts unseen rows best, found from all known rows; None: it does not move."""
     if features is not None and not all(one.bears(features.shape[1]) for one in (own, *judged)):
         features = None
-    kinds = own.means(data, features)
-    gains = [
-        torch.cat(of_rows) for of_rows in zip(*(_gains(one, data, features) for one in judged), strict=True)
+    kinds = own.means(features)
+    gains = [torch.cat(of_rows) for of_rows in zip(*(one.gains(features) for one in judged), strict=True)]
+    like = [
+        i
+        for i, kind in enumerate(kinds)
+        if job.start is None or job.start.has_mean_like(kind.network, effects=kind.effects is not None)
     ]
-    like = [i for i, kind in enumerate(kinds) if job.start is None or _is_like(kind, job.start)]
     best = max(like or [0], key=lambda kind: float(gains[kind].mean()) if len(gains[kind]) else 0.0)
-    units = job.units(len(data))[torch.cat([one.new for one in judged])]
+    units = job.units(len(own.data))[torch.cat([one.new for one in judged])]
     return kinds[best] if _moves(gains[best], units) else None
-
-
-def _is_like(mean: MovingMean, start: StartingPoint) -> bool:
-    return start.has_mean_like(mean.network, effects=mean.effects is not None)
-
-
-def _gains(judged: _Judged, data: Samples, features: NDArray[np.float64] | None) -> list[Tensor]:
-    """By how much each kind of mean lowers the squared error of the new rows, (rows,)."""
-    x = data.x[judged.new]
-    found = [mean.at(data, features)[judged.new] for mean in judged.means(data, features)]
-    return [(x.square() - (x - mean).square()).mean(dim=1).double() for mean in found]
 
 
 def _moves(gain: Tensor, units: Tensor) -> bool:

@@ -37,8 +37,7 @@ _SCALE_ROWS = 20_000
 
 def covariate_shape(encoder: CovariateEncoder) -> CovariateShape:
     return CovariateShape(
-        n_numeric=len(encoder.numeric),
-        level_shares=tuple(column.shares for column in encoder.categorical),
+        n_numeric=len(encoder.numeric), level_shares=tuple(column.shares for column in encoder.categorical)
     )
 
 

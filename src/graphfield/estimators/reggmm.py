@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import ClassVar
 
@@ -11,11 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder, features
-from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import (
     CENTER,
@@ -32,8 +29,7 @@ from graphfield.exceptions import check_package
 from graphfield.fields.base import Common, State
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
-from graphfield.solvers.node_scales import learn_node_scales
-from graphfield.solvers.scale_choice import ScaleRows, learn_scales
+from graphfield.solvers.scale_choice import learn_node_scales, learn_scales
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -152,7 +148,8 @@ class RegGMM(GraphEstimator):
             mean = linear_mean(left[:n], W, self.ridge)
         left -= features_of_all @ mean
         residual = left[:n]
-        scales = self._moving_scales(learn_node_scales, residual, W, encoder, data.labels)
+        may_move = self.center == "covariates" and bool(self.standardize)
+        scales = learn_node_scales(data.scale_rows(residual, W, encoder)) if may_move else None
         if scales is not None:
             left /= scales.at(features_of_all)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
@@ -163,8 +160,8 @@ class RegGMM(GraphEstimator):
             interactions = self._fit_sparse_group(left, features_of_all, encoder, data)
         residual -= interaction_fit(residual, W, interactions)
         residual_scales = None
-        if len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
-            residual_scales = self._moving_scales(learn_scales, residual, W, encoder, data.labels)
+        if may_move and len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
+            residual_scales = learn_scales(data.scale_rows(residual, W, encoder))
         left = scaler.scale * residual.std(axis=0)
         common = Common(schema, scaler, left, scales, residual_scales, bool(self.standardize))
         return LinearField(common, interactions, mean)
@@ -172,19 +169,6 @@ class RegGMM(GraphEstimator):
     @property
     def interactions_(self) -> NDArray[np.float64]:
         return self._known().of_kind(LinearField).interactions
-
-    def _moving_scales(
-        self,
-        learn: Callable[[ScaleRows], MovingScales | None],
-        values: NDArray,
-        W: NDArray,
-        encoder: CovariateEncoder,
-        labels: NDArray | None,
-    ) -> MovingScales | None:
-        if self.center != "covariates" or not self.standardize:
-            return None
-        folds = cross_labels(len(values), labels)
-        return learn(ScaleRows(values, W, len(encoder.numeric), folds, labels))
 
     def _check_machine(self) -> None:
         if self.penalty == "sparse-group":

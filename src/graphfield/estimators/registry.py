@@ -9,27 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an estimator is defined and what follows from it.
+    """Where an estimator is defined and what follows from it."""
 
-    Attributes
-    ----------
-    module : str
-        Imported on first use, so that a classical baseline never imports torch.
-    command : str
-        What the command line and :class:`AutoCGM` call it.
-    candidate : dict or None
-        Hyper-parameters with which :class:`AutoCGM` fits it; None where it is no candidate.
-    start : str or None
-        The candidate whose fitted model it may begin with, passed as the option ``start`` of ``fit``.
-    neural : bool
-        Whether it needs torch and most of the time, so that the others are fitted beside it.
-    """
-
-    module: str
-    command: str
-    candidate: dict[str, Any] | None = None
-    start: str | None = None
-    neural: bool = False
+    module: str  # imported on first use, so that a classical baseline never imports torch
+    command: str  # what the command line and AutoCGM call it
+    candidate: dict[str, Any] | None = None  # hyper-parameters with which AutoCGM fits it, if it does
+    start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
+    neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
 
 
 # In the order in which they are offered and compared. RegGMM as a candidate has more ridge than by default:

@@ -15,16 +15,14 @@ from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, WordOrNumber
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.linear import StaticField
 from graphfield.solvers.interaction import linear_mean
-from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
-from graphfield.solvers.scale_choice import ScaleRows
+from graphfield.solvers.scale_choice import learn_node_scales
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
@@ -122,8 +120,7 @@ def _without_mean_and_scale(
     W, n = features(encoder, data.encode(encoder)), len(data.X)
     mean = linear_mean(values[:n], W[:n], _RIDGE)
     left = values - W @ mean
-    folds = cross_labels(n, data.labels)
-    scales = learn_node_scales(ScaleRows(left[:n], W[:n], len(encoder.numeric), folds, data.labels))
+    scales = learn_node_scales(data.scale_rows(left[:n], W[:n], encoder))
     if scales is not None:
         left /= scales.at(W)
     spread = left[:n].std(axis=0)

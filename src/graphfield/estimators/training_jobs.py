@@ -1,22 +1,112 @@
-"""Fits that train together: what each of them is, and their networks as one pack."""
+"""Fits that train together: what each is, the weights it begins at, and their networks as one pack."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphfield.estimators.starting_point import StartingPoint
-from graphfield.nn.fields import Field, FieldConfig, Samples
+from graphfield.estimators.neural import network_name
+from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.fields import Schema
+from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
 from graphfield.training.plan import Member
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """What another fit takes over from a fitted model, and what must agree for it."""
+
+    names: dict[str, list[str]]
+    levels: list[list[str]]
+    coef: CoefField
+    mean: MeanField | None
+    marginals: str
+    mean_has_effects: bool  # main effects beside the network of the mean, or in its place
+    additive: bool  # edges follow single covariates, with weights that were not trained: no place to begin
+
+    @classmethod
+    def of(cls, model: Any) -> StartingPoint:
+        field = getattr(model, "field_", None)
+        network = getattr(field, "network", None)
+        if not isinstance(network, CoefField):
+            raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
+        schema, mean = model.field_.schema, model.field_.mean
+        names, has_effects = (_names(schema), _levels(schema)), mean.effects is not None
+        return cls(*names, network, mean.network, _marginals(schema), has_effects, model.additive_)
+
+    def has_mean_like(self, network: MeanField | None, *, effects: bool) -> bool:
+        """Whether its mean, if it moves, is of that kind: weights of edges are those of what it leaves."""
+        own = self.mean is not None, self.mean_has_effects
+        return not any(own) or own == (network is not None, effects)
+
+    def gate(self) -> dict[str, Tensor] | None:
+        """Weights of the network without its head."""
+        if self.additive:
+            return None
+        arrays = member_arrays(self.coef)
+        return {name: value for name, value in arrays.items() if not name.startswith("head.")}
+
+    def check(self, schema: Schema, config: FieldConfig) -> None:
+        """Raise unless a model of these nodes and covariates can begin at these weights."""
+        for what, mine in _names(schema).items():
+            if self.names[what] != mine:
+                raise DataError(
+                    f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
+                )
+        for known, own in zip(self.levels, _levels(schema), strict=True):
+            if known != own:
+                raise DataError(
+                    f"start knows other levels of a categorical covariate: {listing(known)} against "
+                    f"{listing(own)}. Fit without start."
+                )
+        own_marginals = _marginals(schema)
+        if self.marginals != own_marginals:
+            raise DataError(
+                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and "
+                f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
+            )
+        for name, mine in _architecture(config).items():
+            theirs = _architecture(self.coef.config)[name]
+            if theirs != mine and not (self.additive and name == "rank"):
+                raise ParameterError(
+                    f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
+                    "weights of the same network."
+                )
+
+
+# What the weights of a network speak of.
+_KINDS = {"raw": "nodes as they are", "normal": "normal scores"}
+
+
+def _architecture(config: FieldConfig) -> dict[str, Any]:
+    return {
+        "network": network_name(config),
+        "sharing": config.sharing,
+        "hidden_size": config.hidden_size,
+        "rank": config.rank,
+    }
+
+
+def _names(schema: Schema) -> dict[str, list[str]]:
+    return {"node names": list(schema.node_names), "covariate names": list(schema.encoder.names)}
+
+
+def _levels(schema: Schema) -> list[list[str]]:
+    return [[str(level) for level in column.levels] for column in schema.encoder.categorical]
+
+
+def _marginals(schema: Schema) -> str:
+    return "raw" if schema.scores is None else "normal"
+
 
 F = TypeVar("F", bound=Field)
 

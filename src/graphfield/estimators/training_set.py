@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,17 +13,17 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
-from graphfield.data.group_levels import LevelCheck
+from graphfield.data.group_levels import LevelCheck, find_levels
 from graphfield.data.marginals import NormalScores
 from graphfield.data.missing import handle_missing
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
-from graphfield.data.splits import fold_labels, folds, hold_out
-from graphfield.estimators.group_inputs import without_levels
+from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
-from graphfield.exceptions import DataError
+from graphfield.exceptions import DataError, DataWarning
 from graphfield.fields import GraphField
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
+from graphfield.solvers.scale_choice import ScaleRows
 
 
 class Streams:
@@ -42,35 +43,16 @@ class Streams:
 
 @dataclass
 class TrainingSet:
-    """What an estimator is given to fit, and what it notes about the fit while it goes on.
+    """What an estimator is given to fit, and what it notes about the fit while it goes on."""
 
-    Attributes
-    ----------
-    inputs : Inputs
-        Nodes (less the levels of groups, where these have any) and covariates.
-    labels : ndarray or None
-        A code for the group of each row.
-    groups : ndarray or None
-        The same as the user gave them.
-    levels : LevelCheck or None
-        Whether groups have levels of their own.
-    own : tuple or None
-        The user's own held-out rows: nodes, covariates, groups.
-    streams : Streams
-    held_out : ndarray or None
-        Positions of the rows that :meth:`split` held out.
-    judged : GraphField or None
-        To be set by an estimator whose field has seen the held-out rows: the field before that.
-    """
-
-    inputs: Inputs
-    labels: NDArray | None
-    groups: NDArray | None
-    levels: LevelCheck | None
-    own: HeldOutTable | None
+    inputs: Inputs  # nodes (less the levels of groups, where these have any) and covariates
+    labels: NDArray | None  # a code for the group of each row
+    groups: NDArray | None  # the same as the user gave them
+    levels: LevelCheck | None  # whether groups have levels of their own
+    own: HeldOutTable | None  # the user's own held-out rows
     streams: Streams
-    held_out: NDArray[np.intp] | None = None
-    judged: GraphField | None = None
+    held_out: NDArray[np.intp] | None = None  # positions of the rows that :meth:`split` held out
+    judged: GraphField | None = None  # the field before it saw the held-out rows, where it has
 
     @property
     def X(self) -> NDArray[np.floating]:
@@ -111,6 +93,11 @@ class TrainingSet:
         if self.own is None:
             return fold_labels(len(self.X), n_folds, self.labels)
         return np.repeat([-1, 0], [len(self.X), len(self.own[0])])
+
+    def scale_rows(self, values: NDArray, W: NDArray, encoder: CovariateEncoder) -> ScaleRows:
+        """What scales of nodes that move with z are learned from: centred values, features of z."""
+        folds_of_rows = cross_labels(len(values), self.labels)
+        return ScaleRows(values, W, len(encoder.numeric), folds_of_rows, self.labels)
 
     def choose_scores(
         self, encoder: CovariateEncoder, wanted: str
@@ -174,3 +161,33 @@ def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> Held
     values, known = node_values(x_frame), NodeScaler.learn(inputs.X, center=True, scale=True)
     check_reach(values, x_frame.names, known.center, known.scale, "X_val")
     return values, z_frame, None
+
+
+def without_levels(
+    inputs: Inputs, groups: Any, X: Any, *, wanted: bool = True
+) -> tuple[Inputs, NDArray | None, LevelCheck | None]:
+    """The nodes less the levels of their groups, where these have any; codes of the groups; the comparison.
+
+    ``groups`` are the user's labels for all rows of X. Nothing is subtracted, or compared, unless ``wanted``.
+    """
+    labels = group_labels(groups, X)
+    labels = None if labels is None else labels[inputs.rows]
+    if labels is None or not wanted:
+        return inputs, labels, None
+    codes = np.unique(labels, return_inverse=True)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model's own encoder says it
+        encoder = CovariateEncoder(standardize=True, unknown="average").fit(inputs.Z, allow_empty=True)
+    W = features(encoder, encoder.transform(inputs.Z))
+    check, levels = find_levels(inputs.X, np.column_stack([W, W[:, 1:] ** 2]), codes)
+    if not check.prefers:
+        return inputs, labels, check
+    warnings.warn(
+        f"Groups have levels of their own ({check.share:.0%} of a node's variance on average); these were "
+        "subtracted, so that graphs are about what varies within a group. Predictions for other groups are "
+        "about the mean of all.",
+        DataWarning,
+        stacklevel=3,
+    )
+    values = inputs.X - levels[codes].astype(inputs.X.dtype)
+    return replace(inputs, X=values), labels, check

@@ -24,9 +24,8 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
 from graphfield.fields.tree import Tree
-from graphfield.solvers.covariance_tree import grow_covariance_tree
 from graphfield.solvers.interaction import linear_mean
-from graphfield.solvers.leaf_likelihood import HeldOutSearch, penalty_of
+from graphfield.solvers.leaf_likelihood import HeldOutSearch, grow_covariance_tree, penalty_of
 from graphfield.solvers.scale_choice import EVIDENCE, standard_errors
 
 # Leaves from this size on take the penalty that was best on their held-out rows.
@@ -158,9 +157,7 @@ class TreeCGM(GraphEstimator):
 
     @property
     def _tree_field(self) -> TreeField:
-        field = self._known()
-        assert isinstance(field, TreeField)
-        return field
+        return self._known().of_kind(TreeField)
 
     @property
     def tree_(self) -> Tree:

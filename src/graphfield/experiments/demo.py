@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from graphfield import __version__
 from graphfield.data.saved_files import json_bytes
@@ -53,40 +52,28 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     """Run the demo into the existing folder ``out``; returns the table that was printed."""
     say(f"Simulating setting {SETTING}: {n_train:,} rows to train on, {n_test:,} to test on.")
     sim = make_setting(SETTING, n_samples=n_train + n_test, random_state=seed)
-    train = slice(0, n_train)
-    test = slice(n_train, None)
-    say("Fitting DNNCGM with its defaults.")
-    model, seconds = _timed(lambda: DNNCGM(random_state=seed).fit(sim.X[train], sim.Z[train]))
-    say("Fitting the comparison lines.")
-    static, static_seconds = _timed(lambda: GraphicalLasso().fit(sim.X[train], sim.Z[train]))
-    linear, linear_seconds = _timed(lambda: RegGMM().fit(sim.X[train], sim.Z[train]))
-    tree, tree_seconds = _timed(lambda: TreeCGM(random_state=seed).fit(sim.X[train], sim.Z[train]))
+    train, test = slice(0, n_train), slice(n_train, None)
     clusters = pd.DataFrame({"cluster": [f"cluster {label}" for label in sim.regime]})
-    told, told_seconds = _timed(
-        lambda: ByCluster(estimator=GraphicalLasso()).fit(sim.X[train], clusters.iloc[train])
-    )
-    weights = model.edge_weights(sim.Z[test])
-    truth = sim.skeleton[test]
-    cited = published("table1", "dnn-cgm", SETTING)
-    lines = [
-        _line("DNNCGM (defaults)", weights, truth, seconds, "ours"),
-        _line("graphical lasso", static.edge_weights(sim.Z[test]), truth, static_seconds, "no z"),
-        _line("RegGMM", linear.edge_weights(sim.Z[test]), truth, linear_seconds, "linear in z"),
-        _line("tree + graphical lasso", tree.edge_weights(sim.Z[test]), truth, tree_seconds, "TreeCGM"),
-        _line(
-            "graphical lasso by cluster",
-            told.edge_weights(clusters.iloc[test]),
-            truth,
-            told_seconds,
-            "told the clusters",
-        ),
-        Line(
-            "DNN-CGM, published",
-            cited["auroc"],
-            cited["auprc"],
-            None,
-            "mean of 5, diagonal left in",
-        ),
+    truth, cited = sim.skeleton[test], published("table1", "dnn-cgm", SETTING)
+
+    def line(method: str, model: GraphEstimator, Z: Any, note: str) -> Line:
+        start = time.perf_counter()
+        model.fit(sim.X[train], Z[train])
+        seconds = round(time.perf_counter() - start, 2)
+        ranking = ranking_scores(model.edge_weights(Z[test]), truth)
+        return Line(method, float(ranking.auroc.mean()), float(ranking.auprc.mean()), seconds, note)
+
+    say("Fitting DNNCGM with its defaults.")
+    model = DNNCGM(random_state=seed)
+    lines = [line("DNNCGM (defaults)", model, sim.Z, "ours")]
+    say("Fitting the comparison lines.")
+    told = ByCluster(estimator=GraphicalLasso())
+    lines += [
+        line("graphical lasso", GraphicalLasso(), sim.Z, "no z"),
+        line("RegGMM", RegGMM(), sim.Z, "linear in z"),
+        line("tree + graphical lasso", TreeCGM(random_state=seed), sim.Z, "TreeCGM"),
+        line("graphical lasso by cluster", told, clusters, "told the clusters"),
+        Line("DNN-CGM, published", cited["auroc"], cited["auprc"], None, "mean of 5, diagonal left in"),
     ]
     units = np.arange(len(truth))
     new = predict_new_rows(model, sim.X[train], sim.Z[train], sim.X[test], sim.Z[test], units)
@@ -111,17 +98,6 @@ def run_demo(out: Path, *, n_train: int, n_test: int, seed: int, say: Callable[[
     write_file(out / "metrics.json", json_bytes(report), overwrite=True)
     _picture(model, sim, out / "graphs.png")
     return lines
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = work()
-    return result, round(time.perf_counter() - start, 2)
-
-
-def _line(method: str, weights: NDArray, truth: NDArray, seconds: float | None, note: str) -> Line:
-    ranking = ranking_scores(weights, truth)
-    return Line(method, float(ranking.auroc.mean()), float(ranking.auprc.mean()), seconds, note)
 
 
 def _picture(model: GraphEstimator, sim: Simulation, path: Path) -> None:

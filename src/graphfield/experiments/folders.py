@@ -15,8 +15,9 @@ import os
 import platform
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,10 +28,52 @@ import pandas as pd
 from graphfield import __version__
 from graphfield.data.saved_files import json_bytes
 from graphfield.exceptions import DataWarning, OutputError
-from graphfield.experiments.cells import Cell
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file, write_folder
 from graphfield.graphs.export import parquet_bytes
 from graphfield.messages import Message, message_of
+
+
+@dataclass
+class Result:
+    """What a cell found.
+
+    ``metrics`` are means over the test samples (evaluation -> truth -> metric), ``samples`` what they are
+    means of; ``config`` is the full configuration of the model, ``details`` what else was learned.
+    """
+
+    title: str
+    metrics: dict[str, dict[str, dict[str, float]]]
+    samples: pd.DataFrame
+    seconds: dict[str, float]
+    config: dict[str, Any]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell(ABC):
+    """One fit: its fields and ``parameters`` decide its result, and nothing else."""
+
+    setting: str
+    method: str
+    n_train: int
+    n_test: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.setting}/{self.method}/n{self.n_train}-test{self.n_test}-seed{self.seed}"
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Of the model, as JSON can hold them."""
+
+    @abstractmethod
+    def run(self, device: str) -> Result:
+        """Simulate, fit, predict, score."""
+
+    def check_installed(self) -> None:  # noqa: B027 - most need nothing
+        """Raise where a package is missing that ``run`` needs."""
+
 
 FORMAT, FORMAT_VERSION = "graphfield-reproduction", 1
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "skglm")
@@ -128,10 +171,7 @@ def _damaged(path: Path, error: Exception) -> OutputError:
 
 def write_cell(out: Path, cell: Cell, report: dict[str, Any], samples: pd.DataFrame) -> None:
     """The whole folder or none of it: an interrupted run leaves no DONE, and an earlier cell as it was."""
-    files = {
-        "spec.json": json_bytes(cell_spec(cell)),
-        "report.json": json_bytes(report),
-    }
+    files = {"spec.json": json_bytes(cell_spec(cell)), "report.json": json_bytes(report)}
     if find_spec("pyarrow") is None:
         files["samples.csv"] = samples.to_csv(index=False).encode()
     else:

@@ -20,9 +20,16 @@ from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.persistence import plain_params
 from graphfield.estimators.reggmm import RegGMM, check_sparse_group
 from graphfield.estimators.tree import TreeCGM
-from graphfield.experiments.cells import Cell, Result
-from graphfield.experiments.evaluation import Evaluation, score_samples, summarise
-from graphfield.experiments.paths import PATH, glasso_path, lasso_path, oracle_evaluations
+from graphfield.experiments.evaluation import (
+    PATH,
+    Evaluation,
+    glasso_path,
+    lasso_path,
+    oracle_evaluations,
+    score_samples,
+    summarise,
+)
+from graphfield.experiments.folders import Cell, Result
 from graphfield.experiments.specs import PSEUDO_SETTINGS, paper_recipe
 from graphfield.simulate import Simulation, make_setting
 from graphfield.training.config import resolve_device
@@ -59,19 +66,9 @@ class Data:
     """A simulation cut into the rows to train on, to watch, and to test on."""
 
     sim: Simulation
-    n_train: int
-
-    @property
-    def train(self) -> slice:
-        return slice(0, self.n_train)
-
-    @property
-    def watch(self) -> slice:
-        return slice(self.n_train, self.n_train + N_WATCH)
-
-    @property
-    def test(self) -> slice:
-        return slice(self.n_train + N_WATCH, None)
+    train: slice
+    watch: slice
+    test: slice
 
     def truths(self) -> dict[str, NDArray[np.bool_]]:
         """The true graphs of the test rows; without married edges too where that is another graph."""
@@ -92,6 +89,9 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+Run = Callable[[TableCell, Data, dict[str, Any], str], Outcome]
+
+
 @dataclass(frozen=True)
 class Method:
     """``parameters(cell)`` decides the result; ``run`` does the work and gives these evaluations.
@@ -102,13 +102,15 @@ class Method:
     title: str
     evaluations: tuple[str, ...]
     parameters: Callable[[TableCell], dict[str, Any]]
-    run: Callable[[TableCell, Data, dict[str, Any], str], Outcome]
+    run: Run
     check_installed: Callable[[], None] = lambda: None
 
 
 def simulate(cell: TableCell) -> Data:
     n_samples = cell.n_train + N_WATCH + cell.n_test
-    return Data(make_setting(cell.setting, n_samples, cell.seed), cell.n_train)
+    ends = cell.n_train, cell.n_train + N_WATCH
+    parts = slice(0, ends[0]), slice(*ends), slice(ends[1], None)
+    return Data(make_setting(cell.setting, n_samples, cell.seed), *parts)
 
 
 # -- estimators that answer for themselves -------------------------------------------------------
@@ -142,20 +144,16 @@ def hardware(device: str) -> str:
     return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"
 
 
-def _reggmm(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    return _fitted(RegGMM(**parameters), data, data.sim.X, _both_scores)
+def _estimator(kind: type[GraphEstimator], *, ranks: bool = False, **learned: str) -> Run:
+    """An estimator, on normal scores of the ranks if so, and attributes that it learned."""
 
+    def run(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
+        model = kind(**parameters)
+        X = _scores_of_training(data) if ranks else data.sim.X
+        outcome = _fitted(model, data, X, _strength if ranks else _both_scores)
+        return replace(outcome, details={name: getattr(model, own) for name, own in learned.items()})
 
-def _static(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    model = GraphicalLasso(**parameters)
-    outcome = _fitted(model, data, _scores_of_training(data), _strength)
-    return replace(outcome, details={"penalty": model.penalty_})
-
-
-def _tree(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
-    model = TreeCGM(**parameters)
-    outcome = _fitted(model, data, _scores_of_training(data), _strength)
-    return replace(outcome, details={"leaves": model.n_leaves_})
+    return run
 
 
 def _scores_of_training(data: Data) -> NDArray:
@@ -176,7 +174,7 @@ def _fitted(
 # -- penalty paths --------------------------------------------------------------------------------
 
 
-def _path(solve: Callable, *, by_cluster: bool) -> Callable[[TableCell, Data, dict[str, Any], str], Outcome]:
+def _path(solve: Callable, *, by_cluster: bool) -> Run:
     def run(cell: TableCell, data: Data, parameters: dict[str, Any], device: str) -> Outcome:
         regime = data.sim.regime
         X = data.sim.X[data.train]
@@ -241,12 +239,12 @@ METHODS = {
     "dnn-cgm-code": Method("DNN-CGM, the published code's settings", _BETA, _recipe("dnn-cgm-code"), _neural),
     "dnn-cgm-default": Method("DNNCGM, our defaults", _BETA, _seeded, _neural),
     "reggmm-adam": Method("RegGMM by Adam", _BETA, _recipe("reggmm-adam"), _neural),
-    "reggmm": Method("RegGMM, exact least squares", _BETA, _constant(), _reggmm),
+    "reggmm": Method("RegGMM, exact least squares", _BETA, _constant(), _estimator(RegGMM)),
     "reggmm-sparse-group": Method(
         "RegGMM, sparse-group penalty",
         _BETA,
         _constant(penalty="sparse-group"),
-        _reggmm,
+        _estimator(RegGMM),
         check_sparse_group,
     ),
     "glasso-by-cluster": Method(
@@ -257,8 +255,15 @@ METHODS = {
     ),
     "glasso": Method("glasso on all samples", _PATH, _constant(), _path(glasso_path, by_cluster=False)),
     "lasso": Method("nodewise lasso on all samples", _PATH, _constant(), _path(lasso_path, by_cluster=False)),
-    "static": Method("static: graphical lasso without z", ("strength",), _constant(), _static),
-    "tree": Method("tree + graphical lasso", ("strength",), _seeded, _tree),
+    "static": Method(
+        "static: graphical lasso without z",
+        ("strength",),
+        _constant(),
+        _estimator(GraphicalLasso, ranks=True, penalty="penalty_"),
+    ),
+    "tree": Method(
+        "tree + graphical lasso", ("strength",), _seeded, _estimator(TreeCGM, ranks=True, leaves="n_leaves_")
+    ),
     "cluster-oracle": Method(
         "cluster oracle: glasso, clusters given", ("best",), _constant(), _cluster_oracle
     ),

@@ -15,7 +15,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.persistence import plain_params
 from graphfield.estimators.reggmm import RegGMM
-from graphfield.experiments.cells import Cell, Result
+from graphfield.experiments.folders import Cell, Result
 from graphfield.experiments.methods import hardware
 from graphfield.simulate.chain import STRENGTH, Chain
 from graphfield.simulate.field import coef_from_precision

@@ -20,8 +20,7 @@ from graphfield.exceptions import (
     listing,
     suggestion,
 )
-from graphfield.experiments.cells import Cell
-from graphfield.experiments.folders import environment, is_done, open_results, write_cell
+from graphfield.experiments.folders import Cell, environment, is_done, open_results, write_cell
 from graphfield.experiments.methods import LINES, METHODS, TableCell
 from graphfield.experiments.specs import TableSpec
 from graphfield.messages import Argument, Message

@@ -161,9 +161,7 @@ def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
 def already_exists(folder: str | Path) -> OutputError:
     """What is said of a folder that must not be replaced."""
     return OutputError(
-        "{folder} already exists. Choose another folder, or {overwrite}.",
-        folder=folder,
-        overwrite=OVERWRITE,
+        "{folder} already exists. Choose another folder, or {overwrite}.", folder=folder, overwrite=OVERWRITE
     )
 
 

@@ -209,15 +209,9 @@ def gap_rows(n_rows: int, n_nodes: int, seed: int) -> NDArray[np.intp]:
 def find_gap(weights: NDArray, n_samples: int) -> Gap:
     """Find the gap between weak and strong edges in pooled magnitudes.
 
-    The magnitudes are normalised so that the largest is 1. On a log scale, noise forms one hump
-    and edges form another; the cut is the bottom of the valley between the two.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m, n_pairs)
-        Partial correlations or their sizes, one row per covariate value, one column per pair of nodes.
-    n_samples : int
-        Rows the model was trained on; sets the noise level of very small graphs.
+    The magnitudes, (m, pairs), are normalised so that the largest is 1. On a log scale, noise forms one hump
+    and edges form another; the cut is the bottom of the valley between the two. ``n_samples``, the rows the
+    model was trained on, sets the noise level of very small graphs.
     """
     pooled = np.abs(weights).ravel()
     largest = float(pooled.max(initial=0.0))

@@ -52,19 +52,11 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     """Take a mean and a scale that move with z away from each node.
 
     If partial correlations are the same at every z, what is left has the same correlations at every z,
-    however means and variances move. Normal scores keep a few wild values from deciding.
+    however means and variances move. Normal scores keep a few wild values from deciding. Mean and logarithm
+    of the scale are linear in ``functions``, beside a constant; how rough these may be is chosen for each
+    node, by an unbiased estimate of the error. ``starts``: where each stretch of rows begins that may go
+    together by chance (a subject, some days, one row).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    functions : Directions
-        Functions of z that mean and logarithm of the scale are linear in, beside a constant. How rough
-        they may be is chosen for each node, by an unbiased estimate of the error.
-    starts : ndarray of int
-        Where each stretch of rows begins that may go together by chance: a subject, some days, one row.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> z = np.sign(np.arange(1_000) - 499.5)
     >>> X = 3 * z[:, None] + rng.normal(size=(1_000, 2)) * np.exp(z)[:, None]

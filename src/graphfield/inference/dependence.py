@@ -108,7 +108,8 @@ def dependence_test(
     check_number("n_folds", n_folds, 2, integer=True)
     inputs = training_inputs(X, Z, missing)
     labels = labels_of(groups, X, inputs)
-    inputs, labels = sort_rows(inputs, labels, times_of(time, X, inputs))
+    times = None if time is None else times_of(time, X)[inputs.rows]
+    inputs, labels = sort_rows(inputs, labels, times)
     encoder = CovariateEncoder().fit(inputs.Z)
     wanted = chosen_covariates(covariates, encoder)
     question = Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)

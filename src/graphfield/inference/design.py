@@ -24,23 +24,12 @@ class Fit:
 
 @dataclass(frozen=True)
 class Design:
-    """Functions of z whose coefficients are asked for, beside others that are given.
+    """Functions of z whose coefficients are asked for, beside others that are given."""
 
-    Attributes
-    ----------
-    reading : ndarray of shape (n, m)
-        What turns scores into coefficients.
-    whole : ndarray of shape (n, m')
-        An orthonormal basis of all functions, those given included.
-    starts : ndarray or None
-        Where each group begins, rows being sorted by group; None where rows are independent.
-    spread : ndarray of shape (n, m)
-        ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
-    """
-
-    reading: NDArray[np.float64]
-    whole: NDArray[np.float64]
-    starts: NDArray[np.intp] | None
+    reading: NDArray[np.float64]  # (n, m), what turns scores into coefficients
+    whole: NDArray[np.float64]  # (n, m'), an orthonormal basis of all functions, those given included
+    starts: NDArray[np.intp] | None  # of groups, rows being sorted by group; None: rows are independent
+    # ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
     spread: NDArray[np.float64]
 
     @classmethod

@@ -61,17 +61,9 @@ def directions(
 ) -> Directions:
     """Every level of a category, functions of each number, and products of up to three covariates.
 
-    Parameters
-    ----------
-    encoder, encoded
-        The covariates.
-    most, most_levels : int
-        Columns, beside levels, at most: the roughest are left out, but for one of each number. And levels
-        of all categories: the rarest are one level together.
-    names : set of str, optional
-        Of these covariates only.
-    cuts : dict of tuple of float, optional
-        Values of numbers between which the number is a category as well.
+    At most ``most`` columns beside levels: the roughest are left out, but for one of each number. Of levels
+    of all categories ``most_levels``: the rarest are one together. ``names``: of these covariates only.
+    ``cuts`` are values of numbers between which the number is a category as well.
     """
     parts = list(_parts(encoder, encoded, most, most_levels, names, cuts or {}))
     order = np.argsort([not part.level for part in parts], kind="stable")  # levels first

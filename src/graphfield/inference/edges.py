@@ -13,8 +13,8 @@ from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.splits import fold_labels
-from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import root_seed, training_inputs
+from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning
 from graphfield.fields.schema import Schema
 from graphfield.inference.cleaned_nodes import CleanedNodes
@@ -24,7 +24,13 @@ from graphfield.inference.design import Design
 from graphfield.inference.directions import directions, in_order
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
-from graphfield.inference.edge_tests import EdgeTests, column_p_values, edge_tests, many_edge_tests
+from graphfield.inference.edge_tests import (
+    EdgeTests,
+    SparseEffects,
+    column_p_values,
+    edge_tests,
+    many_edge_tests,
+)
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL_OF_REGRESSION,
     N_FOLDS,
@@ -37,7 +43,6 @@ from graphfield.inference.enough_rows import (
     rough_functions,
     test_degrees,
 )
-from graphfield.inference.many_covariates import SparseEffects
 from graphfield.inference.pair_scores import PairScores, pair_scores
 from graphfield.inference.question import Question, sort_rows
 from graphfield.solvers.moving_lasso import n_ticks

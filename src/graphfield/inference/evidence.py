@@ -158,23 +158,8 @@ class Evidence:
 
     def to_json(self) -> str:
         """The contents of ``evidence.json``; :meth:`from_json` reads it back."""
-        values = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "gain_over_static": _gain_json(self.gain_over_static),
-            "gain_over_linear": _gain_json(self.gain_over_linear),
-            "p_value": self.p_value,
-            "n_permutations": self.n_permutations,
-            "scheme": self.scheme,
-            "covariates": [asdict(line) for line in self.per_covariate],
-            "n_rows": self.n_rows,
-            "n_folds": self.n_folds,
-            "notes": list(self.notes),
-            "model_gain_over_static": _gain_json(self.model_gain_over_static),
-            "model_gain_over_linear": _gain_json(self.model_gain_over_linear),
-        }
+        values = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        values["covariates"] = values.pop("per_covariate")
         return json.dumps(sealed(values), indent=1, allow_nan=False)
 
     @classmethod
@@ -185,21 +170,10 @@ class Evidence:
             if values["format"] != FORMAT or values["format_version"] > FORMAT_VERSION:
                 raise ValueError(f"format {values['format']!r}, version {values['format_version']!r}")
             check_seal(values, "evidence.json")
-            return cls(
-                verdict=values["verdict"],
-                sentence=values["sentence"],
-                p_value=values["p_value"],
-                gain_over_static=Gain.from_json(values["gain_over_static"]),
-                gain_over_linear=Gain.from_json(values["gain_over_linear"]),
-                per_covariate=tuple(CovariateEvidence(**line) for line in values["covariates"]),
-                n_permutations=values["n_permutations"],
-                scheme=values["scheme"],
-                n_rows=values["n_rows"],
-                n_folds=values["n_folds"],
-                notes=tuple(values["notes"]),
-                model_gain_over_static=Gain.from_json(values["model_gain_over_static"]),
-                model_gain_over_linear=Gain.from_json(values["model_gain_over_linear"]),
-            )
+            values["per_covariate"] = tuple(CovariateEvidence(**line) for line in values["covariates"])
+            known = {name: values[name] for name in cls.__dataclass_fields__}
+            gains = {name: Gain.from_json(value) for name, value in known.items() if "gain_over" in name}
+            return cls(**{**known, **gains, "notes": tuple(known["notes"])})
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"This is not the text of an evidence.json that this version can read ({error}). Write it "
@@ -209,10 +183,6 @@ class Evidence:
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write :meth:`to_json` to a file."""
         return write_file(path, (self.to_json() + "\n").encode(), overwrite=overwrite)
-
-
-def _gain_json(gain: Gain | None) -> dict[str, float] | None:
-    return None if gain is None else gain.to_json()
 
 
 def overall_sentence(names: list[str], test: Tested, gain: Gain) -> str:

@@ -45,21 +45,10 @@ def held_out_gains(
     """Ridge regressions of each node on all others, static and with coefficients that are functions of z.
 
     Penalties for the rows of a fold are chosen on the other folds, and so is whether to use all covariates,
-    all but one, or none: a covariate without effect gains about nothing rather than losing.
-
-    Parameters
-    ----------
-    nodes : ndarray of shape (n, p)
-        Standardised.
-    covariates : list of Smooth
-    splits : list of pairs
-        Training and held-out rows of each fold.
-    units : ndarray of shape (n,)
-        Rows with equal labels may go together in any way, for the standard errors.
-    wanted : list of str
-        Covariates whose own gain is asked for.
-    tick : callable
-        Called after each model: as often as there are wanted covariates, and twice more.
+    all but one, or none: a covariate without effect gains about nothing rather than losing. Nodes (n, p) are
+    standardised; rows with equal ``units`` may go together in any way, for the standard errors; ``wanted``
+    are covariates whose own gain is asked for; ``tick`` is called after each model, twice more than these
+    are.
     """
     comparison = _Comparison(nodes, covariates, splits, units)
     blocks = comparison.blocks()

@@ -23,15 +23,9 @@ def find_jumps(
 ) -> Cuts:
     """Where means jump, one after the other: as many jumps as ``error`` says explain them best.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, p)
-        Nodes with mean zero, in units of their noise.
-    numbers : dict of ndarray of shape (n,)
-        Covariates that a jump may lie on.
-    error : callable
-        An estimate of the error of means that jump at some values, beside all else that they do. The best
-        of many steps makes it smaller by chance: that much must be gained beyond.
+    ``values`` (n, p) are nodes with mean zero, in units of their noise, ``numbers`` what a jump may lie on,
+    ``error`` estimates the error of means that jump at some values, beside all else that they do. The best of
+    many steps makes it smaller by chance: that much must be gained beyond.
     """
     best, least, since = Cuts(), error({}), 0
     cuts = best

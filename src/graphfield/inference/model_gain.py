@@ -8,18 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from graphfield.data.roles import time_values
 from graphfield.data.splits import time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
-from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import training_inputs
-from graphfield.exceptions import DataError, DataWarning, ParameterError
+from graphfield.estimators.training_set import without_levels
+from graphfield.exceptions import DataWarning, ParameterError
+from graphfield.inference.question import times_of
 from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
-from graphfield.messages import Argument
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -157,7 +154,7 @@ def gain_over_one_graph(
         inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
     labels, unit = None if labels is None else np.unique(labels, return_inverse=True)[1], "group"
     if labels is None and time is not None:
-        labels, unit = _time_labels(time, X)[inputs.rows], "time block"
+        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
         labels = np.unique(labels, return_inverse=True)[1]
     blocks = None
     if labels is None:
@@ -177,18 +174,6 @@ def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
     if not isinstance(model, Ensemble):
         return model, FITTED
     return model.single_fit(), f"a single fit, of which the model averages {model.n_members},"
-
-
-def _time_labels(time: Any, X: Any) -> NDArray[np.intp]:
-    moments = time_values(pd.Series(np.asarray(time), name="time"))
-    if len(moments) != len(X):
-        raise DataError(
-            "{time} must hold one value per row of X ({n}), got {found}.",
-            time=Argument("time"),
-            n=len(X),
-            found=len(moments),
-        )
-    return time_blocks(moments, _TIME_BLOCKS)
 
 
 def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: float = 0.0) -> ModelGain:

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.rows import covariate_rows, field_of
+from graphfield.analysis.rows import ask, covariate_rows, field_of
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import DataError, ParameterError
 from graphfield.fields import GraphField
-from graphfield.graphs.strength import partial_from_precision
-from graphfield.inference.pilot_field import PilotField
+from graphfield.graphs.strength import partial_from_precision, precision_from_partial
 from graphfield.messages import Argument
 from graphfield.simulate import Field, Simulation, make_setting
+from graphfield.simulate.gaussian import GaussianField
 
 # What is to be found, and what one of them is called.
 QUESTIONS = {"edges": "edge", "varying": "edge that moves"}
@@ -85,3 +86,36 @@ def _read_field(source: Any, Z: Any, threshold: float | str | None, seed: int) -
         )
     field = field_of(source)
     return PilotField(field, covariate_rows(field, Z).reset_index(drop=True), threshold), "the fitted model"
+
+
+class PilotField(GaussianField):
+    """Gaussian nodes with the edges of a field, no others; covariates are rows of a table, drawn anew.
+
+    Each node has mean zero and variance one at every z. Where edges that were estimated one by one make no
+    covariance matrix, all of that z shrink by one factor.
+    """
+
+    def __init__(self, field: GraphField, table: pd.DataFrame, threshold: float | str | None) -> None:
+        self.field, self.table, self.threshold = field, table, threshold
+        self.candidates = np.zeros((1, field.n_nodes, field.n_nodes))
+
+    def covariates(self, n_samples: int, rng: np.random.Generator) -> pd.DataFrame:
+        rows = rng.integers(len(self.table), size=n_samples)
+        return self.table.iloc[rows].reset_index(drop=True)
+
+    def regime(self, Z: pd.DataFrame) -> NDArray[np.int64]:
+        return np.zeros(len(Z), dtype=np.int64)
+
+    def skeleton(self, Z: pd.DataFrame) -> NDArray[np.bool_]:
+        return self._edges(Z) != 0
+
+    def precision(self, Z: pd.DataFrame) -> NDArray[np.float64]:
+        precision = precision_from_partial(self._edges(Z), np.ones(self.field.n_nodes))
+        spread = np.sqrt(np.diagonal(np.linalg.inv(precision), axis1=1, axis2=2))
+        return precision * spread[:, :, None] * spread[:, None, :]
+
+    def _edges(self, Z: pd.DataFrame) -> NDArray[np.float64]:
+        """Partial correlations, zero where there is no edge, (n, p, p)."""
+        asked = ask(self.field, Z, self.threshold)
+        found = [np.where(block.graph, block.partial, 0.0) for block in asked.blocks()]
+        return np.concatenate(found)[asked.index]

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
-from graphfield.data.dates import is_date, to_days
+from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, group_labels
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError
@@ -183,11 +183,9 @@ def labels_of(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
     return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
 
 
-def times_of(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
-    """When each row was taken, as something that can be sorted."""
-    if time is None:
-        return None
-    values = pd.Series(np.asarray(time))
+def times_of(time: Any, X: Any) -> NDArray[np.float64]:
+    """When each row of X was taken."""
+    values = pd.Series(np.asarray(time), name="time")
     if len(values) != len(X):
         raise DataError(
             "{time} must hold one value per row of X ({n}), got {found}.",
@@ -195,16 +193,7 @@ def times_of(time: Any, X: Any, inputs: Inputs) -> NDArray | None:
             n=len(X),
             found=len(values),
         )
-    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)):
-        if not is_date(values.dropna()):
-            raise DataError(
-                "time must hold numbers or dates such as 2020-03-01, but it cannot be read as such: it has "
-                f"{values.iloc[0]!r}."
-            )
-        values = pd.Series(to_days(values))
-    if values.isna().any():
-        raise DataError(f"time has {int(values.isna().sum())} missing values. Leave these rows out.")
-    return values.to_numpy()[inputs.rows]
+    return time_values(values)
 
 
 def sort_rows(

@@ -23,7 +23,7 @@ from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
-from graphfield.inference.resamples import Resample
+from graphfield.inference.stability_folder import Resample
 
 # Fits that train as one computation.
 _PACK = 10
@@ -52,10 +52,6 @@ class Task:
     def codes(self) -> NDArray[np.intp]:
         """What is dropped or drawn together."""
         return np.arange(len(self.inputs.X)) if self.labels is None else self.labels
-
-    @property
-    def n_places(self) -> int:
-        return 1 + len(self.at)
 
     @property
     def trains_together(self) -> bool:

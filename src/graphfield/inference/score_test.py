@@ -65,12 +65,7 @@ class Pairs:
             turned = self.values @ turn
             for start in range(0, len(first), step):
                 some = slice(start, start + step)
-                yield (
-                    kind,
-                    first[some],
-                    second[some],
-                    self.scores(turned, turn, first[some], second[some]),
-                )
+                yield (kind, first[some], second[some], self.scores(turned, turn, first[some], second[some]))
 
     def scores(
         self, turned: NDArray, turn: NDArray, first: NDArray[np.intp], second: NDArray[np.intp]
@@ -103,25 +98,12 @@ def score_statistics(
     rows that vary more, which looks as if they moved with z. So mean and scale are fitted to rearranged
     covariates as well, and as much is taken away.
 
-    Parameters
-    ----------
-    nodes : CleanedNodes
-    functions : callable
-        From an arrangement to functions of z as they then are, (n, m), with sum zero.
-    alone : ndarray of shape (n, c)
-        What mean and scale of a node may depend on, uncorrelated, with mean square one.
-    arrangements : ndarray of shape (n_permutations, n)
-        For every row, the row that its covariates come from.
-    tick : callable
-        Called after each arrangement.
-    spreads : list of ndarray of shape (p, p), optional
-        About the variances of the scores of nodes and of residuals; default those of independent rows.
-    uneven : bool
-        Some rows are taken more often than others, as where groups of different size change places.
-
-    Returns
-    -------
-    ndarray of shape (4, n_permutations)
+    ``functions`` gives, for an arrangement, functions of z as they then are, (n, m), with sum zero;
+    ``alone`` (n, c) is what mean and scale of a node may depend on, uncorrelated, with mean square one.
+    Arrangements (n_permutations, n) say for every row which row its covariates come from; they are
+    ``uneven`` where some are taken more often than others, as where groups of different size change places.
+    ``spreads`` (p, p) are about the variances of the scores of nodes and of residuals; default those of
+    independent rows. Returns (4, n_permutations); ``tick`` is called after each.
     """
     pairs = Pairs.of(nodes.values)
     spreads = [np.maximum(spread, 1e-6) for spread in spreads or pairs.spreads()]
@@ -169,10 +151,7 @@ def _squared_scores(
 
 
 def flipped_statistics(
-    nodes: CleanedNodes,
-    columns: NDArray[np.float64],
-    given: NDArray[np.float64],
-    signs: NDArray[np.float32],
+    nodes: CleanedNodes, columns: NDArray[np.float64], given: NDArray[np.float64], signs: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """The statistics of :func:`score_statistics` when what rows add to the scores gets random signs.
 
@@ -180,17 +159,8 @@ def flipped_statistics(
     others. Exchanged rows would lose this, rows with signs keep it. A regression on ``given`` makes what it
     leaves of a row smaller by its leverage; with signs this is made good.
 
-    Parameters
-    ----------
-    nodes : CleanedNodes
-    columns, given : ndarray of shape (n, m), (n, m')
-        As for :func:`row_functions`.
-    signs : ndarray of shape (n_permutations, n)
-        The first are all one.
-
-    Returns
-    -------
-    ndarray of shape (4, n_permutations)
+    ``columns`` and ``given`` are as for :func:`row_functions`; ``signs`` (n_permutations, n) begin with ones.
+    Returns (4, n_permutations).
     """
     leverage = (1 + np.square(given).sum(axis=1)) / len(given)
     larger = 1 / np.sqrt(np.maximum(1 - leverage, 0.1))[:, None]

@@ -27,23 +27,13 @@ def expected_false(
 ) -> float:
     """A bound on the expected number of false ones that are selected from so many halves.
 
-    Parameters
-    ----------
-    n_candidates, n_selected : int, float
-        N and q.
-    n_pairs : int
-        B.
-    frequency : float
-        tau, above one half.
-    assumption : {"none", "unimodal", "r-concave"}
-        About how often false candidates are selected over pairs of halves: nothing (Theorem 1, the formula of
-        Meinshausen and Buehlmann, 2010, q^2 / ((2 tau - 1) N)); that the distribution has one peak (Theorem
-        2); or that it falls like one that is r-concave, r = -1/2 for both halves of a pair at once and -1/4
-        for single ones (section 3.3), which gives the smallest number. None needs false candidates to be
-        exchangeable, as the original bound did.
+    ``n_candidates`` is N, ``n_selected`` q, ``n_pairs`` B and ``frequency`` tau, above one half. What is
+    assumed of how often false candidates are selected over pairs of halves: nothing (``"none"``: Theorem 1,
+    the formula of Meinshausen and Buehlmann, 2010, q^2 / ((2 tau - 1) N)); that the distribution has one
+    peak (``"unimodal"``: Theorem 2); or that it falls like one that is ``"r-concave"``, r = -1/2 for both
+    halves of a pair at once and -1/4 for single ones (section 3.3), which gives the smallest number. None
+    needs false candidates to be exchangeable, as the original bound did.
 
-    Examples
-    --------
     The example of the R package stabs: 2 of 9 selected, 50 pairs, three quarters of halves.
 
     >>> round(expected_false(9, 2, 50, 0.75), 3)

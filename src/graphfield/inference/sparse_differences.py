@@ -46,14 +46,9 @@ def q_values_of_differences(
     sampling), and the mean of these chances over pairs that are as clear is the rate (local false discovery
     rate, Efron et al., 2001). No rate is below the pair's own p-value: neighbours alone prove nothing.
 
-    Parameters
-    ----------
-    estimates : ndarray of shape (graphs, pairs)
-    covariance : ndarray of shape (pairs, graphs, graphs)
-    p_values : ndarray of shape (pairs,)
-        That a pair is the same in all graphs.
-    dependent : bool
-        Whether graphs share subjects. Then pairs are taken as independent of each other.
+    Estimates are (graphs, pairs), their covariance (pairs, graphs, graphs); p-values say that a pair is the
+    same in all graphs. Where graphs share subjects (``dependent``), pairs are taken as independent of each
+    other.
     """
     order = np.argsort(estimates.sum(axis=1))  # draws do not depend on which graph is named first
     same = _chance_of_same(estimates[order], covariance[:, order][:, :, order], dependent)
@@ -123,10 +118,7 @@ class _Draws:
     """The truth of all pairs in some chains, (graphs, pairs, chains), and how to draw it again."""
 
     def __init__(
-        self,
-        estimates: NDArray[np.float64],
-        covariance: NDArray[np.float64],
-        together: bool,
+        self, estimates: NDArray[np.float64], covariance: NDArray[np.float64], together: bool
     ) -> None:
         variances = np.maximum(np.einsum("pgg->gp", covariance), 1e-20)
         self.estimates = estimates

@@ -19,15 +19,8 @@ from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, one_row, root_seed, training_inputs
 from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.fields.schema import Schema
-from graphfield.inference.resample_fits import (
-    MOST_ROWS,
-    Outcome,
-    Task,
-    fit_resamples,
-    fitted_parameters,
-)
-from graphfield.inference.resamples import Resample, planned_resamples
-from graphfield.inference.stability_folder import About, StabilityFolder
+from graphfield.inference.resample_fits import MOST_ROWS, Outcome, Task, fit_resamples, fitted_parameters
+from graphfield.inference.stability_folder import About, Resample, StabilityFolder, planned_resamples
 from graphfield.inference.stability_result import Stability
 from graphfield.messages import Argument
 from graphfield.training.progress import progress_bar

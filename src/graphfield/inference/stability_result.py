@@ -15,9 +15,8 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, agreed, check_choice, count, listing
 from graphfield.graphs.centrality import CENTRALITIES
-from graphfield.inference.resamples import Resample
 from graphfield.inference.selection_bounds import expected_false
-from graphfield.inference.stability_folder import About, StabilityFolder, read_about, read_resamples
+from graphfield.inference.stability_folder import About, Resample, StabilityFolder, read_about, read_resamples
 
 _DIGITS = 6  # of shares that are compared
 

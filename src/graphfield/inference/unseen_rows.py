@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,19 +148,16 @@ def _predicted(
 def _joined(parts: list[Predicted]) -> Predicted:
     """The rows of all folds."""
 
-    def stacked(arrays: Iterable[NDArray]) -> NDArray:
-        return np.concatenate(list(arrays))
+    def stacked(name: str, key: Any = None) -> NDArray:
+        found = (getattr(part, name) for part in parts)
+        return np.concatenate([own if key is None else own[key] for own in found])
 
-    first = parts[0]
     return Predicted(
-        values=stacked(part.values for part in parts),
-        alone=stacked(part.alone for part in parts),
-        model=stacked(part.model for part in parts),
-        average=stacked(part.average for part in parts),
-        static={name: stacked(part.static[name] for part in parts) for name in first.static},
-        units=np.unique(stacked(part.units for part in parts), return_inverse=True)[1],
+        **{name: stacked(name) for name in ("values", "alone", "model", "average")},
+        static={key: stacked("static", key) for key in parts[0].static},
+        units=np.unique(stacked("units"), return_inverse=True)[1],
         fold=np.repeat(np.arange(len(parts)), [len(part.model) for part in parts]),
-        others=[stacked(part.others[i] for part in parts) for i in range(len(first.others))],
+        others=[stacked("others", i) for i in range(len(parts[0].others))],
     )
 
 

@@ -80,13 +80,7 @@ class FirstBlock(nn.Module):
     """
 
     def __init__(
-        self,
-        d_in: int,
-        width: int,
-        *,
-        groups: int,
-        batch_norm: bool,
-        generator: torch.Generator,
+        self, d_in: int, width: int, *, groups: int, batch_norm: bool, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.dense = Dense(groups, d_in, width, generator)
@@ -144,13 +138,7 @@ class LinearBackbone(nn.Module):
 
 
 def make_backbone(
-    network: str,
-    d_in: int,
-    width: int,
-    *,
-    groups: int,
-    batch_norm: bool,
-    generator: torch.Generator,
+    network: str, d_in: int, width: int, *, groups: int, batch_norm: bool, generator: torch.Generator
 ) -> ResidualBackbone | MLPBackbone | LinearBackbone:
     if network == "linear":
         return LinearBackbone(d_in)

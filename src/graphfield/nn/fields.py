@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -54,6 +54,14 @@ class Samples:
         whole = self.take(rows)
         parts = (whole.x.unbind(), whole.numeric.unbind(), whole.codes.unbind())
         return tuple(Samples(*batch) for batch in zip(*parts, strict=True))
+
+    def member(self, which: int) -> Samples:
+        """The rows as one of the members has them."""
+        return self if self.x.ndim == 2 else replace(self, x=self.x[which])
+
+    def members(self, which: Sequence[int]) -> Samples:
+        """The rows of some of the members."""
+        return self if self.x.ndim == 2 else replace(self, x=self.x[list(which)])
 
     def to(self, device: torch.device) -> Samples:
         return Samples(self.x.to(device), self.numeric.to(device), self.codes.to(device))

@@ -154,11 +154,7 @@ def plot_difference(
 
 
 def plot_bands(
-    bands: Bands,
-    *,
-    groups: Groups | None = None,
-    threshold: float | None = None,
-    limit: float | None = None,
+    bands: Bands, *, groups: Groups | None = None, threshold: float | None = None, limit: float | None = None
 ) -> NDArray:
     """Average graphs of quantile bands or levels, with the number of rows and the density in the titles.
 

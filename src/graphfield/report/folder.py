@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,25 +145,13 @@ def _plain(value: Any) -> Any:
 def _check_record(saved: Saved, name: str) -> None:
     """What a page reads of it must be what it should be; anything may be missing."""
     for field, read in _FIELDS[name].items():
-        value = saved.known(field)
-        if value is not None:
-            read(value)
+        _read_known(saved, field, read)
 
 
-def _texts(value: Saved) -> None:
-    value.texts()
-
-
-def _text(value: Saved) -> None:
-    value.text()
-
-
-def _whole(value: Saved) -> None:
-    value.whole()
-
-
-def _not_negative(value: Saved) -> None:
-    value.number(0)
+def _read_known(saved: Saved, name: str, read: Callable[[Saved], object]) -> None:
+    value = saved.known(name)
+    if value is not None:
+        read(value)
 
 
 def _gain(value: Saved) -> None:
@@ -173,25 +162,19 @@ def _gain(value: Saved) -> None:
 def _model_gain(value: Saved) -> None:
     _gain(value["over_average"])
     for name in ("over_static", "explained"):
-        known = value.known(name)
-        if known is not None:
-            _gain(known)
+        _read_known(value, name, _gain)
     for name in ("n_rows", "n_units", "n_folds"):
         value[name].whole()
     for name in ("unit", "rows", "average", "static"):
         value[name].text()
     for name, read in (("fitted", Saved.text), ("within_groups", Saved.flag)):  # not there in older files
-        known = value.known(name)
-        if known is not None:
-            read(known)
+        _read_known(value, name, read)
 
 
 def _tested_covariates(value: Saved) -> None:
     for line in value.listed():
         for name, low in (("gain", -_LARGE), ("standard_error", 0), ("p_value", 0), ("adjusted_p_value", 0)):
-            number = line.known(name)
-            if number is not None:
-                number.number(low, _LARGE)
+            _read_known(line, name, partial(Saved.number, low=low, high=_LARGE))
 
 
 def _objects(value: Saved) -> None:
@@ -223,38 +206,39 @@ def _places(value: Saved) -> None:
                 place.number()
 
 
+_not_negative = partial(Saved.number, low=0)
 # What is read as more than text; everything else is shown as it is.
-_FIELDS: dict[str, dict[str, Callable[[Saved], None]]] = {
+_FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
     FIT: {
-        "rows": _whole,
+        "rows": Saved.whole,
         "seconds": _not_negative,
-        "unused": _texts,
-        "nodes": _texts,
-        "covariates": _texts,
-        "categories": _texts,
+        "unused": Saved.texts,
+        "nodes": Saved.texts,
+        "covariates": Saved.texts,
+        "categories": Saved.texts,
     },
     CHECK: {
-        "n_rows": _whole,
-        "rows_left_out": _whole,
+        "n_rows": Saved.whole,
+        "rows_left_out": Saved.whole,
         "warnings": _objects,
-        "changes": _texts,
+        "changes": Saved.texts,
         "columns": _objects,
     },
     GAIN: {"gain": _model_gain},
     EDGES: {
-        **dict.fromkeys(("n_rows", "n_groups"), _whole),
-        **dict.fromkeys(("nodes", "notes"), _texts),
+        **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
+        **dict.fromkeys(("nodes", "notes"), Saved.texts),
         **dict.fromkeys(("q_value", "q_varies"), _rates),
         "values": _places,
         "curves": _banded_curves,
-        "why_not": _text,
+        "why_not": Saved.text,
     },
     EVIDENCE: {
-        **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), _whole),
+        **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), Saved.whole),
         **dict.fromkeys(("gain_over_static", "gain_over_linear"), _gain),
         **dict.fromkeys(("model_gain_over_static", "model_gain_over_linear"), _gain),
         "p_value": _not_negative,
         "covariates": _tested_covariates,
-        "notes": _texts,
+        "notes": Saved.texts,
     },
 }

@@ -7,12 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from graphfield.exceptions import ParameterError
-from graphfield.simulate.gaussian import (
-    MixtureField,
-    Nonparanormal,
-    raise_diagonal,
-    random_symmetric,
-)
+from graphfield.simulate.gaussian import MixtureField, Nonparanormal, raise_diagonal, random_symmetric
 
 N_BLOCKS, BLOCK_SIZE, N_COVARIATES, N_CENTRES = 3, 30, 10, 10
 EDGE_PROBABILITY, EDGE_RANGE = 0.10, (0.5, 0.75)

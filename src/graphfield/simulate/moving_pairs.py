@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.simulate.field import Waves, random_directions
 from graphfield.simulate.node_kinds import Binary, Categorical, Count, Gaussian, NodeKind
 from graphfield.simulate.pairwise import PairwiseField
-from graphfield.simulate.waves import Waves, random_directions
 
 N_NODES, N_EDGES, N_COVARIATES = 20, 25, 2
 FREQUENCY = np.pi  # over the square of z an edge goes, comes and goes again: no line in z follows it

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.simulate.field import Waves
 from graphfield.simulate.gaussian import GaussianField
-from graphfield.simulate.waves import Waves
 
 N_NODES, N_COVARIATES, N_EDGES = 50, 5, 50
 STRENGTH, FREQUENCY = 0.6, 0.6 * np.pi

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.simulate.field import Field
-from graphfield.simulate.waves import Waves
+from graphfield.simulate.field import Field, Waves
 
 N_FOURS, N_COVARIATES = 12, 2
 N_NODES = 4 * N_FOURS

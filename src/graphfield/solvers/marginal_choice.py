@@ -96,19 +96,12 @@ def prefer_normal_scores(
     because extreme values go together, mean that this model does not hold and scores would hide relations.
     Where a single value makes up most of a node's variance, scores are preferred in any case.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        At most 20,000 rows (fewer beyond 250 nodes), evenly spread, are used; a fifth of them is held out,
-        always the same, or with fewer than 2,500 rows each fifth in turn.
-    W : ndarray of shape (n, m)
-        Features of the covariates, as ``data.covariates.features`` gives them; the first is one. With more
-        than 1,000 products of nodes and features, only regressions that are the same for all rows are tried.
-    groups : ndarray of shape (n,), optional
-        Rows with equal labels are held out together, and count as one when the gain is judged.
+    At most 20,000 rows (fewer beyond 250 nodes), evenly spread, are used; a fifth of them is held out,
+    always the same, or with fewer than 2,500 rows each fifth in turn. W (n, m) are features of the
+    covariates, as ``data.covariates.features`` gives them; with more than 1,000 products of nodes and
+    features, only regressions that are the same for all rows are tried. Rows of one group are held out
+    together, and count as one when the gain is judged.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> X, W = rng.normal(size=(2_000, 6)).cumsum(axis=1), np.ones((2_000, 1))
     >>> prefer_normal_scores(X, W).prefers, prefer_normal_scores(np.exp(X), W).prefers

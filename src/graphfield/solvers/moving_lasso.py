@@ -43,17 +43,9 @@ def cross_fitted_coefficients(
 ) -> MovingCoefficients:
     """Solve the problem at the head of this module without each fold in turn.
 
-    Each node has the penalty at which rows of the folds are predicted best by those outside them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Nodes with mean zero and variance one.
-    W : ndarray of shape (n, m)
-        Functions of z, the first one, uncorrelated with mean square one.
-    fold : ndarray of int of shape (n,)
-    tick : callable
-        Called :func:`n_ticks` times at most.
+    Each node has the penalty at which rows of the folds are predicted best by those outside them. Nodes have
+    mean zero and variance one; W are functions of z, the first one, uncorrelated with mean square one.
+    ``tick`` is called :func:`n_ticks` times at most.
     """
     n, p = X.shape
     counts = np.bincount(fold)

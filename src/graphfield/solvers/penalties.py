@@ -25,17 +25,11 @@ FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
 class PenaltyChoice:
     """The solution at one penalty and the search that led to it.
 
-    Attributes
-    ----------
-    solution : ndarray of shape (p, p)
-        Coefficients or a precision matrix, on standardised nodes.
-    penalty : float
-    path : ndarray of shape (m, 3)
-        Penalty, score and number of edges of everything that was tried, largest penalty first. NaN
-        or infinity stands for what is not known.
+    ``path`` (m, 3): penalty, score and number of edges of everything that was tried, largest penalty first;
+    NaN or infinity stands for what is not known.
     """
 
-    solution: NDArray[np.float64]
+    solution: NDArray[np.float64]  # (p, p), coefficients or precision of standardised nodes
     penalty: float
     path: NDArray[np.float64]
 

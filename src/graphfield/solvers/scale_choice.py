@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.moving_scales import MovingScales
+from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_functions
 
 # Fewer rows (or groups) say nothing about scales.
@@ -57,8 +58,6 @@ def learn_scales(rows: ScaleRows) -> MovingScales | None:
     gamma regression, which a few wild values do not decide. How smooth f_j is, and whether it is there at
     all, is decided node by node on rows that took no part in its fit.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> z = rng.uniform(-1.7, 1.7, 900)
     >>> X, W = rng.normal(size=(900, 2)) * np.exp([0, 1] * z[:, None]), np.column_stack([np.ones(900), z])
@@ -212,3 +211,59 @@ def _standardised(
     """Scales with a mean square of one over the rows."""
     squares = np.exp(2 * (columns @ slopes - (offset := (columns @ slopes).mean(axis=0)))).mean(axis=0)
     return MovingScales(basis.weights, basis.bias, basis.mix @ slopes, -offset - np.log(squares) / 2)
+
+
+_RIDGE = 0.01  # of the regressions that are compared
+
+
+def learn_node_scales(rows: ScaleRows) -> MovingScales | None:
+    """Scales s_j(z) to divide nodes by before edges are fitted; None where that makes no graph simpler.
+
+    The scale of a node moves with z on its own, or because its edges do. Where it moves on its own, one graph
+    for everybody predicts nodes that are divided by their scales better than nodes as they are: that is what
+    held-out rows have to say, by their Gaussian likelihood.
+
+    >>> rng = np.random.default_rng(0)
+    >>> z, noise = rng.uniform(-1.7, 1.7, 900), rng.normal(size=(900, 2))
+    >>> W, fold = np.column_stack([np.ones(900), z]), np.arange(900) % 3
+    >>> on_its_own = noise.cumsum(axis=1) * np.exp([0, 0.5] * z[:, None])
+    >>> learn_node_scales(ScaleRows(on_its_own, W, 1, fold)).moves
+    array([False,  True])
+    >>> by_its_edge = np.column_stack([noise[:, 0], noise[:, 1] + z * noise[:, 0]])
+    >>> learn_node_scales(ScaleRows(by_its_edge, W, 1, fold)) is None
+    True
+    """
+    found = find_scales(rows)
+    if found is None:
+        return None
+    nodes = np.asarray(rows.values[found.rows], dtype=np.float64)
+    scale = np.exp(found.held_out.astype(np.float64))
+    part = rows.fold[found.rows]
+    gains = np.empty(len(nodes))
+    for held_out in np.unique(part):
+        known, new = part != held_out, part == held_out
+        divided = _log_likelihood(nodes, scale, scale, known)
+        gains[new] = (divided - _log_likelihood(nodes, np.ones_like(scale), scale, known))[new]
+    error = standard_errors(gains[:, None], found.units)[0]
+    return found.scales if gains.mean() > EVIDENCE * error else None
+
+
+def _log_likelihood(
+    nodes: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    known: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Of each row, mean over nodes: each node given all others, by one graph of nodes divided by ``unit``.
+
+    Residual scales are constant or move as ``scale`` does, whichever the known rows prefer, node by node.
+    """
+    values = nodes / unit
+    coef = interaction_coefficients(values[known], np.ones((int(known.sum()), 1)), _RIDGE)[0]
+    left = unit * (values - values @ coef.T)
+    likely = []
+    for residual in (np.ones_like(scale), scale):
+        residual = residual * np.sqrt(np.square(left / residual)[known].mean(axis=0))
+        likely.append(-np.log(residual) - np.square(left / residual) / 2)
+    better = likely[0][known].mean(axis=0) > likely[1][known].mean(axis=0)
+    return np.where(better, *likely).mean(axis=1)

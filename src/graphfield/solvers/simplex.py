@@ -10,19 +10,11 @@ from scipy.optimize import nnls
 def simplex_weights(gram: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
     """Minimise ``w' gram w`` over w >= 0 with sum 1; weights below ``least`` are left out.
 
-    With w on the simplex, ``|A t w|^2 + (t - 1)^2`` is smallest at ``q / (1 + q)`` with
-    ``q = w' A'A w``, which grows with q. So the minimiser over all vectors ``t w >= 0``, an ordinary
-    non-negative least squares, has the direction of the best w.
+    With w on the simplex, ``|A t w|^2 + (t - 1)^2`` is smallest at ``q / (1 + q)`` with ``q = w' A'A w``,
+    which grows with q. So the minimiser over all vectors ``t w >= 0``, an ordinary non-negative least
+    squares, has the direction of the best w. ``gram`` has the products of the residuals that are to be
+    averaged; what is left without the smaller weights is solved again.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (m, m)
-        Symmetric, positive semi-definite: products of the residuals that are to be averaged.
-    least : float
-        The smallest weight worth having. What is left without the smaller ones is solved again.
-
-    Examples
-    --------
     >>> simplex_weights(np.diag([1.0, 3.0])).round(6).tolist()
     [0.75, 0.25]
     """

@@ -60,32 +60,13 @@ class PenaltyPath:
 
 
 def sparse_group_coefficients(
-    X: NDArray[np.float64],
-    W: NDArray[np.float64],
-    covariate: NDArray[np.intp],
-    penalty: float,
-    mix: float,
+    X: NDArray[np.float64], W: NDArray[np.float64], covariate: NDArray[np.intp], penalty: float, mix: float
 ) -> NDArray[np.float64]:
-    """Solve the problem at the head of this module for every node.
+    """Solve the problem at the head of this module for every node: ``[w, j, k]``, (m, p, p).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Centred nodes, all on one scale.
-    W : ndarray of shape (n, m)
-        Features of the covariates; the first column must be ones.
-    covariate : ndarray of shape (m,)
-        Which covariate each feature belongs to; features of one covariate form one group. The first
-        entry, of the ones, is not read.
-    penalty : float
-        Higher means fewer coefficients.
-    mix : float
-        Share of the L1 part, in (0, 1].
-
-    Returns
-    -------
-    ndarray of shape (m, p, p)
-        ``[w, j, k]``, zero where j = k and wherever the penalty says so.
+    Nodes are centred and on one scale; the first of the features W (n, m) is one. Features of one covariate
+    form one group (the first entry of ``covariate``, of the one, is not read); ``mix`` is the share of the L1
+    part, in (0, 1].
     """
     regressions = _Regressions(interaction_gram(X, W), covariate, mix)
     distance = regressions.solve(penalty, _TOLERANCE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,15 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from graphfield.analysis.averages import Bands
 from graphfield.data.covariate_rows import FILE_NAME, covariate_rows
 from graphfield.data.saved_files import finite_values, json_bytes
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.persistence import HEADER, model_files
-from graphfield.exceptions import ExtrapolationWarning, OutputError
+from graphfield.exceptions import ExtrapolationWarning, OutputError, ParameterError
 from graphfield.folders import check_folder, write_folder
 from graphfield.graphs.groups import Groups
+from graphfield.inference.dependence import dependence_test
+from graphfield.inference.evidence import Evidence
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.plots import png_bytes
@@ -32,6 +36,7 @@ from graphfield.report.html import write_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 SUMMARY = "summary.json"
 _DPI = 150
@@ -245,3 +250,35 @@ def no_news() -> Iterator[None]:
 def _csv(table: pd.DataFrame) -> bytes:
     """With the index where it has a name."""
     return table.to_csv(index=table.index.name is not None).encode()
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is being done goes to ``tell``, how long it took is kept."""
+
+    tell: Callable[[str], None] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def take(self, name: str, text: str) -> Iterator[None]:
+        if self.tell is not None:
+            self.tell(text)
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+    def fit(
+        self, estimator: GraphEstimator, X: pd.DataFrame, Z: pd.DataFrame, what: str, **options: Any
+    ) -> GraphEstimator:
+        """A fitted copy."""
+        if not isinstance(estimator, GraphEstimator):
+            raise ParameterError(
+                f"estimator must be a graphfield estimator such as DNNCGM(), got {estimator!r}."
+            )
+        with self.take("fit", f"Fitting {what} ..."):
+            return clone(estimator).fit(X, Z, **options)
+
+    def test(self, X: pd.DataFrame, Z: pd.DataFrame, what: str, **options: Any) -> Evidence:
+        """Whether the graph depends on the covariates, by permutation of rows that go together."""
+        with self.take("permutation test", f"Testing by permutation of {what} ..."):
+            return dependence_test(X, Z, **options)

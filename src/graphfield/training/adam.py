@@ -11,21 +11,13 @@ from graphfield.training.config import BETA1, BETA2, EPSILON, WEIGHT_DECAY
 
 
 def adam_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    *,
-    rate: float,
-    scale: Tensor | None = None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], rate: float, scale: Tensor | None
 ) -> None:
     """One step of Adam in place; the gradient is divided by ``scale`` where there is one.
 
     ``state`` holds ``step`` (which counts this step already), ``exp_avg`` and ``exp_avg_sq``.
     """
-    if has_fused_adam():
-        _fused_step(values, gradient, state, rate, scale)
-    else:
-        _plain_step(values, gradient, state, rate, scale)
+    (_fused_step if has_fused_adam() else _plain_step)(values, gradient, state, rate, scale)
 
 
 @cache
@@ -46,11 +38,7 @@ def has_fused_adam() -> bool:
 
 
 def _fused_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    rate: float,
-    scale: Tensor | None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], rate: float, scale: Tensor | None
 ) -> None:
     torch._fused_adam_(
         [values],
@@ -72,11 +60,7 @@ def _fused_step(
 
 
 def _plain_step(
-    values: Tensor,
-    gradient: Tensor,
-    state: dict[str, Tensor],
-    rate: float,
-    scale: Tensor | None,
+    values: Tensor, gradient: Tensor, state: dict[str, Tensor], rate: float, scale: Tensor | None
 ) -> None:
     if scale is not None:
         gradient.div_(scale)

@@ -50,7 +50,7 @@ class AdditiveFeatures:
         drawing = _Drawing(config, data, rows)
         if not 0 < len(drawing.units) <= config.hidden_size:
             return None
-        skeleton = _empty_field(config, data)
+        skeleton = _empty_field(config, data.x.device)
         for table, places in zip(skeleton.embedding.tables, drawing.places, strict=True):
             table[0] = places
         mix = data.x.new_zeros(config.hidden_size, drawing.n_features)
@@ -145,8 +145,8 @@ def _places(n_levels: int, like: Tensor) -> Tensor:
     return places
 
 
-def _empty_field(config: FieldConfig, data: Samples) -> CoefField:
-    field = CoefField(replace(config, rank=None), torch.Generator()).to(data.x.device)
+def _empty_field(config: FieldConfig, device: torch.device) -> CoefField:
+    field = CoefField(replace(config, rank=None), torch.Generator()).to(device)
     for parameter in field.parameters():
         parameter.zero_()
     return field.eval()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -25,39 +24,19 @@ from graphfield.training.plan import Steps, sent
 logger = logging.getLogger(__name__)
 
 
-class Engine(Protocol):
-    """Carries out steps on the members of a pack."""
-
-    def prepare(self, steps: Steps) -> Steps:
-        """What can be done for these steps before the weights are known; perhaps in another thread."""
-        ...
-
-    def run(self, steps: Steps) -> Tensor:
-        """Change the weights step by step; the training losses, (steps, m)."""
-        ...
-
-    def keep(self, positions: Sequence[int]) -> None:
-        """Only the members at these positions go on; the pack itself included."""
-        ...
-
-    def state(self) -> dict[str, Tensor]:
-        """What the optimiser has to remember."""
-        ...
-
-    def load_state(self, state: dict[str, Tensor]) -> None: ...
-
-
 class PlainEngine:
-    """One operation after another, on any device."""
+    """Carries out steps on the members of a pack, one operation after another, on any device."""
 
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         self.pack, self.data, self.config = pack, data, config
         self.load_state(_zero_state(pack.values))
 
     def prepare(self, steps: Steps) -> Steps:
+        """What can be done for these steps before the weights are known; perhaps in another thread."""
         return replace(steps, batches=self.data.take_each(steps.rows))
 
     def run(self, steps: Steps) -> Tensor:
+        """Change the weights step by step; the training losses, (steps, m)."""
         losses = []
         keep = [None] * len(steps) if steps.keep is None else steps.keep.unbind()
         for i, rate in enumerate(steps.rates):
@@ -70,14 +49,15 @@ class PlainEngine:
         return self.pack.field.backward(batch, keep)
 
     def keep(self, positions: Sequence[int]) -> None:
+        """Only the members at these positions go on; the pack itself included."""
         index = torch.tensor(list(positions), device=self.pack.values.device)
         state = {name: value if name == "step" else value[index] for name, value in self.adam.items()}
-        if self.data.x.ndim == 3:
-            self.data = replace(self.data, x=self.data.x[index])
+        self.data = self.data.members(positions)
         self.pack.keep(positions)
         self.load_state(state)
 
     def state(self) -> dict[str, Tensor]:
+        """What the optimiser has to remember."""
         return dict(self.adam)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -195,10 +175,10 @@ def update(pack: Pack, adam: dict[str, Tensor], rate: float) -> None:
     if len(pack) > 1:
         pack.gradient.div_(excess)
     # The kernel divides by it, which saves a pass over the gradient of a single member.
-    adam_step(pack.values, pack.gradient, adam, rate=rate, scale=excess if len(pack) == 1 else None)
+    adam_step(pack.values, pack.gradient, adam, rate, excess if len(pack) == 1 else None)
 
 
-def make_engine(pack: Pack, data: Samples, config: TrainingConfig) -> Engine:
+def make_engine(pack: Pack, data: Samples, config: TrainingConfig) -> PlainEngine:
     """The fastest engine for where the data are."""
     if data.x.is_cuda and has_triton():
         return GraphEngine(pack, data, config)

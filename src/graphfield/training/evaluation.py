@@ -24,9 +24,7 @@ class HeldOut:
     def keep(self, positions: Sequence[int]) -> None:
         """Only the members at these positions go on."""
         self.rows = [self.rows[i] for i in positions]
-        if self.data.x.ndim == 3:
-            x = self.data.x[torch.tensor(list(positions), device=self.data.x.device)]
-            self.data = Samples(x, self.data.numeric, self.data.codes)
+        self.data = self.data.members(positions)
         self.table = self._table()
 
     @torch.no_grad()

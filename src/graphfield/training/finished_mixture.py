@@ -17,20 +17,24 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.nn.pack import packed, unpacked
 from graphfield.numbers import CLEAR
 from graphfield.training.additive_movement import AdditiveFit
 from graphfield.training.config import TrainingConfig
-from graphfield.training.mixture import MixtureTask, gate_of, shares_of
+from graphfield.training.loop import train
+from graphfield.training.mixture import (
+    MixtureTask,
+    cross_fitted_table,
+    gate_of,
+    new_gate,
+    problems_without,
+    shares_of,
+)
 from graphfield.training.mixture_state import Mixture
+from graphfield.training.plan import Member
 from graphfield.training.relaxed_patterns import Recipe, SingleGraph, relax
 from graphfield.training.sparse_patterns import Moments, PatternProblem, total
-from graphfield.training.supported_variation import (
-    Copy,
-    cross_fitted_copies,
-    errors_with,
-    is_few,
-    supported_share,
-)
+from graphfield.training.supported_variation import Copy, errors_with, is_few, rows_without, supported_share
 
 # Held-out rows that support a smaller share of the movement than so many times that of the others missed it.
 _MISSED = 0.5
@@ -47,37 +51,6 @@ class Finished:
     additive: bool = False  # not a mixture: edges that follow single covariates
 
 
-def finished(
-    mixture: Mixture,
-    config: FieldConfig,
-    data: Samples,
-    task: MixtureTask,
-    training: TrainingConfig,
-    *,
-    additive: bool = False,
-) -> Finished:
-    """Relax the patterns, take chance out of their variation, and find them again from all rows.
-
-    Few rows may prefer ``additive`` movement to any mixture.
-    """
-    gate = gate_of(mixture.gate, mixture.rank, config, data)
-    gate.embedding.settle_untrained(data.codes[task.rows])
-    if not len(task.held_out):
-        field = mixed_field(gate, mixture.patterns)
-        return Finished(field, field, 1.0, mixture.penalty)
-    moving = _Moving.of(gate, mixture, data, task)
-    copies: list[Copy] = []
-    if is_few(task.units(task.held_out)):
-        moving, copies = _judge_copies(moving, mixture, config, data, task, training)
-    one = _OneGraph(data, task)
-    done = moving.finish(mixture, one)
-    if copies and additive and one.single is not None:
-        found = AdditiveFit.of(config, data, task, one.single)
-        if found is not None and _is_better(found, done, one.errors_of(copies, done.variation), data, task):
-            return Finished(found.judged, found.field, found.variation, found.penalty, additive=True)
-    return done
-
-
 @dataclass(frozen=True)
 class _Moving:
     """A gate with its patterns from the rows of training, and how much of its movement is kept."""
@@ -88,82 +61,150 @@ class _Moving:
     new: Moments
     variation: float
 
-    @classmethod
-    def of(cls, gate: GateField, mixture: Mixture, data: Samples, task: MixtureTask) -> _Moving:
+
+@dataclass(frozen=True)
+class LastStep:
+    """Of a mixture, and what it was found with: relax the patterns, take chance out of their variation."""
+
+    mixture: Mixture
+    config: FieldConfig
+    data: Samples
+    task: MixtureTask
+    training: TrainingConfig
+
+    def finish(self, *, additive: bool = False) -> Finished:
+        """Find the patterns again from all rows. Few rows may prefer ``additive`` movement to any mixture."""
+        mixture, task = self.mixture, self.task
+        gate = gate_of(mixture.gate, mixture.rank, self.config, self.data.x.device)
+        gate.embedding.settle_untrained(self.data.codes[task.rows])
+        if not len(task.held_out):
+            field = mixed_field(gate, mixture.patterns)
+            return Finished(field, field, 1.0, mixture.penalty)
+        moving = self._moving(gate)
+        copies: list[Copy] = []
+        if is_few(task.units(task.held_out)):
+            moving, copies = self._judge_copies(moving)
+        done = self._done(moving)
+        if copies and additive and self.single is not None:
+            found = AdditiveFit.of(self.config, self.data, task, self.single)
+            if found is not None and self._is_better(found, done, self._errors_of(copies, done.variation)):
+                return Finished(found.judged, found.field, found.variation, found.penalty, additive=True)
+        return done
+
+    def _moving(self, gate: GateField) -> _Moving:
         """As held-out rows like it."""
-        mean, known, new = _moments(gate, data, task)
+        mixture, task = self.mixture, self.task
+        mean, known, new = self._moments(gate)
         recipe, patterns = Recipe(known.count, mixture.penalty), mixture.patterns
         if task.penalty is None:
             recipe, patterns = relax(PatternProblem(known), new, mixture.patterns, mixture.penalty)
-        copy = Copy(gate, patterns, mean, data.take(task.held_out[None]))
-        return cls(copy, recipe, known, new, supported_share(copy.support(), task.units(task.held_out)))
+        copy = Copy(gate, patterns, mean, self.data.take(task.held_out[None]))
+        return _Moving(copy, recipe, known, new, supported_share(copy.support(), task.units(task.held_out)))
 
-    def with_gate(
-        self, gate: GateField, variation: float, mixture: Mixture, data: Samples, task: MixtureTask
-    ) -> _Moving:
-        """Patterns found in the same way for another gate."""
-        mean, known, new = _moments(gate, data, task)
-        patterns = self.recipe.carry_out(known, mixture.patterns)
-        return _Moving(Copy(gate, patterns, mean, self.copy.rows), self.recipe, known, new, variation)
+    def _moments(self, gate: GateField) -> tuple[Tensor, Moments, Moments]:
+        """Average shares, and moments of training and held-out rows."""
+        shares, rows = shares_of(gate, self.data), (self.task.rows, self.task.held_out)
+        known, new = (Moments.of(shares[own], self.data.x[own]) for own in rows)
+        return shares[self.task.rows].mean(dim=0), known, new
 
-    def finish(self, mixture: Mixture, one: _OneGraph) -> Finished:
+    def _judge_copies(self, moving: _Moving) -> tuple[_Moving, list[Copy]]:
+        """Where few rows are held out, the others, which have chosen nothing, are asked as well.
+
+        Either may miss what moves: few rows held out by chance, the others since gate and patterns are found
+        again without a third of them. Where those held out miss most of it, the gate is found again as it was
+        judged. Of few groups, those held out have no say.
+        """
+        units = self.task.units(self.task.held_out)
+        copies, gate = self._cross_fitted_copies(moving)
+        support = torch.cat([copy.support() for copy in copies], dim=1)
+        again = supported_share(support, self.task.units(self.task.rows))
+        if len(torch.unique(units)) < len(units) or moving.variation < _MISSED * again:
+            # Patterns found in the same way for the other gate.
+            mean, known, new = self._moments(gate)
+            patterns = moving.recipe.carry_out(known, self.mixture.patterns)
+            copy = Copy(gate, patterns, mean, moving.copy.rows)
+            moving = _Moving(copy, moving.recipe, known, new, again)
+        return replace(moving, variation=max(moving.variation, again)), copies
+
+    def _cross_fitted_copies(self, moving: _Moving) -> tuple[list[Copy], GateField]:
+        """For each part of the training rows, gate and patterns from the others; and such a gate from all."""
+        mixture, data, task = self.mixture, self.data, self.task
+        shares = shares_of(moving.copy.gate, data)
+        parts = [Moments.of(shares[rows], data.x[rows]) for rows in task.parts]
+        without = problems_without(parts, total(parts))
+        table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
+        others = [rows_without(task.parts, part) for part in range(len(parts))]
+        *gates, whole = self._train_gates([*others, task.rows], table)
+        copies = []
+        for rows, known, gate in zip(task.parts, others, gates, strict=True):
+            own = shares_of(gate, data)[known]
+            patterns = moving.recipe.carry_out(Moments.of(own, data.x[known]), mixture.patterns)
+            copies.append(Copy(gate, patterns, own.mean(dim=0), data.take(rows[None])))
+        return copies, whole
+
+    def _train_gates(self, each: Sequence[Tensor], table: Tensor) -> list[GateField]:
+        """A gate for each of these sets of rows; they train together."""
+        data, task = self.data, self.task
+        members = [
+            Member(rows, task.held_out, task.seeds[1] + i, task.seeds[2] + i) for i, rows in enumerate(each)
+        ]
+        together = packed([new_gate(task, self.mixture.rank, self.config, data) for _ in members])
+        train(together, replace(data, x=table), members, self.training, description=None)
+        gates = [gate.eval() for gate in unpacked(together)]
+        for gate, rows in zip(gates, each, strict=True):
+            gate.embedding.settle_untrained(data.codes[rows])
+        return gates
+
+    def _done(self, moving: _Moving) -> Finished:
         """As it was judged, and from all rows; what does not move is one graph."""
-        patterns, kept = self.copy.patterns, self.variation
-        again = self.recipe.carry_out(self.known + self.new, mixture.patterns, patterns)
+        patterns, kept, mixture = moving.copy.patterns, moving.variation, self.mixture
+        again = moving.recipe.carry_out(moving.known + moving.new, mixture.patterns, patterns)
         both, penalty = [patterns, again], mixture.penalty
         if kept < 1:
-            single, still = one.find([torch.tensordot(self.copy.mean, own, dims=1)[None] for own in both])
+            # With a penalty that the user gives, the one graph is the average of the patterns.
+            still = [torch.tensordot(moving.copy.mean, own, dims=1)[None] for own in both]
+            if self.single is not None:
+                known, new = total(self.parts[:-1]), self.parts[-1]
+                still = [self.single.find(known), self.single.find(known + new)]
+                penalty = penalty if kept else self.single.penalty
             both = [torch.lerp(one, own, kept) for one, own in zip(still, both, strict=True)]
-            penalty = penalty if kept or single is None else single
-        judged, field = (mixed_field(self.copy.gate, own) for own in both)
+        judged, field = (mixed_field(moving.copy.gate, own) for own in both)
         return Finished(judged, field, kept, penalty)
 
+    @cached_property
+    def parts(self) -> list[Moments]:
+        """For one graph for all: of the parts of training, and of the rows held out."""
+        one, x = self.data.x.new_ones(len(self.data.x), 1), self.data.x
+        return [Moments.of(one[rows], x[rows]) for rows in (*self.task.parts, self.task.held_out)]
 
-def _moments(gate: GateField, data: Samples, task: MixtureTask) -> tuple[Tensor, Moments, Moments]:
-    """Average shares, and moments of training and held-out rows."""
-    shares = shares_of(gate, data)
-    known, new = (Moments.of(shares[rows], data.x[rows]) for rows in (task.rows, task.held_out))
-    return shares[task.rows].mean(dim=0), known, new
+    @cached_property
+    def single(self) -> SingleGraph | None:
+        """How one graph for all is found, where no penalty is given."""
+        is_chosen = self.task.penalty is None and len(self.task.parts) > 1
+        return SingleGraph.choose(self.parts[:-1]) if is_chosen else None
 
+    def _errors_of(self, copies: Sequence[Copy], variation: float) -> Tensor:
+        """Of the rows of training, each by the copy that was found without it, with so much movement."""
+        assert self.single is not None
+        known = total(self.parts[:-1])
+        stills = [self.single.find(known.without(part))[0] for part in self.parts[:-1]]
+        supports = [copy.support(still) for copy, still in zip(copies, stills, strict=True)]
+        return errors_with(torch.cat(supports, dim=1), variation)
 
-def _judge_copies(
-    moving: _Moving,
-    mixture: Mixture,
-    config: FieldConfig,
-    data: Samples,
-    task: MixtureTask,
-    training: TrainingConfig,
-) -> tuple[_Moving, list[Copy]]:
-    """Where few rows are held out, the others, which have chosen nothing, are asked as well.
+    @torch.no_grad()
+    def _is_better(self, found: AdditiveFit, mixture: Finished, errors: Tensor) -> bool:
+        """Whether rows of training, each without its part, are predicted better, by over a standard error.
 
-    Either may miss what moves: few rows held out by chance, the others since gate and patterns are found
-    again without a third of them. Where those held out miss most of it, the gate is found again as it was
-    judged. Of few groups, those held out have no say.
-    """
-    shares, units = shares_of(moving.copy.gate, data), task.units(task.held_out)
-    copies, gate = cross_fitted_copies(mixture, config, data, task, moving.recipe, training, shares)
-    support = torch.cat([copy.support() for copy in copies], dim=1)
-    again = supported_share(support, task.units(task.rows))
-    if len(torch.unique(units)) < len(units) or moving.variation < _MISSED * again:
-        moving = moving.with_gate(gate, again, mixture, data, task)
-    return replace(moving, variation=max(moving.variation, again)), copies
-
-
-@torch.no_grad()
-def _is_better(
-    found: AdditiveFit, mixture: Finished, errors: Tensor, data: Samples, task: MixtureTask
-) -> bool:
-    """Whether rows of training, each without its part, are predicted better by more than a standard error.
-
-    Copies of a mixture from fewer rows may be much worse than it: rows held out must not contradict clearly.
-    """
-    held_out = data.take(task.held_out[None])
-    ours, theirs = ((held_out.x[0] - own.fitted(held_out)[0]) for own in (found.judged, mixture.judged))
-    opposite = (ours.square() - theirs.square()).double().sum(dim=1)
-    return (
-        _in_errors(errors - found.errors, task.units(task.rows)) > 1
-        and _in_errors(opposite, task.units(task.held_out)) < CLEAR
-    )
+        Copies of a mixture from fewer rows may be much worse than it: rows held out must not contradict
+        clearly.
+        """
+        held_out = self.data.take(self.task.held_out[None])
+        ours, theirs = ((held_out.x[0] - own.fitted(held_out)[0]) for own in (found.judged, mixture.judged))
+        opposite = (ours.square() - theirs.square()).double().sum(dim=1)
+        return (
+            _in_errors(errors - found.errors, self.task.units(self.task.rows)) > 1
+            and _in_errors(opposite, self.task.units(self.task.held_out)) < CLEAR
+        )
 
 
 def _in_errors(gains: Tensor, units: Tensor) -> float:
@@ -171,39 +212,3 @@ def _in_errors(gains: Tensor, units: Tensor) -> float:
     codes = torch.unique(units, return_inverse=True)[1]
     sums = gains.new_zeros(int(codes.max()) + 1).index_add_(0, codes, gains)
     return float(sums.sum() / (sums.std() * len(sums) ** 0.5).clamp(min=1e-12))
-
-
-class _OneGraph:
-    """One graph for all: how it is found, where no penalty is given."""
-
-    def __init__(self, data: Samples, task: MixtureTask) -> None:
-        self.data, self.task = data, task
-
-    @cached_property
-    def parts(self) -> list[Moments]:
-        """Of the parts of training, and of the rows held out."""
-        one, x = self.data.x.new_ones(len(self.data.x), 1), self.data.x
-        return [Moments.of(one[rows], x[rows]) for rows in (*self.task.parts, self.task.held_out)]
-
-    @cached_property
-    def single(self) -> SingleGraph | None:
-        is_chosen = self.task.penalty is None and len(self.task.parts) > 1
-        return SingleGraph.choose(self.parts[:-1]) if is_chosen else None
-
-    def find(self, averages: list[Tensor]) -> tuple[float | None, list[Tensor]]:
-        """Its penalty; the graph of the rows of training, and of all, each (1, p, p).
-
-        With a penalty that the user gives it is the average of the patterns.
-        """
-        if self.single is None:
-            return None, averages
-        known, new = total(self.parts[:-1]), self.parts[-1]
-        return self.single.penalty, [self.single.find(known), self.single.find(known + new)]
-
-    def errors_of(self, copies: Sequence[Copy], variation: float) -> Tensor:
-        """Of the rows of training, each by the copy that was found without it, with so much movement."""
-        assert self.single is not None
-        known = total(self.parts[:-1])
-        stills = [self.single.find(known.without(part))[0] for part in self.parts[:-1]]
-        supports = [copy.support(still) for copy, still in zip(copies, stills, strict=True)]
-        return errors_with(torch.cat(supports, dim=1), variation)

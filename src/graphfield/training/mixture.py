@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from graphfield.exceptions import TrainingError
-from graphfield.nn.fields import CoefField, FieldConfig, Samples
+from graphfield.nn.fields import FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
@@ -61,23 +61,11 @@ class MixtureTask:
         return rows if self.labels is None else self.labels[rows]
 
 
-def fit_mixtures(
-    config: FieldConfig,
-    data: Samples,
-    tasks: Sequence[MixtureTask],
-    training: TrainingConfig,
-    ranks: Sequence[int],
-    checkpoint: Stage | None = None,
-) -> list[Standing]:
-    """Fit all tasks, their gates together; ``chosen`` is the best mixture of each.
+class MixtureFits:
+    """Fits of all tasks, their gates together, in rounds at one rank after the other.
 
-    The network is that of ``config``, with the ranks one after the other.
+    A task is open until more patterns do not help it. With a ``checkpoint``, a killed fit goes on.
     """
-    return _Fits(config, data, tasks, training, ranks, checkpoint).run()
-
-
-class _Fits:
-    """Rounds at one rank after the other; a task is open until more patterns do not help it."""
 
     def __init__(
         self,
@@ -86,7 +74,7 @@ class _Fits:
         tasks: Sequence[MixtureTask],
         training: TrainingConfig,
         ranks: Sequence[int],
-        checkpoint: Stage | None,
+        checkpoint: Stage | None = None,
     ) -> None:
         self.config, self.data, self.tasks, self.training = config, data, tasks, training
         self.ranks, self.checkpoint = ranks, checkpoint
@@ -109,10 +97,10 @@ class _Fits:
             for mixture in (standing.best, standing.chosen):
                 if mixture is not None:
                     self._check_patterns(mixture.patterns, mixture.rank)
-                    gate_of(mixture.gate, mixture.rank, self.config, self.data)
+                    self._gate(mixture.gate, mixture.rank)
             if rank and standing.is_open:
                 if self.rounds:
-                    gate_of(standing.gate, rank, self.config, self.data)
+                    self._gate(standing.gate, rank)
             elif standing.chosen is None:
                 raise ValueError("what was chosen is not there")
 
@@ -127,6 +115,7 @@ class _Fits:
         return [i for i, standing in enumerate(self.standings) if standing.is_open]
 
     def run(self) -> list[Standing]:
+        """Where each task stands at the end; ``chosen`` is its best mixture."""
         while self.level < len(self.ranks) and self.open:
             self._rounds_at(self.ranks[self.level])
             for i in self.open:
@@ -163,13 +152,13 @@ class _Fits:
         task, smaller = self.tasks[i], self.standings[i].chosen
         if smaller is not None and rank == 2 * smaller.rank:
             generator = torch.Generator().manual_seed(task.seeds[0] + rank)
-            return split_gate(gate_of(smaller.gate, smaller.rank, self.config, self.data), generator)
+            return split_gate(self._gate(smaller.gate, smaller.rank), generator)
         return new_gate(task, rank, self.config, self.data)
 
     def _improve_patterns(self, i: int, rank: int, last: bool) -> Tensor:
         """Patterns for the shares of the moment; and, but for the last round, the table of every row."""
-        task, standing, x = self.tasks[i], self.standings[i], _own_x(self.data, i)
-        shares = shares_of(gate_of(standing.gate, rank, self.config, self.data), self.data)
+        task, standing, x = self.tasks[i], self.standings[i], self.data.member(i).x
+        shares = shares_of(self._gate(standing.gate, rank), self.data)
         parts = [Moments.of(shares[rows], x[rows]) for rows in task.parts]
         held_out = Moments.of(shares[task.held_out], x[task.held_out]) if len(task.held_out) else None
         together = total(parts)
@@ -225,7 +214,7 @@ class _Fits:
             standing.best = Mixture(gate, patterns, rank, penalty, loss, step)
 
     def _improve_gates(self, moving: list[int], tables: list[Tensor], rank: int) -> None:
-        gates = [gate_of(self.standings[i].gate, rank, self.config, self.data) for i in moving]
+        gates = [self._gate(self.standings[i].gate, rank) for i in moving]
         tasks = [self.tasks[i] for i in moving]
         turn = 1_000 * self.level + self.rounds
         members = [Member(t.rows, t.held_out, t.seeds[1] + turn, t.seeds[2] + turn) for t in tasks]
@@ -234,6 +223,9 @@ class _Fits:
         train(together, data, members, self.training, description=None)
         for i, gate in zip(moving, unpacked(together), strict=True):
             self.standings[i].gate = _arrays(gate)
+
+    def _gate(self, arrays: Arrays, rank: int) -> GateField:
+        return gate_of(arrays, rank, self.config, self.data.x.device)
 
     def _settle(self, i: int) -> None:
         """Compare with fewer patterns; a task goes on as long as more of them clearly help.
@@ -254,19 +246,15 @@ class _Fits:
     def _is_better(self, i: int, new: Mixture, old: Mixture) -> bool:
         """Whether held-out rows prefer it by more than a standard error, row by row."""
         task = self.tasks[i]
-        held_out = replace(self.data, x=_own_x(self.data, i)).take(task.held_out[None])
-        after, before = (field_of(one, self.config, self.data).row_losses(held_out)[0] for one in (new, old))
+        held_out = self.data.member(i).take(task.held_out[None])
+        fields = (mixed_field(self._gate(one.gate, one.rank), one.patterns) for one in (new, old))
+        after, before = (field.row_losses(held_out)[0] for field in fields)
         gain = (before - after).double()
         return float(gain.mean()) > _EVIDENCE * float(gain.std()) / len(gain) ** 0.5
 
 
-def field_of(mixture: Mixture, config: FieldConfig, data: Samples) -> CoefField:
-    """The field of a mixture as held-out rows have judged it."""
-    return mixed_field(gate_of(mixture.gate, mixture.rank, config, data), mixture.patterns)
-
-
-def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> GateField:
-    gate = GateField(replace(config, rank=rank), torch.Generator()).to(data.x.device)
+def gate_of(arrays: Arrays, rank: int, config: FieldConfig, device: torch.device) -> GateField:
+    gate = GateField(replace(config, rank=rank), torch.Generator()).to(device)
     load_member_arrays(gate, arrays)
     return gate.eval()
 
@@ -274,7 +262,7 @@ def gate_of(arrays: Arrays, rank: int, config: FieldConfig, data: Samples) -> Ga
 def new_gate(task: MixtureTask, rank: int, config: FieldConfig, data: Samples) -> GateField:
     """A gate that knows nothing, or the one that is given."""
     if task.start is not None:
-        return gate_of(task.start, rank, config, data)
+        return gate_of(task.start, rank, config, data.x.device)
     generator = torch.Generator().manual_seed(task.seeds[0])
     gate = GateField(replace(config, rank=rank), generator).to(data.x.device)
     gate.spread(data)
@@ -313,7 +301,3 @@ def shares_of(gate: GateField, data: Samples) -> Tensor:
 
 def _arrays(gate: GateField) -> Arrays:
     return {name: value.detach().clone() for name, value in member_arrays(gate).items()}
-
-
-def _own_x(data: Samples, i: int) -> Tensor:
-    return data.x if data.x.ndim == 2 else data.x[i]

@@ -71,20 +71,10 @@ class Moments:
         )
 
     def __add__(self, other: Moments) -> Moments:
-        return Moments(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.power + other.power,
-            self.count + other.count,
-        )
+        return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def without(self, other: Moments) -> Moments:
-        return Moments(
-            self.gram - other.gram,
-            self.cross - other.cross,
-            self.power - other.power,
-            self.count - other.count,
-        )
+        return Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def of_shares(self, shares: slice) -> Moments:
         """As if there were only these shares."""

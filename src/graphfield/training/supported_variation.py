@@ -1,7 +1,7 @@
 """How much of a mixture's movement with z is kept: as much as stands clear of chance in rows it has not seen.
 
 Where few groups are held out, those of training decide in turn: gate and patterns are found again without
-each part of them.
+each part of them (:class:`Copy`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,8 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor
 
-from graphfield.nn.fields import CoefField, FieldConfig, Samples
+from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.gates import GateField, mixed_field
-from graphfield.nn.pack import packed, unpacked
-from graphfield.training.config import TrainingConfig
-from graphfield.training.loop import train
-from graphfield.training.mixture import MixtureTask, cross_fitted_table, new_gate, problems_without, shares_of
-from graphfield.training.mixture_state import Mixture
-from graphfield.training.plan import Member
-from graphfield.training.relaxed_patterns import Recipe
-from graphfield.training.sparse_patterns import Moments, total
 
 # Held-out rows (or groups) below which their word is too uncertain.
 FEW_UNITS = 200
@@ -89,49 +81,5 @@ class Copy:
         )
 
 
-def cross_fitted_copies(
-    mixture: Mixture,
-    config: FieldConfig,
-    data: Samples,
-    task: MixtureTask,
-    recipe: Recipe,
-    training: TrainingConfig,
-    shares: Tensor,
-) -> tuple[list[Copy], GateField]:
-    """For each part of the training rows, gate and patterns from the others; and such a gate from all."""
-    parts = [Moments.of(shares[rows], data.x[rows]) for rows in task.parts]
-    without = problems_without(parts, total(parts))
-    table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
-    others = [_without(task.parts, part) for part in range(len(parts))]
-    *gates, whole = _train_gates([*others, task.rows], mixture.rank, config, data, task, training, table)
-    copies = []
-    for rows, known, gate in zip(task.parts, others, gates, strict=True):
-        own = shares_of(gate, data)[known]
-        patterns = recipe.carry_out(Moments.of(own, data.x[known]), mixture.patterns)
-        copies.append(Copy(gate, patterns, own.mean(dim=0), data.take(rows[None])))
-    return copies, whole
-
-
-def _without(parts: Sequence[Tensor], part: int) -> Tensor:
+def rows_without(parts: Sequence[Tensor], part: int) -> Tensor:
     return torch.cat([rows for other, rows in enumerate(parts) if other != part])
-
-
-def _train_gates(
-    each: Sequence[Tensor],
-    rank: int,
-    config: FieldConfig,
-    data: Samples,
-    task: MixtureTask,
-    training: TrainingConfig,
-    table: Tensor,
-) -> list[GateField]:
-    """A gate for each of these sets of rows; they train together."""
-    members = [
-        Member(rows, task.held_out, task.seeds[1] + i, task.seeds[2] + i) for i, rows in enumerate(each)
-    ]
-    together = packed([new_gate(task, rank, config, data) for _ in members])
-    train(together, Samples(table, data.numeric, data.codes), members, training, description=None)
-    gates = [gate.eval() for gate in unpacked(together)]
-    for gate, rows in zip(gates, each, strict=True):
-        gate.embedding.settle_untrained(data.codes[rows])
-    return gates

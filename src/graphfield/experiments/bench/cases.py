@@ -16,10 +16,10 @@ from graphfield import metrics
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY
 from graphfield.estimators.together import fit_together
-from graphfield.experiments.bench import loops, peers
+from graphfield.experiments.bench import peers
 from graphfield.experiments.bench.child import step_memory
 from graphfield.experiments.bench.machine import MatrixProduct, cuda_peak_mb
-from graphfield.experiments.bench.ours import our_curve, our_packed_steps, our_step
+from graphfield.experiments.bench.ours import our_curve, our_steps
 from graphfield.experiments.bench.problems import (
     FMRI,
     FMRI_EPOCHS,
@@ -29,14 +29,7 @@ from graphfield.experiments.bench.problems import (
     P1000,
     Problem,
 )
-from graphfield.experiments.bench.records import (
-    Check,
-    Record,
-    Timing,
-    first_at_or_below,
-    interleaved,
-    timed,
-)
+from graphfield.experiments.bench.records import Check, Record, Timing, first_at_or_below, interleaved, timed
 from graphfield.experiments.bench.straightforward import StraightforwardTraining
 from graphfield.experiments.specs import paper_recipe
 from graphfield.simulate import make_setting
@@ -74,7 +67,7 @@ def cpu_step(
         steps = (full_steps[0] // 2, full_steps[1] // 2) if effort.quick else full_steps
         X, Z = problem.data()
         reference = StraightforwardTraining(problem, X, Z, CPU)
-        mine = our_step(problem, X, Z, CPU)
+        mine = our_steps(problem, X, Z, CPU)
         product = MatrixProduct(CPU)
         rates: list[float] = []
 
@@ -124,7 +117,7 @@ def gpu_step(name: str, problem: Problem, required: float, memory_share: float |
         X, Z = problem.data()
         memory = _cuda_memory(problem, X, Z, device)
         reference = StraightforwardTraining(problem, X, Z, device)
-        mine = our_step(problem, X, Z, device)
+        mine = our_steps(problem, X, Z, device)
         epoch = min(problem.steps_per_epoch, 40)  # a whole epoch: its start is part of training
         steps = (10 * epoch, epoch)
         timing = interleaved(lambda: mine(steps[0]), lambda: reference.steps(steps[1]), effort.rounds, steps)
@@ -149,7 +142,7 @@ def gpu_step(name: str, problem: Problem, required: float, memory_share: float |
 
 def _penalised_ms(problem: Problem, X: Any, Z: Any, device: torch.device, steps: int) -> float:
     """Our step with the penalty of a full head; the straightforward step has none."""
-    run = our_step(problem, X, Z, device, DEFAULT_PENALTY)
+    run = our_steps(problem, X, Z, device, DEFAULT_PENALTY)
     run(steps)
     return timed(lambda: run(steps)) / steps * _MS
 
@@ -158,7 +151,7 @@ def _cuda_memory(problem: Problem, X: Any, Z: Any, device: torch.device) -> tupl
     """Peak of ours and of the reference: model, optimiser, data on the device and a few steps."""
 
     def ours() -> object:
-        steps = our_step(problem, X, Z, device)
+        steps = our_steps(problem, X, Z, device)
         steps(5)
         return steps
 
@@ -241,7 +234,7 @@ def fmri(effort: Effort) -> list[Record]:
     reference = StraightforwardTraining(FMRI, X, Z, device)
     reference.steps(20)
     theirs = timed(lambda: reference.steps(counted)) / counted * n_steps
-    ours = timed(lambda: our_step(FMRI, X, Z, device)(n_steps))
+    ours = timed(lambda: our_steps(FMRI, X, Z, device)(n_steps))
     title = "GPU, the fMRI problem: 439,200 x 268, q=1, 50 epochs, batch 1024"
     note = f"straightforward: {counted} steps measured, extrapolated to {n_steps:,}; ours in full"
     used = {"memory_ours": memory[0], "memory_reference": memory[1]}
@@ -259,8 +252,8 @@ def packed(name: str, kind: str, at_most: float) -> Case:
         device = torch.device(kind)
         problem, steps, n_fits = replace(G1_SMALL_BATCH, batch=128, hidden=64), 20, 8
         X, Z = problem.data()
-        together = our_packed_steps(problem, X, Z, device, n_fits, DEFAULT_PENALTY)
-        one = our_step(problem, X, Z, device, DEFAULT_PENALTY)
+        together = our_steps(problem, X, Z, device, DEFAULT_PENALTY, n_fits)
+        one = our_steps(problem, X, Z, device, DEFAULT_PENALTY)
         units = (steps, steps / n_fits)
         timing = interleaved(lambda: together(steps), lambda: one(steps), effort.rounds, units)
         title = f"{kind.upper().replace('CUDA', 'GPU')}, one step of {n_fits} fits together, p=50"
@@ -297,8 +290,8 @@ def simulators(effort: Effort) -> list[Record]:
     trees = make_setting("D1", 1, 0).candidates
     rng = np.random.default_rng(0)
     references: dict[str, Callable[[], object]] = {
-        "G1": lambda: loops.simulate_g1(looped, rng),
-        "D1": lambda: loops.simulate_d1(looped, trees, rng),
+        "G1": lambda: peers.simulate_g1(looped, rng),
+        "D1": lambda: peers.simulate_d1(looped, trees, rng),
     }
     records = []
     for setting, reference in references.items():
@@ -334,7 +327,7 @@ def scoring(effort: Effort) -> list[Record]:
         weights = np.abs(np.asarray(sim.coef) + noise).astype(np.float32)
         timing = interleaved(
             partial(metrics.ranking_scores, weights, sim.skeleton, diagonal=True),
-            partial(loops.scores, weights[:looped], sim.skeleton[:looped]),
+            partial(peers.scores, weights[:looped], sim.skeleton[:looped]),
             effort.rounds,
             (n, looped),
         )

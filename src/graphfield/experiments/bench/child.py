@@ -53,14 +53,14 @@ def step_memory(problem: Problem) -> dict[str, float]:
 def _step(side: str, problem: dict[str, Any]) -> dict[str, Any]:
     import torch
 
-    from graphfield.experiments.bench.ours import our_step
+    from graphfield.experiments.bench.ours import our_steps
     from graphfield.experiments.bench.straightforward import StraightforwardTraining
 
     sized = Problem(**problem)
     X, Z = sized.data()
     device = torch.device("cpu")
     steps = (
-        our_step(sized, X, Z, device)
+        our_steps(sized, X, Z, device)
         if side == "ours"
         else StraightforwardTraining(sized, X, Z, device).steps
     )

@@ -11,19 +11,10 @@ import torch
 
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.dnncgm import DNNCGM
-from graphfield.estimators.dnncgm_setup import (
-    DEFAULT_PENALTY,
-    chosen_penalty,
-    gate_training,
-    training_config,
-)
+from graphfield.estimators.dnncgm_setup import DEFAULT_PENALTY, chosen_penalty, gate_training, training_config
 from graphfield.experiments.bench.machine import synchronize
 from graphfield.experiments.bench.problems import Problem, Table
-from graphfield.experiments.bench.straightforward import (
-    DROP_EVERY,
-    DROP_FACTOR,
-    LEARNING_RATE,
-)
+from graphfield.experiments.bench.straightforward import DROP_EVERY, DROP_FACTOR, LEARNING_RATE
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.pack import Pack, packed
@@ -31,23 +22,19 @@ from graphfield.training.checkpoint import Snapshot
 from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
 from graphfield.training.loop import _Run
-from graphfield.training.mixture import RANKS, MixtureTask, fit_mixtures
+from graphfield.training.mixture import RANKS, MixtureFits, MixtureTask
 from graphfield.training.plan import Member, Plan
 
 _ENDLESS = 10**9
 
 
-def our_step(
-    problem: Problem, X: Table, Z: Table, device: torch.device, penalty: float = 0.0
+def our_steps(
+    problem: Problem, X: Table, Z: Table, device: torch.device, penalty: float = 0.0, n_fits: int = 1
 ) -> Callable[[int], None]:
-    """Move the data to the device; the result runs that many training steps and waits for them."""
-    return our_packed_steps(problem, X, Z, device, 1, penalty)
+    """Move the data to the device; the result runs that many training steps and waits for them.
 
-
-def our_packed_steps(
-    problem: Problem, X: Table, Z: Table, device: torch.device, n_fits: int, penalty: float = 0.0
-) -> Callable[[int], None]:
-    """Like :func:`our_step` for ``n_fits`` models that train together, each with batches of its own."""
+    Several fits train together, each with batches of its own.
+    """
     config = TrainingConfig(
         batch_size=problem.batch,
         max_steps=_ENDLESS,
@@ -120,7 +107,7 @@ def our_curve(
         parts = tuple(train[torch.as_tensor(part)] for part in cross_parts(np.arange(len(X)), None))
         task = MixtureTask(parts, held_out, (0, 1, 2), penalty)
         with suppress(_ReachedError):
-            fit_mixtures(shape, data, [task], gate_training(model, len(X)), RANKS, watch)
+            MixtureFits(shape, data, [task], gate_training(model, len(X)), RANKS, watch).run()
         return watch.curve
     field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
     member = Member(train, held_out, 0, 1)

@@ -92,11 +92,7 @@ Work = Callable[[], object]
 
 
 def interleaved(
-    ours: Work,
-    reference: Work,
-    rounds: int,
-    units: tuple[float, float] = (1, 1),
-    between: Work | None = None,
+    ours: Work, reference: Work, rounds: int, units: tuple[float, float] = (1, 1), between: Work | None = None
 ) -> Timing:
     """Time both sides in turns, who goes first alternating: a busy neighbour then slows both.
 

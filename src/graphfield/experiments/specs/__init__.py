@@ -29,16 +29,7 @@ _CUT_METRICS = ("f1", "balanced_accuracy")  # the others rank all edges and need
 PSEUDO_SETTINGS = ("D1", "D2")
 _RESERVED = (*TABLES, "all", "figures", "rates", "cells")
 _PSEUDO = "-pseudo"
-_TABLE_KEYS = {
-    "format_version",
-    "title",
-    "source",
-    "n_train",
-    "n_test",
-    "columns",
-    "metrics",
-    "rows",
-}
+_TABLE_KEYS = {"format_version", "title", "source", "n_train", "n_test", "columns", "metrics", "rows"}
 _ROW_KEYS = {"method", "evaluation", "threshold", *METRICS}
 
 

@@ -73,8 +73,6 @@ def complete_days(
 def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = None) -> pd.Series:
     """``train``, ``validation`` or ``test`` for every date; without ``valid_until`` none is validation.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> from graphfield.studies.finance.days import split_by_date
     >>> dates = pd.bdate_range("2019-01-01", "2021-12-31")

@@ -28,8 +28,7 @@ from graphfield.studies.finance.days import (
     volatility_name,
 )
 from graphfield.studies.finance.graphs import MarketGraphs
-from graphfield.studies.steps import Steps
-from graphfield.studies.study import no_news
+from graphfield.studies.study import Steps, no_news
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -42,9 +42,7 @@ def read_phenotypes(
     if frame[id_column].isna().any():
         row = int(np.argmax(frame[id_column].isna().to_numpy()))
         raise DataError(
-            "Column {name!r} has no subject in {row} of the phenotype table.",
-            name=id_column,
-            row=Row(row),
+            "Column {name!r} has no subject in {row} of the phenotype table.", name=id_column, row=Row(row)
         )
     ids = [_text(value) for value in frame[id_column]]
     repeated = [name for name in dict.fromkeys(ids) if ids.count(name) > 1]

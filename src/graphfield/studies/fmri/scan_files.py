@@ -31,13 +31,9 @@ class Scan:
 def read_folder(folder: str | Path, pattern: str | None = None) -> dict[str, Scan]:
     """Subject to time series, for every file of the folder that the pattern fits.
 
-    Parameters
-    ----------
-    folder : path
-    pattern : str, optional
-        Name of a file (or path below the folder) with ``{id}`` where the subject is and ``*`` for anything:
-        ``"NYU_{id}_rois_cc200.1D"``, ``"sub-{id}/func/*_timeseries.tsv"``. By default every file with a
-        known ending, and the subject is the name without the ending.
+    A pattern is the name of a file (or path below the folder) with ``{id}`` where the subject is and ``*``
+    for anything: ``"NYU_{id}_rois_cc200.1D"``, ``"sub-{id}/func/*_timeseries.tsv"``. By default every file
+    with a known ending, and the subject is the name without the ending.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -15,7 +15,7 @@ from graphfield.inference.model_gain import gain_over_one_graph
 from graphfield.studies.fmri.figures import drawings
 from graphfield.studies.fmri.graphs import SubjectGraphs
 from graphfield.studies.fmri.subjects import Subjects
-from graphfield.studies.steps import Steps
+from graphfield.studies.study import Steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
