@@ -109,8 +109,11 @@ def test_bands_over_levels_and_at_values_of_others(found: gf.EdgeInference) -> N
 def test_says_what_it_is(found: gf.EdgeInference) -> None:
     assert "500 rows" in repr(found)
     assert "10 pairs" in found.summary()
-    assert "10%" in found.summary()
-    assert "age" in found.summary()
+    assert "false-discovery level of 0.10" in found.summary()
+    low, high = found.bands("n0", "n1", "age", n_points=11).iloc[[1, 9]].estimate
+    assert found.movers()[0].startswith(f"n0 - n1 with age ({low:+.2f} at 27, {high:+.2f} at 74)")
+    assert found.movers()[0] in found.summary()
+    assert found.moved_by() == ["age"]
 
 
 def test_same_answer_for_any_container_and_seed() -> None:
