@@ -12,6 +12,8 @@ from scipy.stats import false_discovery_control, norm
 import graphfield as gf
 from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.design import Design
+from graphfield.inference.edge_inference import edge_table
+from graphfield.inference.edge_tests import EdgeTests
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
@@ -63,6 +65,18 @@ def test_finds_edges_and_what_moves_them(found: gf.EdgeInference) -> None:
     first = line(found, "n0", "n1")
     assert first.p_age < 1e-4 < first.p_site
     assert line(found, "n2", "n3").estimate == pytest.approx(0.5 / np.sqrt(1.25 * 1.25), abs=0.12)
+
+
+def test_what_moves_is_an_edge() -> None:
+    """An edge that changes its sign moves more clearly than it is there; it is in both lists or in none."""
+    p_value, p_varies = np.array([0.2, 1e-6, 0.5]), np.array([1e-4, 0.6, 0.9])
+    tests = EdgeTests(
+        np.zeros(3), np.ones(3), p_value, p_varies, {"age": p_varies, "site": np.full(3, np.nan)}
+    )
+    table = edge_table(["a", "b", "c"], tests)
+    assert (table[["q_varies", "q_age"]].ge(table.q_value, axis=0)).all(axis=None)
+    assert table.q_varies[0] == table.q_value[0] > 0.1
+    assert table.q_site.isna().all()
 
 
 def test_lists_are_sorted_and_grow_with_the_rate(found: gf.EdgeInference) -> None:

@@ -44,7 +44,8 @@ class EdgeInference:
         with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
         given the others; not a number where the covariate cannot be told apart from the others). Q-values are
         those of Benjamini and Hochberg over all pairs, question by question; those of covariates hold over
-        the pairs of the covariate and over all pairs and covariates that were tested.
+        the pairs of the covariate and over all pairs and covariates that were tested. What moves is an edge
+        at some z: no q-value of movement is below ``q_value``.
     covariates : tuple of str
         Those that were tested one by one.
     schema : Schema
@@ -257,18 +258,19 @@ def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
     """One line per pair."""
     names = np.array(node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
+    q_value = q_values(tests.p_value)
     columns: dict[str, Any] = {
         "source": names[first],
         "target": names[second],
         "estimate": np.clip(tests.estimate, -1, 1),
         "p_value": tests.p_value,
-        "q_value": q_values(tests.p_value),
+        "q_value": q_value,
         "p_varies": tests.p_varies,
-        "q_varies": q_values(tests.p_varies),
+        "q_varies": np.maximum(q_values(tests.p_varies), q_value),
     }
     of_covariate = tests.p_of_covariate
     together = q_values(np.array(list(of_covariate.values())))
     for (name, p_values), rates in zip(of_covariate.items(), together, strict=True):
         both = np.maximum(q_values(p_values), rates)
-        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": both}
+        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": np.maximum(both, q_value)}
     return WideTable(columns)
