@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -335,6 +336,11 @@ def test_compares_two_levels_and_two_numbers() -> None:
     clear = found[found.q_value <= 0.01]
     assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
     assert clear.high.item() < 0
+    said = repr(found).splitlines()[0]
+    assert said.startswith(f"{(found.q_value <= 0.1).sum()} of 15 pairs differ")
+    assert "between group=a and group=b, at a false-discovery level of 0.10" in said
+    assert re.search(r"x1 - x2 \(\+0\.\d\d at group=a, [+-]?0\.\d\d at group=b\)", said)
+    assert type(clear) is pd.DataFrame
     back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
     np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
     np.testing.assert_allclose(back.q_value, found.q_value, atol=1e-6)

@@ -19,6 +19,10 @@ from graphfield.inference.resamples import Resample
 from graphfield.inference.selection_bounds import expected_false
 from graphfield.inference.stability_folder import About, StabilityFolder, read_about, read_resamples
 
+_HIDDEN = (
+    "Averaging over z hides edges that are there at some z only, or change their sign: for these, ask at "
+    "values of the covariates (at)."
+)
 _DIGITS = 6  # of shares that are compared
 
 
@@ -238,6 +242,8 @@ class Stability:
         if self.failures:
             first = next(iter(self.failures.values()))
             parts.append(f"{count(len(self.failures), 'fit')} broke down, the first of them: {first}")
+        if not self.place:
+            parts.append(_HIDDEN)
         return " ".join(parts)
 
     def _cs_text(self, measure: str) -> str:
