@@ -124,8 +124,10 @@ def fit(arguments: argparse.Namespace) -> None:
         say(_ABOUT_TESTED)
     if arguments.intervals:
         say(_ABOUT_INTERVALS)
-    used = [name for name in model.covariate_names_ if name not in verdict.unused]
+    used = [one.name for one in model.encoder_.columns if one.name not in verdict.unused]
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in used)
+    for line in found.reminders(meant=data.unused if arguments.nodes else data.dropped):
+        say(line)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
 
