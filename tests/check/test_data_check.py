@@ -251,7 +251,11 @@ def test_columns_that_are_not_used_are_looked_at():
     assert found(X, Z, "unused-dates", rest=Z[["day"]].rename(columns={"day": "when"}))
     assert not found(X, Z, "unused-dates", rest=Z[["day"]].rename(columns={"day": "when"}), time=np.arange(N))
     lost = pd.DataFrame({"crp": ["<0.1", *map(str, range(1, N))]})
-    assert "'<0.1'" in found(X, Z, "text-among-numbers", rest=lost)[0].message
+    (one,) = found(X, Z, "text-among-numbers", rest=lost.set_axis(np.arange(N) + 7))
+    assert f"1 of {N} values is text ('<0.1', row 0)" in one.message
+    checked = gf.check_data(X, Z, rest=lost)
+    assert checked.reminders() == [f"Look again: {one}"]
+    assert checked.reminders(meant=["crp"]) == []
 
 
 def test_a_node_that_a_category_or_a_curve_determines_leaks():
@@ -377,7 +381,7 @@ def test_numbers_with_units_are_not_left_out_without_a_word(write):
     X, Z = clean()
     rest = pd.DataFrame({"share": [write.format(value) for value in np.linspace(10, 90, N)]})
     (one,) = found(X, Z, "numbers-with-units", rest=rest)
-    assert "'share' is not used" in one.message
+    assert "'share' is left out" in one.message
     for other in ("s{:.0f}", "{:.0f}a{:.0f}", "{:02.0f}.01.2020"):
         rest = pd.DataFrame({"share": [other.format(value, value) for value in np.linspace(10, 28, N)]})
         assert found(X, Z, "numbers-with-units", rest=rest) == []
@@ -620,7 +624,7 @@ def test_places_and_padded_numbers_are_no_subjects():
     hours = ["     " if i % 3 else f"{i:<5d}" for i in range(N)]
     assert not found(X, Z, "repeated-subjects", rest=pd.DataFrame({"country": countries, "hours": hours}))
     (one,) = found(X, Z, "text-among-numbers", rest=pd.DataFrame({"hours": hours}))
-    assert "266 rows hold text ('     ')" in one.message
+    assert f"266 of {N} values are text ('     ', first in row 1)" in one.message
 
 
 def test_a_table_that_was_sorted_by_a_node_is_no_series():

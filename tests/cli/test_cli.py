@@ -208,7 +208,7 @@ def test_movement_that_is_not_supported_gives_the_average_graph(model, tmp_path,
     (plain, notes), (average, none), (placed, warned) = graph(), graph("--average"), graph(*at)
     assert (len(notes), len(none), len(warned)) == (1, 0, 1)
     assert "this is the average graph over the training rows: held-out rows do not support" in notes[0]
-    assert "do not support that the graph moves with 'age', 'site'; --average gives" in warned[0]
+    assert "do not support how this model moves with 'age', 'site'; --average gives" in warned[0]
     assert plain == average != placed
     Z = pd.read_csv(folder / "covariates.csv")
     mean = gf.load(folder).partial_correlations(Z).mean(axis=0)

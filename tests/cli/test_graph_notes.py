@@ -53,3 +53,31 @@ def test_python_names_the_rows_of_a_rare_level(fitted):
     with pytest.warns(gf.FewRowsWarning, match="'new' had 2 training rows"):
         compare(fitted, known, rare)
     graph_at(fitted, known)  # and says nothing of others
+
+
+@pytest.fixture(scope="module")
+def by_site(tmp_path_factory):
+    """A model that does not look at age."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    site = np.where(np.arange(120) % 2, "A", "B")
+    X["b"] += np.where(site == "A", 1, -1) * X["a"]
+    model = gf.ByCluster(estimator=gf.GraphicalLasso(penalty=0.05), by="site")
+    model.fit(X, pd.DataFrame({"age": rng.uniform(20, 80, 120), "site": site}))
+    path = tmp_path_factory.mktemp("by_site") / "model"
+    model.save(path)
+    return path
+
+
+def test_what_the_model_does_not_use_may_be_left_out(by_site, capsys):
+    def graph(*at, code=0):
+        assert main(["graph", str(by_site), *(f"--at={one}" for one in at)]) == code
+        return capsys.readouterr()
+
+    alone = graph("site=A")
+    assert alone.out == graph("site=A", "age=30").out != graph("site=B").out
+    assert alone.err == ""
+    typical = graph().err
+    assert "site=" in typical
+    assert "age=" not in typical
+    assert "every covariate" in graph("age=30", code=2).err

@@ -85,6 +85,11 @@ def test_row_numbers_are_no_nodes(table):
     assert list(data.X.columns) == [*(f"n{i}" for i in range(6)), "code"]
 
 
+def test_patterns_of_nodes_pass_over_columns_that_have_a_role(table):
+    data = gf.from_table(table, covariates=["n0"], nodes=["n*"], group="n1", time="n2")
+    assert list(data.X.columns) == ["n3", "n4", "n5"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -93,7 +98,8 @@ def test_row_numbers_are_no_nodes(table):
         ({"covariates": ["age"], "nodes": ["roi_*"]}, "no column 'roi_\\*' for a node"),
         ({"covariates": ["age"], "nodes": ["n0", "age"]}, "node or a covariate"),
         ({"covariates": ["age"], "group": "subj"}, "Did you mean 'subject'"),
-        ({"covariates": ["age"], "nodes": ["n*"], "group": "n0"}, "cannot be a node"),
+        ({"covariates": ["age"], "nodes": ["n*", "n0"], "group": "n0"}, "cannot be a node"),
+        ({"covariates": ["age"], "nodes": ["a*"]}, "No column is left for a node: 'age' has another role"),
         ({"covariates": ["age", "site"], "group": "site"}, "cannot be a covariate"),
     ],
 )

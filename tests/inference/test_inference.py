@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from scipy.stats import false_discovery_control, norm
 import graphfield as gf
 from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.design import Design
+from graphfield.inference.edge_inference import edge_table
+from graphfield.inference.edge_tests import EdgeTests
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
@@ -65,6 +68,18 @@ def test_finds_edges_and_what_moves_them(found: gf.EdgeInference) -> None:
     assert line(found, "n2", "n3").estimate == pytest.approx(0.5 / np.sqrt(1.25 * 1.25), abs=0.12)
 
 
+def test_what_moves_is_an_edge() -> None:
+    """An edge that changes its sign moves more clearly than it is there; it is in both lists or in none."""
+    p_value, p_varies = np.array([0.2, 1e-6, 0.5]), np.array([1e-4, 0.6, 0.9])
+    tests = EdgeTests(
+        np.zeros(3), np.ones(3), p_value, p_varies, {"age": p_varies, "site": np.full(3, np.nan)}
+    )
+    table = edge_table(["a", "b", "c"], tests)
+    assert (table[["q_varies", "q_age"]].ge(table.q_value, axis=0)).all(axis=None)
+    assert table.q_varies[0] == table.q_value[0] > 0.1
+    assert table.q_site.isna().all()
+
+
 def test_lists_are_sorted_and_grow_with_the_rate(found: gf.EdgeInference) -> None:
     few, many = found.edges(0.001), found.edges(0.5)
     assert few.p_value.is_monotonic_increasing
@@ -109,8 +124,11 @@ def test_bands_over_levels_and_at_values_of_others(found: gf.EdgeInference) -> N
 def test_says_what_it_is(found: gf.EdgeInference) -> None:
     assert "500 rows" in repr(found)
     assert "10 pairs" in found.summary()
-    assert "10%" in found.summary()
-    assert "age" in found.summary()
+    assert "false-discovery level of 0.10" in found.summary()
+    low, high = found.bands("n0", "n1", "age", n_points=11).iloc[[1, 9]].estimate
+    assert found.movers()[0].startswith(f"n0 - n1 with age ({low:+.2f} at 27, {high:+.2f} at 74)")
+    assert found.movers()[0] in found.summary()
+    assert found.moved_by() == ["age"]
 
 
 def test_same_answer_for_any_container_and_seed() -> None:
@@ -318,6 +336,11 @@ def test_compares_two_levels_and_two_numbers() -> None:
     clear = found[found.q_value <= 0.01]
     assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
     assert clear.high.item() < 0
+    said = repr(found).splitlines()[0]
+    assert said.startswith(f"{(found.q_value <= 0.1).sum()} of 15 pairs differ")
+    assert "between group=a and group=b, at a false-discovery level of 0.10" in said
+    assert re.search(r"x1 - x2 \(\+0\.\d\d at group=a, [+-]?0\.\d\d at group=b\)", said)
+    assert type(clear) is pd.DataFrame
     back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
     np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
     np.testing.assert_allclose(back.q_value, found.q_value, atol=1e-6)

@@ -93,7 +93,8 @@ def test_a_plan_from_a_pilot_is_reproducible_and_counts_what_it_should(pilot):
     keys = {"Z": Z, "sizes": [60, 80], "n_sets": 2, "threshold": 0.2, "random_state": 0}
     plan, again = (gf.plan_samples(model, **keys) for _ in range(2))
     pd.testing.assert_frame_equal(plan.curve, again.curve)
-    assert plan.n_true == 2
+    assert plan.n_true == len(plan.true_pairs) == 2
+    assert plan.true_pairs[0] in plan.summary()
     assert gf.plan_samples(model, question="varying", least=0.2, **keys).n_true == 1
     assert plan.curve.power.iloc[-1] >= 0.5
 

@@ -123,8 +123,10 @@ def test_words_say_what_was_found(found):
     assert "RegGMM on 300 rows" in text
     assert "strength .50 or more" in text
     assert "in the average graph" in text
+    assert "hides edges that are there at some z only" in text
     there = found.at({"age": 50.0})
     assert "at age=50.0" in there.summary()
+    assert "hides edges" not in there.summary()
     assert len(there.table) == 21
     with pytest.raises(gf.ParameterError, match=r"No graph was asked for at \{'age': 51\}"):
         found.at({"age": 51})

@@ -16,6 +16,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
 from graphfield.inference import unseen_rows
+from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.unseen_rows import explained_share
 from graphfield.inference.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.numbers import Gain
@@ -124,6 +125,64 @@ def test_the_paragraph_of_the_issue():
         "The fitted model does not use gender.",
     ):
         assert part in found.paragraph
+
+
+def pairs_tested(
+    *q_varies: float, movers: tuple[str, ...] = (), moved_by: tuple[str, ...] = ()
+) -> EdgeRecord:
+    """Three pairs of three nodes."""
+    return EdgeRecord(tuple("abc"), 198, None, (0.01,) * 3, q_varies, movers=movers, moved_by=moved_by)
+
+
+EDGES = {
+    "sure": pairs_tested(
+        1e-6, 0.4, 0.9, movers=("a - b with sex (+0.02 at f, +0.38 at m)",), moved_by=("sex",)
+    ),
+    "at the level only": pairs_tested(0.08, 0.4, 0.9, movers=("a - b",)),
+    "none": pairs_tested(0.4, 0.4, 0.9),
+}
+
+
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("model", MODELS)
+def test_edges_that_move_are_part_of_the_verdict(edges, model):
+    """Whatever test and model say: edges that move are named, and nothing says that how is not known."""
+    fitted, record = MODELS[model], EDGES[edges]
+    for test, gain in itertools.product(TESTS, GAINS):
+        found = reach_verdict(fitted, GAINS[gain], TESTS[test], record)
+        without = reach_verdict(fitted, GAINS[gain], TESTS[test])
+        text = found.paragraph
+        assert (found.supported, found.shows_average) == (without.supported, without.shows_average)
+        assert ("moves with the covariates (tests of 3 pairs" in text) == (edges != "none")
+        assert all(mover in text for mover in record.movers)
+        if edges == "none":
+            assert (found.answer, found.moving_pairs) == (without.answer, ())
+            assert ("No edge by itself is seen to move" in text) == (
+                found.test == "yes" or found.model == "better"
+            )
+            continue
+        assert found.moving_pairs == ("a - b",)
+        assert found.answer in ("moves", "edges", "hint")
+        agrees = found.test == "yes" or (found.model == "better" and found.test != "no")
+        assert (found.answer == "hint") == (edges != "sure" and not agrees)
+        assert "how is more than this model can tell" not in text
+        assert "does not draw" not in text
+        if found.answer == "edges":
+            assert found.headline == "One edge moves with the covariates"
+        if edges == "sure" and found.test == "yes":
+            assert "whether sex" not in text.lower(), "it is known to move an edge"
+
+
+def test_judge_knows_the_tests_of_pairs():
+    X, Z = chain(300, 0.3, 0.5)
+    edges = gf.infer_edges(X, Z[["z"]], random_state=0)
+    found = gf.judge(gf.GraphicalLasso(penalty=0.05).fit(X, Z[["z"]]), X, Z[["z"]], edges=edges)
+    assert (found.answer, found.model) == ("edges", "one graph")
+    assert edges.movers()[0] in found.paragraph
+    low, high = edges.bands("a", "b", "z", n_points=11)["estimate"].iloc[[1, 9]]
+    assert any(
+        f"a - b with z ({low:+.2f} at " in one and f"{high:+.2f} at " in one for one in edges.movers(most=9)
+    )
 
 
 def test_a_test_alone_has_a_verdict():

@@ -15,8 +15,8 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
+from graphfield.inference.edge_record import EdgeRecord
 from graphfield.report import write_report
-from graphfield.report.edge_record import EdgeRecord
 from graphfield.report.summary import _tested
 from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
@@ -36,7 +36,11 @@ def test_tested_edges_are_those_of_the_page(tmp_path):
         f"Each of 10 pairs of nodes was tested on 400 rows, at a false-discovery level of 0.10. {edges} pairs"
         in text
     )
-    assert f"{moving} edge moves" in text or f"{moving} edges move" in text
+    assert f"{moving} edge is seen to move" in text or f"{moving} edges are seen to move" in text
+    assert (
+        f"with the covariates (tests of 10 pairs one by one, false-discovery level 0.10): {found.movers()[0]}"
+        in text
+    )
     never = page_data(text)["threshold"]["never"]
     assert never == np.flatnonzero(found.table["q_value"] > 0.1).tolist()
     assert "were not tested one by one" not in text

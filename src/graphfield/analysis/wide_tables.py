@@ -12,6 +12,7 @@ _DIGITS = 4
 class WideTable(pd.DataFrame):
     """A DataFrame that is printed with every column: the last ones say how sure the others are.
 
+    Where it has a sentence about itself, ``attrs["summary"]``, that is printed first.
     pandas leaves columns in the middle out where a line is too long for the terminal. Whatever is computed
     from it is a plain DataFrame.
     """
@@ -23,4 +24,5 @@ class WideTable(pd.DataFrame):
     def __repr__(self) -> str:
         whole = ("display.max_columns", None, "display.width", None, "display.expand_frame_repr", False)
         with pd.option_context(*whole, "display.precision", _DIGITS):
-            return super().__repr__()
+            shown = super().__repr__()
+        return f"{self.attrs['summary']}\n{shown}" if "summary" in self.attrs else shown

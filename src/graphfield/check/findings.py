@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 NOTES = frozenset({"skewed-nodes", "heavy-tails"})
 # Code of the finding that rows look like a series.
 SERIES = "ordered-rows"
+# Codes of findings that a fit says once more at its end: a node that is missing, or there twice.
+REMINDED = frozenset({"text-among-numbers", "numbers-with-units", "duplicate-nodes"})
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
 # Columns that an argument to copy names one by one.
@@ -164,6 +166,11 @@ class DataCheck:
         lines += [f"  not used: {listing(unused)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
         return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]
+
+    def reminders(self, meant: Collection[str] = ()) -> list[str]:
+        """Lines to be read once more after a fit: nodes there twice, or left out but not ``meant``."""
+        found = (one for one in self.warnings if one.code in REMINDED)
+        return [f"Look again: {one}" for one in found if not set(one.columns) <= set(meant)]
 
     def column_lines(self) -> list[str]:
         """:attr:`table` as lines of text, for a person."""

@@ -108,13 +108,13 @@ can tell who is connected to what.
     empty = [column.name for column in columns if column.kind == "empty"]
     rows_left_out = int(_rows_with_gaps(bad_x, bad_z).sum()) if missing == "drop" else 0
     findings = [
+        *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
         *node_findings(x_frame, nodes, bad_x, empty, rows),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
-        *unused_findings(unused),
         *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused),
     ]
     changes = []
@@ -317,9 +317,7 @@ def _covariate_changes(
     for column in columns:
         if column.role != "covariate":
             continue
-        if column.distinct == 1:
-            changes.append(f"Covariate {column.name!r} is constant and is ignored.")
-        elif column.kind == "date":
+        if column.kind == "date" and column.distinct > 1:
             first = np.floor(to_days(Z.values[column.name][~bad[column.name].to_numpy()]).min())
             changes.append(
                 f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "

@@ -217,7 +217,8 @@ def _numbers_with_units(name: str, odd: pd.Series, n_present: int) -> Iterator[F
         yield Finding(
             "numbers-with-units",
             (name,),
-            f"Column {name!r} is not used: it holds text that looks like numbers, such as {texts.iloc[0]!r}.",
+            f"Column {name!r} is left out and no node: it holds text that looks like numbers, such as "
+            f"{texts.iloc[0]!r}.",
             "Write plain numbers (12.5, without unit, percent or currency) if the column is to be a node.",
         )
 
@@ -226,7 +227,7 @@ def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
     """Columns that were left out because of a few entries that are no numbers."""
     for name in rest.columns:
         yield from bad_dates(rest[name])
-        column = rest[name].dropna()
+        column = rest[name].reset_index(drop=True).dropna()  # labels are row numbers
         if len(column) == 0 or pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
             continue
         numbers = pd.to_numeric(column.astype(object), errors="coerce")
@@ -234,11 +235,30 @@ def unused_findings(rest: pd.DataFrame) -> Iterator[Finding]:
         odd = column[numbers.isna()]
         yield from _numbers_with_units(str(name), odd[~blank], int((~blank).sum()))
         if len(odd) and (~blank & numbers.isna()).sum() < (~blank).sum() / 2:
-            texts = listing(odd.astype(str).unique()[:3])
-            yield Finding(
-                "text-among-numbers",
-                (str(name),),
-                f"Column {name!r} is not used: it holds numbers, but {count(len(odd), 'row')} "
-                f"{agreed(len(odd), 'holds', 'hold')} text ({texts}).",
-                "Correct these entries or leave the cells empty if the column is to be a node.",
-            )
+            yield _text_among_numbers(str(name), odd.astype(str), len(column))
+
+
+def _text_among_numbers(name: str, odd: pd.Series, n_present: int) -> Finding:
+    """``odd`` are the texts, by row."""
+    return Finding(
+        "text-among-numbers",
+        (name,),
+        Message(
+            "Column {name!r} is left out and no node: it holds numbers, but {few:,} of {n:,} values {are} "
+            "text ({texts}, {first}{row}).",
+            name=name,
+            few=len(odd),
+            n=n_present,
+            are=agreed(len(odd), "is", "are"),
+            texts=listing(odd.unique()[:3]),
+            first=agreed(len(odd), "", "first in "),
+            row=Row(int(odd.index[0])),
+        ),
+        Message(
+            "If it is to be a node, correct {them}, or empty {cells} and use {drop} or {impute}.",
+            them=agreed(len(odd), "it", "them"),
+            cells=agreed(len(odd), "the cell", "these cells"),
+            drop=Argument("missing", "drop"),
+            impute=Argument("missing", "impute"),
+        ),
+    )

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import (
     check_files,
-    date_notations,
     hide_data_warnings,
     read_roles,
     role_facts,
@@ -26,13 +25,14 @@ from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
 from graphfield.cli.one_graph import (
     add_intervals,
+    asked_values,
     average_network,
+    average_rows,
     rows_to_average,
-    typical_values,
     with_tested_edges,
 )
 from graphfield.cli.options import check_new
-from graphfield.cli.values import covariate_values, make_model, threshold
+from graphfield.cli.values import make_model, threshold
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError, ParameterError, count
 
@@ -43,6 +43,10 @@ _ABOUT_INTERVALS = (
     "Intervals of this model are how far fits to drawn rows are apart, not how far they are from the truth: "
     "those of networks cover less often than they say. For bands that cover, add --edges, or run 'graphfield "
     "edges'."
+)
+_ABOUT_TESTED = (
+    "'graph' and 'report' show the edges of the tests (edges.json) instead; in Python, predict_graph has "
+    "those of the model's own cut."
 )
 _DIGITS = 4  # of numbers in a table for people; files, and formats that are asked for, have all
 
@@ -93,9 +97,10 @@ def fit(arguments: argparse.Namespace) -> None:
         with hide_data_warnings():
             evidence = run_test(arguments, data, in_order=found.is_series)
         extra[EVIDENCE] = evidence.to_json().encode()
-    about_edges = "Which edges to believe was not tested: add --edges."
+    tests, about_edges = None, "Which edges to believe was not tested: add --edges."
     if arguments.edges:
-        extra[EDGES], about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
+        tests, about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
+        extra[EDGES] = tests.to_json().encode()
     model = make_model(arguments)
     neural = arguments.model == "dnncgm" and not arguments.intervals
     options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
@@ -111,13 +116,18 @@ def fit(arguments: argparse.Namespace) -> None:
     summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    verdict = table_verdict(model, data, gain, why_not, evidence)
+    verdict = table_verdict(model, data, gain, why_not, evidence, tests)
     say("\n".join(verdict_lines(verdict, evidence)))
     say(about_edges)
     say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
+    if tests is not None and not tests.why_not:
+        say(_ABOUT_TESTED)
     if arguments.intervals:
         say(_ABOUT_INTERVALS)
-    at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in model.covariate_names_)
+    used = [one.name for one in model.encoder_.columns if one.name not in verdict.unused]
+    at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in used)
+    for line in found.reminders(meant=data.unused if arguments.nodes else data.dropped):
+        say(line)
     say(f"Wrote {arguments.out}. Next: {_program()} graph {arguments.out}{at}")
     say(f"A page to look at: {_program()} report {arguments.out}")
 
@@ -147,28 +157,23 @@ def _network(arguments: argparse.Namespace, model: Any) -> Any:
     from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
     from graphfield.analysis.rows import at_one
+    from graphfield.inference.verdict_facts import Fitted
 
     cut = threshold(arguments.threshold)
-    rows = rows_to_average(arguments, model)
+    fitted = Fitted.of(model, average_rows(arguments.model, model))
+    rows = rows_to_average(arguments, model, fitted)
     if rows is not None:
         network = average_network(model, rows, cut)
         if arguments.intervals:
             add_intervals(network, average_intervals(model, rows))
         return network
-    z = _asked_for(arguments, model)
+    z = asked_values(arguments, model, fitted)
     network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
     if arguments.intervals:
         add_intervals(network, intervals_at(model, z))
     else:
         warn_of_few_rows(model.field_, at_one(model.field_, z))
     return network
-
-
-def _asked_for(arguments: argparse.Namespace, model: Any) -> dict[str, Any]:
-    """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
-    if not arguments.at:
-        return typical_values(arguments.model, model)
-    return covariate_values(arguments.at, model.encoder_, date_notations(arguments.model))
 
 
 def simulate(arguments: argparse.Namespace) -> None:

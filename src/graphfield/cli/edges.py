@@ -15,6 +15,7 @@ from graphfield.exceptions import GraphfieldError, ParameterError
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
     from graphfield.inference.edge_inference import EdgeInference
+    from graphfield.inference.edge_record import EdgeRecord
 
 _SERIES = (
     "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
@@ -42,7 +43,7 @@ def edges_parser(group: Any) -> None:
 
 
 def edges(arguments: argparse.Namespace) -> None:
-    from graphfield.report.edge_record import FDR, EdgeRecord
+    from graphfield.inference.edge_record import FDR, EdgeRecord
 
     if not 0 < arguments.fdr < 1:
         raise ParameterError(f"--fdr must be between 0 and 1, got {arguments.fdr:g}.")
@@ -69,17 +70,19 @@ def run_tests(arguments: argparse.Namespace, data: TableData) -> EdgeInference:
         )
 
 
-def edges_of_fit(arguments: argparse.Namespace, data: TableData, *, is_series: bool) -> tuple[bytes, str]:
-    """What ``edges.json`` holds and what is said of it; where pairs cannot be tested, why not."""
-    from graphfield.report.edge_record import EdgeRecord
+def edges_of_fit(
+    arguments: argparse.Namespace, data: TableData, *, is_series: bool
+) -> tuple[EdgeRecord, str]:
+    """What ``edges.json`` is to hold and what is said of it; where pairs cannot be tested, why not."""
+    from graphfield.inference.edge_record import EdgeRecord
 
     try:
         found = run_tests(arguments, data)
     except GraphfieldError as error:  # the fit goes on
         why_not = render_for_shell(error.message, arguments)
-        return EdgeRecord(why_not=why_not).to_json().encode(), f"Pairs could not be tested: {why_not}"
+        return EdgeRecord(why_not=why_not), f"Pairs could not be tested: {why_not}"
     notes = series_notes(data, is_series=is_series)
-    return EdgeRecord.of(found, notes).to_json().encode(), "\n".join([found.summary(), *notes])
+    return EdgeRecord.of(found, notes), "\n".join([found.summary(), *notes])
 
 
 def series_notes(data: TableData, *, is_series: bool) -> list[str]:

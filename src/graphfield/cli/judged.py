@@ -11,6 +11,7 @@ from graphfield.exceptions import GraphfieldError, count
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
+    from graphfield.inference.edge_record import EdgeRecord
     from graphfield.inference.evidence import Evidence
     from graphfield.inference.model_gain import ModelGain
     from graphfield.inference.verdict import Verdict
@@ -43,13 +44,18 @@ def judge_model(
 
 
 def table_verdict(
-    model: Any, data: TableData, gain: ModelGain | None, why_not: str, evidence: Evidence | None
+    model: Any,
+    data: TableData,
+    gain: ModelGain | None,
+    why_not: str,
+    evidence: Evidence | None,
+    edges: EdgeRecord | None,
 ) -> Verdict:
     """The one answer, for a model of this table."""
     from graphfield.inference.verdict import Fitted, reach_verdict
 
     complete = data.Z[data.Z.notna().all(axis=1)]
-    return reach_verdict(Fitted.of(model, complete), gain, evidence, why_not=why_not)
+    return reach_verdict(Fitted.of(model, complete), gain, evidence, edges, why_not=why_not)
 
 
 def verdict_lines(verdict: Verdict, evidence: Evidence | None) -> list[str]:

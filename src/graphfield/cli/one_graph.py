@@ -7,6 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphfield.cli.check import date_notations
+from graphfield.cli.values import covariate_values
 from graphfield.exceptions import DataWarning, ParameterError, count, listing
 
 if TYPE_CHECKING:
@@ -15,9 +17,12 @@ if TYPE_CHECKING:
 
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.estimators.base import GraphEstimator
+    from graphfield.inference.verdict_facts import Fitted
 
 
-def rows_to_average(arguments: argparse.Namespace, model: GraphEstimator) -> pd.DataFrame | None:
+def rows_to_average(
+    arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted
+) -> pd.DataFrame | None:
     """The rows whose average graph is shown; None where it is the graph at one place.
 
     The average is what the page shows as well: where it is asked for or, if no place is named, where held-out
@@ -30,15 +35,17 @@ def rows_to_average(arguments: argparse.Namespace, model: GraphEstimator) -> pd.
         )
     if arguments.average:
         return average_rows(arguments.model, model)
-    if not movement_is_doubtful(arguments.model, model):
+    if not _movement_is_doubtful(arguments.model, fitted):
         return None
-    moves = f"that the graph moves with {listing(model.covariate_names_)}"
+    doubt = (
+        f"held-out rows do not support how this model moves with {listing(fitted.used or fitted.covariates)}"
+    )
     if arguments.at:
-        _note(f"held-out rows do not support {moves}; --average gives the average graph.")
+        _note(f"{doubt}; --average gives the average graph.")
         return None
     _note(
-        f"this is the average graph over the training rows: held-out rows do not support {moves}. For the "
-        "graph at one value of the covariates, use --at."
+        f"this is the average graph over the training rows: {doubt}. For the graph at one value of the "
+        "covariates, use --at."
     )
     return average_rows(arguments.model, model)
 
@@ -51,20 +58,19 @@ def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
     return Rows.of(model, read_rows(folder, model.encoder_)).Z
 
 
-def movement_is_doubtful(folder: Path, model: GraphEstimator) -> bool:
+def _movement_is_doubtful(folder: Path, fitted: Fitted) -> bool:
     """Whether the verdict that was kept with the model is to show the average graph."""
-    from graphfield.inference.verdict import Fitted, reach_verdict
+    from graphfield.inference.verdict import reach_verdict
     from graphfield.report.folder import GAIN, read_record, recorded_gain
 
     gain = recorded_gain(read_record(folder, GAIN))[0]
-    if gain is None:
-        return False
-    return reach_verdict(Fitted.of(model, average_rows(folder, model)), gain).shows_average
+    return gain is not None and reach_verdict(fitted, gain).shows_average
 
 
 def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
     """The model with the edges that tests in its folder find, as on its page; itself without these."""
-    from graphfield.report.edge_record import FDR, EdgeRecord, false_words
+    from graphfield.graphs.false_discoveries import false_words
+    from graphfield.inference.edge_record import FDR, EdgeRecord
     from graphfield.report.folder import EDGES, read_record
 
     record = read_record(folder, EDGES)
@@ -74,9 +80,12 @@ def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
     tests.check_nodes(model.node_names_)
     found = int(tests.are_edges.sum())
     _note(
-        f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "
-        f"{FDR:.2f}{false_words(found, 'to be false')}."
+        f"edges are those of {count(found, 'pair')} by the tests in {EDGES} (in Python, predict_graph has "
+        f"those of the model's own cut), at a false-discovery level of {FDR:.2f}"
+        f"{false_words(found, 'to be false', FDR)}."
     )
+    if tests.movers:
+        _note(f"by these tests, moving most clearly: {'; '.join(tests.movers)}.")
     return tests.applied_to(model)
 
 
@@ -92,30 +101,39 @@ def _note(text: str) -> None:
     warnings.warn(text, DataWarning, stacklevel=3)
 
 
-def typical_values(folder: Path, model: GraphEstimator) -> dict[str, Any]:
-    """The median or the most common level of every covariate, with a note that says which.
+def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted) -> dict[str, Any]:
+    """The covariates of ``--at``; those that the model does not use may be left out.
+
+    Where nothing is said, typical ones, and a note that says which.
+    """
+    values, what = _typical_values(arguments.model, model)
+    if arguments.at:
+        given = covariate_values(arguments.at, model.encoder_, date_notations(arguments.model))
+        return {name: values[name] for name in values if name not in fitted.used} | given
+    if fitted.moves:
+        used = fitted.used or fitted.covariates
+        named = ", ".join(f"{name}={_value_text(values[name])}" for name in used)
+        _note(
+            f"without --at, this is the graph at typical covariates ({what} or most common level): {named}."
+        )
+    elif fitted.covariates:
+        _note("the fitted model is one graph for all, the same at all values of the covariates.")
+    return values
+
+
+def _typical_values(folder: Path, model: GraphEstimator) -> tuple[dict[str, Any], str]:
+    """The median or the most common level of every covariate, and what stands for the middle of numbers.
 
     From the training rows in the model's folder; without them from what the model knows, where the mean
     stands in for the median.
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
-    from graphfield.inference.verdict import Fitted
     from graphfield.report.folder import read_rows
 
     rows = read_rows(folder, model.encoder_)
     if rows is None:
-        values, what = _by_encoder(model.encoder_), "mean"
-    else:
-        values, what = typical_row(model.field_, covariate_rows(model.field_, rows)), "median"
-    known = [column.name for column in model.encoder_.columns]
-    named = ", ".join(f"{name}={_value_text(values[name])}" for name in known)
-    if named and not Fitted.of(model, average_rows(folder, model)).moves:
-        _note("the fitted model is one graph for all, the same at all values of the covariates.")
-    elif named:
-        _note(
-            f"without --at, this is the graph at typical covariates ({what} or most common level): {named}."
-        )
-    return values
+        return _by_encoder(model.encoder_), "mean"
+    return typical_row(model.field_, covariate_rows(model.field_, rows)), "median"
 
 
 def _value_text(value: object) -> str:

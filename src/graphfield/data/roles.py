@@ -107,7 +107,8 @@ def from_table(
     covariates : sequence of str
         Column names, or patterns such as ``"z*"``.
     nodes : sequence of str, optional
-        Column names or patterns such as ``"roi_*"``. By default every other numeric column.
+        Column names or patterns such as ``"roi_*"``, which pass over columns that have another role. By
+        default every other numeric column.
     group : str, optional
         Column whose equal values (one subject, one site) are never split between training and
         held-out rows.
@@ -156,10 +157,11 @@ def from_table(
     z_names = _resolve(covariates, names, "for a covariate", dropped)
     group_names = _resolve([group], names, "for a group", dropped) if group is not None else []
     time_names = _resolve([time], names, "for a time", dropped) if time is not None else []
+    taken = {*z_names, *group_names, *time_names}
     x_names = (
-        _resolve(_listed(nodes), names, "for a node", dropped)
+        _node_names(_listed(nodes), names, dropped, taken)
         if nodes is not None
-        else _other_numeric(frame, {*z_names, *group_names, *time_names, *dropped})
+        else _other_numeric(frame, {*taken, *dropped})
     )
     _check_disjoint(x_names, z_names, group_names, time_names)
     used = {*x_names, *z_names, *group_names, *time_names}
@@ -320,6 +322,16 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequen
     if not found:
         raise DataError(f"No column is left {role} without {listing(dropped)}.")
     return found
+
+
+def _node_names(wanted: list[str], names: list[str], dropped: list[str], taken: set[str]) -> list[str]:
+    """Patterns pass over columns that have another role; names do not, so that they are refused."""
+    found = _resolve(wanted, names, "for a node", dropped)
+    left = [name for name in found if name in wanted or name not in taken]
+    if not left:
+        have = agreed(len(found), "has", "have")
+        raise DataError(f"No column is left for a node: {listing(found)} {have} another role.")
+    return left
 
 
 def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:

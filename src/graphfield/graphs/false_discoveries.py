@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.exceptions import agreed
+
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The least false discovery rate at which each would be found (Benjamini and Hochberg, 1995).
@@ -35,3 +37,19 @@ def combine_tests(p_values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     # Near zero the cotangent is 1 / (pi p), which the tangent of pi / 2 - pi p would lose to rounding.
     mean = np.where(small < 1e-8, 1 / (np.pi * small), np.tan((0.5 - small) * np.pi)).mean(axis=0)
     return np.where(mean > 1e7, 1 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)
+
+
+def false_words(found: int, what: str, fdr: float) -> str:
+    """How many of those that were found are expected to be none.
+
+    >>> false_words(36, "to be false", 0.1), false_words(1, "to be false", 0.1)
+    (': about 4 of them are expected to be false', '')
+    >>> false_words(3, "to be false", 0.1)
+    ': fewer than one of them is expected to be false'
+    """
+    expected = round(fdr * found)
+    if found < 2:
+        return ""
+    if fdr * found < 1:
+        return f": fewer than one of them is expected {what}"
+    return f": about {expected} of them {agreed(expected, 'is', 'are')} expected {what}"

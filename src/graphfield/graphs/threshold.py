@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from graphfield.exceptions import NoGapWarning, ParameterError, ThresholdWarning, count
+from graphfield.exceptions import NoGapWarning, ParameterError, ThresholdWarning, agreed, count
+from graphfield.graphs.false_discoveries import false_words
 from graphfield.graphs.pair_tests import FALSE_SHARE
 from graphfield.messages import Argument, Message
 
@@ -136,9 +137,11 @@ def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray
     if not upper.any():
         reason = f"none of {len(upper):,} pairs stands clear of its noise"
         return Threshold(value, clear, n_edges, reason, gap)
-    share = f"one in {round(1 / FALSE_SHARE)} of them may be false"
+    n_clear = int(upper.sum())
+    stand = agreed(n_clear, "stands clear of its", "stand clear of their")
     reason = (
-        f"{int(upper.sum()):,} of {len(upper):,} pairs stand clear of their noise ({share}); at each z those "
+        f"{n_clear:,} of {len(upper):,} pairs {stand} noise"
+        f"{false_words(n_clear, 'to be false', FALSE_SHARE)}; at each z those "
         f"above {value:.3g} are edges, as smaller ones do not improve predictions"
     )
     return Threshold(value, clear, n_edges, reason, gap)

@@ -14,18 +14,22 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ExtrapolationWarning, ParameterError, listing
-from graphfield.graphs.false_discoveries import q_values
+from graphfield.exceptions import ExtrapolationWarning, ParameterError, agreed, count, listing
+from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.inference.asked_values import average_at, check_covariates, position_of
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
+from graphfield.inference.edge_record import FDR
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
+from graphfield.inference.movement_words import movement_words, pair_name
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
+
+_NAMED = 3  # pairs that the summary names
 
 
 def compare_graphs(
@@ -69,7 +73,8 @@ def compare_graphs(
         knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an edge
         that is clear at one value and absent at the other speaks louder than its difference. It is never
         below the p-value. ``attrs["p_value"]`` is one p-value for all pairs: is the whole graph the same
-        everywhere (Simes)?
+        everywhere (Simes)? ``attrs["summary"]`` says in words how many pairs differ and where the clearest of
+        them are stronger; it is printed above the table.
 
     Examples
     --------
@@ -95,10 +100,38 @@ def compare_graphs(
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
     names = np.array(question.inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
-    found = _differences(scores, encoder, encoded, starts, sides, level)
+    found, estimates = _differences(scores, encoder, encoded, starts, sides, level)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
+    table.attrs["summary"] = _summary(table, sides, estimates)
     return table
+
+
+def _summary(table: pd.DataFrame, sides: Sequence[Mapping[str, Any]], estimates: NDArray[np.float64]) -> str:
+    """How many pairs differ, and what the clearest of them are on each side."""
+    places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
+    between = " and ".join(places) if len(places) == 2 else f"{len(places)} values"
+    differ = table.index[table["q_value"] <= FDR]
+    n_differ = len(differ)
+    verb = agreed(max(1, n_differ), "differs", "differ")
+    told = (
+        f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
+        f"between {between}, at a false-discovery level of {FDR:.2f}"
+        f"{false_words(n_differ, 'not to differ', FDR)}."
+    )
+    if not n_differ:
+        return told
+    strongest = np.abs(estimates[:, differ]).argmax(axis=0)
+    sizes = [int((strongest == side).sum()) for side in range(len(sides))]
+    counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
+    clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
+    named = [
+        f"{pair_name(*table.loc[pair, ['source', 'target']])} "
+        f"({movement_words(places, estimates[:, pair].tolist(), in_order=False)})"
+        for pair in clearest
+    ]
+    first = "" if len(named) == n_differ else "Clearest: "
+    return f"{told} {first}{'; '.join(named)}. Strongest: {', '.join(counts)}."
 
 
 def _differences(
@@ -108,7 +141,8 @@ def _differences(
     starts: NDArray[np.intp] | None,
     sides: Sequence[Mapping[str, Any]],
     level: float,
-) -> dict[str, NDArray[np.float64]]:
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    """Columns of the table, and partial correlations on each side, (sides, pairs)."""
     n_units = len(encoded) if starts is None else len(starts)
     degrees, products = test_degrees(encoder, n_units), has_products(encoder, n_units)
     basis = learn_basis(encoder, encoded, degrees, products=products)
@@ -124,13 +158,14 @@ def _differences(
         p_values[part.pairs] = between.p_values(apart, slice(None))
     difference, error = _largest_differences(estimates, covariance)
     half = between.width(slice(None), level) * error
-    return {
+    columns = {
         "difference": difference,
         "low": np.maximum(difference - half, -2.0),
         "high": np.minimum(difference + half, 2.0),
         "p_value": p_values,
         "q_value": q_values_of_differences(estimates, covariance, p_values, dependent=starts is not None),
     }
+    return columns, estimates
 
 
 def _largest_differences(

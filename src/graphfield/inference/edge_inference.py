@@ -12,19 +12,24 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from graphfield.analysis.wide_tables import WideTable
+from graphfield.data.covariates import Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
-from graphfield.exceptions import ParameterError, count, listing
+from graphfield.exceptions import ParameterError, agreed, count, listing
 from graphfield.fields.schema import Schema
-from graphfield.graphs.false_discoveries import q_values
+from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
+from graphfield.inference.movement_words import movement_words, pair_name, rounded_values
 from graphfield.inference.pair_scores import PairScores
+
+# Covariates of one pair that are named, and places of a curve that is told in words.
+_MOST_NAMED, _TOLD_POINTS = 2, 11
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +44,8 @@ class EdgeInference:
         with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
         given the others; not a number where the covariate cannot be told apart from the others). Q-values are
         those of Benjamini and Hochberg over all pairs, question by question; those of covariates hold over
-        the pairs of the covariate and over all pairs and covariates that were tested.
+        the pairs of the covariate and over all pairs and covariates that were tested. What moves is an edge
+        at some z: no q-value of movement is below ``q_value``.
     covariates : tuple of str
         Those that were tested one by one.
     schema : Schema
@@ -169,6 +175,42 @@ class EdgeInference:
             n_points,
         )
 
+    def movers(self, fdr: float = 0.1, most: int = 3) -> list[str]:
+        """What the pairs do that move most clearly, in words: with which covariates, and what they are where.
+
+        Covariates are those with which the pair moves given the others; of one pair two at most.
+        """
+        return [self._movement(line, fdr) for _, line in self.varying(fdr).head(most).iterrows()]
+
+    def moved_by(self, fdr: float = 0.1) -> list[str]:
+        """Covariates with which any pair moves, given the others; the only one with which any pair moves."""
+        if len(self._names) == 1:
+            return self._names if len(self.varying(fdr)) else []
+        return [name for name in self.covariates if (self.table[f"q_{_label(name)}"] <= fdr).any()]
+
+    @property
+    def _names(self) -> list[str]:
+        return [column.name for column in self.schema.encoder.columns]
+
+    def _movement(self, line: pd.Series, fdr: float) -> str:
+        known = {
+            name: line[f"p_{_label(name)}"] for name in self.covariates if line[f"q_{_label(name)}"] <= fdr
+        }
+        names = self._names if len(self._names) == 1 else sorted(known, key=known.__getitem__)[:_MOST_NAMED]
+        told = [f"{name} ({self._along(line['source'], line['target'], name)})" for name in names]
+        pair = pair_name(line["source"], line["target"])
+        return f"{pair} with {' and '.join(told)}" if told else pair
+
+    def _along(self, source: str, target: str, covariate: str) -> str:
+        column = next(one for one in self.schema.encoder.columns if one.name == covariate)
+        curve = self._curve(source, target, covariate, {}, _TOLD_POINTS)
+        in_order, values = True, list(map(str, curve.values))
+        if isinstance(column, Numeric):
+            values = [column.shown(value) for value in rounded_values(curve.values)]
+        else:
+            in_order = column.ordered
+        return movement_words(values, curve.estimate.tolist(), in_order=in_order)
+
     def __repr__(self) -> str:
         return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
 
@@ -177,17 +219,15 @@ class EdgeInference:
         rows = count(len(self.encoded), "row")
         if self.starts is not None:
             rows += f" of {count(self._n_units, 'group')}"
+        n_edges, n_moving = len(self.edges(fdr)), len(self.varying(fdr))
         text = (
-            f"By {rows}: of {count(len(self.table), 'pair')} of nodes, {len(self.edges(fdr))} have an edge "
-            f"at some value of the covariates, and {len(self.varying(fdr))} one that moves with them. About "
-            f"{fdr:.0%} of the pairs in each of these lists are expected to be false."
+            f"By {rows}, at a false-discovery level of {fdr:.2f}: of {count(len(self.table), 'pair')} of "
+            f"nodes, {_having(n_edges)} an edge at some value of the covariates"
+            f"{false_words(n_edges, 'to be false', fdr)}. {_having(n_moving).capitalize()} one that moves "
+            f"with them{false_words(n_moving, 'not to move', fdr)}."
         )
-        clearest = self.varying(fdr).head(3)
-        if len(clearest):
-            text += " Moving most clearly: " + ", ".join(
-                f"{one.source} - {one.target}" for one in clearest.itertuples()
-            )
-            text += "."
+        if n_moving:
+            text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(self.movers(fdr))}."
         if are_many(self.schema.encoder, self._n_units):
             text += (
                 " There are few rows for so many covariates, so edges are taken to follow few of them, in "
@@ -205,6 +245,10 @@ class EdgeInference:
         return text
 
 
+def _having(number: int) -> str:
+    return f"{number or 'none'} {agreed(max(number, 1), 'has', 'have')}"
+
+
 def _label(covariate: str) -> str:
     """What its columns are called after; two names are taken."""
     return f"{covariate}_" if covariate in ("value", "varies") else covariate
@@ -214,18 +258,19 @@ def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
     """One line per pair."""
     names = np.array(node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
+    q_value = q_values(tests.p_value)
     columns: dict[str, Any] = {
         "source": names[first],
         "target": names[second],
         "estimate": np.clip(tests.estimate, -1, 1),
         "p_value": tests.p_value,
-        "q_value": q_values(tests.p_value),
+        "q_value": q_value,
         "p_varies": tests.p_varies,
-        "q_varies": q_values(tests.p_varies),
+        "q_varies": np.maximum(q_values(tests.p_varies), q_value),
     }
     of_covariate = tests.p_of_covariate
     together = q_values(np.array(list(of_covariate.values())))
     for (name, p_values), rates in zip(of_covariate.items(), together, strict=True):
         both = np.maximum(q_values(p_values), rates)
-        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": both}
+        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": np.maximum(both, q_value)}
     return WideTable(columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import DataError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.graphs.strength import partial_from_precision, precision_from_partial
+from graphfield.inference.movement_words import pair_name
 from graphfield.messages import Argument
 from graphfield.simulate import Field, Simulation, make_setting
 from graphfield.simulate.gaussian import GaussianField
@@ -24,16 +26,22 @@ QUESTIONS = {"edges": "edge", "varying": "edge that moves"}
 _ROWS, _ENTRIES = 2_000, 50_000_000
 # Partial correlations that differ by less between rows do not move.
 _MOVES = 1e-6
+# The share of rows from which an edge is said to be there at all z.
+_EVERYWHERE = 0.995
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """A field, what it is called, and which of its pairs are true and which of these are to be found."""
+    """A field, what it is called, and which of its pairs are true and which of these are to be found.
+
+    ``names`` are those that are to be found, the largest first, with the share of z at which they are edges.
+    """
 
     field: Field
     subject: str
     true: NDArray[np.bool_]
     wanted: NDArray[np.bool_]
+    names: tuple[str, ...]
 
 
 def read_truth(
@@ -43,20 +51,36 @@ def read_truth(
     field, subject = _read_field(source, Z, threshold, seed)
     p = field.candidates.shape[1]
     rows = field.covariates(min(_ROWS, max(1, _ENTRIES // p**2)), np.random.default_rng(seed))
-    true, size = _true_pairs(field, rows, question)
+    shares = field.skeleton(rows)[:, *np.triu_indices(p, 1)].mean(axis=0)
+    true, size = _true_pairs(field, rows, question, shares > 0)
     if least > 0 and not np.isfinite(size).all():
         raise ParameterError(f"The sizes of the edges of {subject} are not known: leave least at 0.")
     wanted = true & (size >= least)
     if not wanted.any():
         of = f" of size {least:g}" if least else ""
         raise DataError(f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for.")
-    return Truth(field, subject, true, wanted)
+    nodes = (
+        field.field.schema.node_names if isinstance(field, PilotField) else [f"x{i + 1}" for i in range(p)]
+    )
+    return Truth(field, subject, true, wanted, _named(nodes, np.where(wanted, size, -1.0), shares))
 
 
-def _true_pairs(field: Field, rows: Any, question: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _named(nodes: Sequence[str], size: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[str, ...]:
+    """Pairs whose size is not negative, the largest first."""
+    first, second = np.triu_indices(len(nodes), 1)
+    found = [int(pair) for pair in np.argsort(-size, kind="stable") if size[pair] >= 0]
+    return tuple(pair_name(nodes[first[i]], nodes[second[i]]) + _where(shares[i]) for i in found)
+
+
+def _where(share: float) -> str:
+    return "" if share >= _EVERYWHERE else f" (an edge at {max(1, round(100 * share))} % of z)"
+
+
+def _true_pairs(
+    field: Field, rows: Any, question: str, there: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Which pairs are true, and their sizes over these rows; infinite where the field does not know."""
     upper = np.triu_indices(field.candidates.shape[1], 1)
-    there = field.skeleton(rows)[:, *upper].max(axis=0)
     precision = field.precision(rows)
     if precision is None:  # nobody has said how its edges move
         return there, np.full(len(there), np.inf)

@@ -115,7 +115,7 @@ def plan_samples(
     search = _search(power, most_rows) if sizes is None else _in_turn(sizes)
     outcomes = _run(search, try_size, n_sets)
     about = {"fdr": fdr, "question": question, "subject": truth.subject, "n_true": int(truth.wanted.sum())}
-    return plan_from(outcomes, power, spread_seed, **about)
+    return plan_from(outcomes, power, spread_seed, **about, true_pairs=truth.names)
 
 
 def _check_sizes(sizes: Sequence[int] | None) -> None:

@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from graphfield.exceptions import count
+from graphfield.exceptions import count, first_few
 
 _RESAMPLES = 1_000
+_NAMED = 8  # pairs that a summary names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +39,8 @@ class SamplePlan:
         What rows were drawn from.
     n_true : int
         Pairs that were to be found.
+    true_pairs : tuple of str
+        Their names, the largest first; where it is not all, with the share of z at which they are edges.
     """
 
     curve: pd.DataFrame
@@ -49,20 +52,22 @@ class SamplePlan:
     question: str
     subject: str
     n_true: int
+    true_pairs: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """In a sentence or two."""
-        what = "edges" if self.question == "edges" else "edges that move"
+        what = "edges at some z" if self.question == "edges" else "edges that move with z"
         of = f"{self.power:.0%} of the {self.n_true} {what} of {self.subject}"
+        which = f" The pairs: {first_few(self.true_pairs, _NAMED)}." if self.true_pairs else ""
         at = f"at a false discovery rate of {self.fdr:.0%}"
         last = self.curve.iloc[-1]
         if self.n_rows is None:
             most = f"with {int(last.n):,} rows {last.power:.0%} are found on average"
-            return f"To find {of} {at} takes more rows than were tried: {most}."
+            return f"To find {of} {at} takes more rows than were tried: {most}.{which}"
         until = f"{self.high:,.0f}" if np.isfinite(self.high) else "more than were tried"
         return (
             f"To find {of} {at} takes about {self.n_rows:,} rows (95 % interval over simulated tables: "
-            f"{self.low:,.0f} to {until})."
+            f"{self.low:,.0f} to {until}).{which}"
         )
 
     def __repr__(self) -> str:

@@ -18,6 +18,10 @@ from graphfield.graphs.centrality import CENTRALITIES
 from graphfield.inference.selection_bounds import expected_false
 from graphfield.inference.stability_folder import About, Resample, StabilityFolder, read_about, read_resamples
 
+_HIDDEN = (
+    "Averaging over z hides edges that are there at some z only, or change their sign: for these, ask at "
+    "values of the covariates (at)."
+)
 _DIGITS = 6  # of shares that are compared
 
 
@@ -237,6 +241,8 @@ class Stability:
         if self.failures:
             first = next(iter(self.failures.values()))
             parts.append(f"{count(len(self.failures), 'fit')} broke down, the first of them: {first}")
+        if not self.place:
+            parts.append(_HIDDEN)
         return " ".join(parts)
 
     def _cs_text(self, measure: str) -> str:

@@ -1,4 +1,4 @@
-"""One answer from what the test, the fitted model and a choice between models say, made in one place.
+"""One answer from what the tests, the fitted model and a choice between models say, made in one place.
 
 Nothing else puts into words whether the graph depends on the covariates: two modules that do not know of each
 other would contradict each other.
@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from graphfield.exceptions import agreed
+from graphfield.inference.edge_inference import EdgeInference
+from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.model_gain import ModelGain, gain_over_one_graph
 from graphfield.inference.verdict_facts import (
     BETTER,
@@ -25,6 +28,7 @@ from graphfield.inference.verdict_facts import (
 )
 from graphfield.inference.verdict_words import (
     advice,
+    edges_sentence,
     explained_sentence,
     first_sentence,
     tested_sentence,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 HEADLINES = {
     "moves": "The graph moves with the covariates",
     "hint": "A hint that the graph moves with the covariates",
+    "edges": "{edges} with the covariates",
     "not established": "The covariates matter, but this model does not show how",
     "one graph": "One graph for all",
     "not known": "Not known whether the graph moves with the covariates",
@@ -46,27 +51,31 @@ HEADLINES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Does the graph move with the covariates, as far as test, model and choice can tell together?
+    """Does the graph move with the covariates, as far as tests, model and choice can tell together?
 
     Attributes
     ----------
     answer : str
         "moves" (held-out rows support the movement of the fitted model, and no test speaks against it),
-        "hint" (they do, but the test does not see it), "not established" (the test sees it, but the model
-        does not predict better than one graph), "one graph", "not known".
+        "hint" (they do, but the test does not see it; or single edges seem to move, and neither the test
+        nor the model sees it), "edges" (tests of every pair find edges that move, but the model does not
+        predict better than one graph), "not established" (the test sees it, but neither the model nor tests
+        of pairs show how), "one graph", "not known".
     supported : bool or None
         Whether held-out rows support that the graph of the fitted model moves; None where that was not
         looked at. Where it is False, the graph to show is the average (``shows_average``).
     sentence : str
         How the fitted model does against one graph for all; to be said first.
     paragraph : str
-        That, and what the test and the choice between models add to it.
+        That, and what the tests and the choice between models add to it.
     test : {"yes", "no", "not known", "not run"}
     model : {"better", "no clear difference", "worse", "one graph", "not compared"}
     matter, undecided : tuple of str
         Covariates that matter given the others, by the test, and those of which it cannot be told.
     unused : tuple of str
         Covariates that do not move the graph of the fitted model.
+    moving_pairs : tuple of str
+        Pairs whose edge moves by tests of every pair, the clearest first.
     gain : ModelGain or None
     """
 
@@ -79,6 +88,7 @@ class Verdict:
     matter: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    moving_pairs: tuple[str, ...] = ()
     gain: ModelGain | None = None
 
     @property
@@ -89,7 +99,10 @@ class Verdict:
     @property
     def headline(self) -> str:
         """The answer in a few words."""
-        return HEADLINES[self.answer]
+        n_moving = len(self.moving_pairs)
+        return HEADLINES[self.answer].format(
+            edges=agreed(n_moving, "One edge moves", f"{n_moving:,} edges move")
+        )
 
     def __str__(self) -> str:
         return self.paragraph
@@ -110,6 +123,7 @@ def judge(
     groups: Any = None,
     time: Any = None,
     evidence: TestResult | None = None,
+    edges: EdgeInference | None = None,
     n_folds: int | None = None,
 ) -> Verdict:
     """Does the graph of a fitted model move with the covariates? One answer, with what it rests on.
@@ -127,6 +141,8 @@ def judge(
         As in :func:`graphfield.gain_over_one_graph`.
     evidence : Evidence, optional
         From :func:`graphfield.dependence_test`.
+    edges : EdgeInference, optional
+        From :func:`graphfield.infer_edges`.
 
     Examples
     --------
@@ -141,13 +157,15 @@ def judge(
     check_is_fitted(model)
     model.field_.schema.match_nodes(X)  # other nodes would be those of another model
     gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
-    return reach_verdict(Fitted.of(model, Z), gain, evidence)
+    tests = None if edges is None else EdgeRecord.of(edges)
+    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests)
 
 
 def reach_verdict(
     fitted: Fitted | None = None,
     gain: ModelGain | None = None,
     evidence: TestResult | Mapping[str, Any] | None = None,
+    edges: EdgeRecord | None = None,
     *,
     why_not: str = "",
 ) -> Verdict:
@@ -161,23 +179,26 @@ def reach_verdict(
         From :func:`graphfield.gain_over_one_graph`.
     evidence : Evidence or mapping, optional
         From :func:`graphfield.dependence_test`, or the contents of ``evidence.json``.
+    edges : EdgeRecord, optional
+        What tests of every pair found.
     why_not : str
         Why there is no ``gain``.
     """
-    test = Tested.of(evidence)
+    test, tests = Tested.of(evidence), None if edges is None or edges.why_not else edges
     model = _model_state(fitted, gain)
     covariates = fitted.covariates if fitted else tuple(test.adjusted or {})
     first = first_sentence(model, fitted, gain, covariates, why_not)
     parts = [
         first,
-        tested_sentence(test, model, covariates),
-        which_sentence(test, covariates),
+        edges_sentence(tests, test, model),
+        tested_sentence(test, model, covariates, tests),
+        which_sentence(test.without(() if tests is None else tests.moved_by), covariates),
         use_sentence(model, fitted),
-        advice(model),
+        advice(model, tests),
         explained_sentence(model, gain),
     ]
     return Verdict(
-        answer=_answer(test.answer, model),
+        answer=_answer(test.answer, model, tests),
         supported=None if model == NOT_COMPARED else model == BETTER,
         sentence=first,
         paragraph=" ".join(part for part in parts if part),
@@ -186,6 +207,7 @@ def reach_verdict(
         matter=test.matter,
         undecided=test.undecided,
         unused=fitted.unused if fitted else (),
+        moving_pairs=() if tests is None else tuple(tests.moving_pairs),
         gain=gain,
     )
 
@@ -196,9 +218,12 @@ def _model_state(fitted: Fitted | None, gain: ModelGain | None) -> str:
     return NOT_COMPARED if gain is None else gain.answer
 
 
-def _answer(test: str, model: str) -> str:
+def _answer(test: str, model: str, tests: EdgeRecord | None) -> str:
+    moving = tests is not None and tests.are_moving.any()
     if model == BETTER:
-        return "hint" if test == NO else "moves"
+        return "hint" if test == NO and not (tests and tests.surely_moves) else "moves"
+    if tests and moving:
+        return "edges" if tests.surely_moves or test == YES else "hint"
     if test == YES:
         return "not established"
     return "not known" if model == NOT_COMPARED and test != NO else "one graph"

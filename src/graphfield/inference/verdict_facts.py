@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -47,6 +47,10 @@ class Fitted:
     unused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     compared: int = 0
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        return tuple(name for name in self.covariates if name not in self.unused)
 
     @classmethod
     def of(cls, model: GraphEstimator, Z: Any) -> Fitted:
@@ -134,6 +138,12 @@ class Tested:
         if p_value is None:
             return cls(NOT_KNOWN, None, n_rows, adjusted, why_not)
         return cls(YES if is_significant(p_value) else NO, p_value, n_rows, adjusted)
+
+    def without(self, known: Sequence[str]) -> Tested:
+        """Less the covariates of which it cannot be told, but which are ``known`` to matter otherwise."""
+        told = set(known) - set(self.matter)
+        left = {name: p for name, p in (self.adjusted or {}).items() if name not in told}
+        return replace(self, adjusted=left)
 
     @property
     def matter(self) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from graphfield.exceptions import count
+from graphfield.exceptions import agreed, count
+from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict_facts import (
     BETTER,
@@ -54,12 +55,31 @@ def _compared(gain: ModelGain) -> str:
     return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
 
 
-def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> str:
+def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
+    """What tests of every pair say of movement: which edges move, and what they do."""
+    if tests is None:
+        return ""
+    n_moving = int(tests.are_moving.sum())
+    how = f"tests of {count(len(tests.q_varies), 'pair')} one by one, false-discovery level {FDR:.2f}"
+    if not n_moving:
+        return f"No edge by itself is seen to move ({how})." if test.answer == YES or model == BETTER else ""
+    yet = "Yet " if model in (UNCLEAR, WORSE, ONE_GRAPH) else ""
+    edges = agreed(n_moving, "one edge moves", f"{n_moving:,} edges move")
+    text = f"{yet}{edges} with the covariates ({how})"
+    if tests.movers:
+        few = n_moving <= len(tests.movers)
+        text += f"{':' if few else ', most clearly'} {'; '.join(tests.movers)}"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests: EdgeRecord | None) -> str:
     if test.answer == NOT_KNOWN:
         return test.why_not or "No permutation test was possible."
     if test.p_value is None:
         return ""
     p = p_text(test.p_value)
+    if tests is not None and tests.are_moving.any():
+        return _beside_edges(test.answer, p, sure=tests.surely_moves)
     if test.answer == NO:
         return {
             BETTER: f"A permutation test does not see it ({p}): take it for a hint, to be confirmed on more "
@@ -78,6 +98,14 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...]) -> st
         model, "but how is more than this model can tell from these rows"
     )
     return f"Yet {matters}: the graph probably depends on {them}, {how}."
+
+
+def _beside_edges(answer: str, p: str, *, sure: bool) -> str:
+    """What a test of all pairs together adds to edges that move."""
+    if answer == YES:
+        return f"A permutation test of all together agrees ({p})."
+    hint = "" if sure else ": take it for a hint, to be confirmed on more rows"
+    return f"A permutation test of all together, which may miss single edges, does not see it ({p}){hint}."
 
 
 def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
@@ -122,11 +150,16 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     return f"{where}, the other nodes explain {gain.explained} {what}{beside}."
 
 
-def advice(model: str) -> str:
+def advice(model: str, tests: EdgeRecord | None) -> str:
     """What to make of pictures."""
-    if model in (UNCLEAR, WORSE):
-        return "So the graph to look at is the average; how it moves in this model is not supported."
-    return ""
+    if model not in (UNCLEAR, WORSE):
+        return ""
+    if tests is not None and tests.are_moving.any():
+        return (
+            "So the graph to look at is the average, beside the curves of the edges that move; what else "
+            "moves in this model is not supported."
+        )
+    return "So the graph to look at is the average; how it moves in this model is not supported."
 
 
 def _named(covariates: tuple[str, ...]) -> str:

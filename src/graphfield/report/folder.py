@@ -20,9 +20,8 @@ from graphfield.data.saved_files import SEAL, check_seal, parse_json, read_regul
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
-from graphfield.inference import evidence, model_gain
+from graphfield.inference import edge_record, evidence, model_gain
 from graphfield.inference.model_gain import ModelGain
-from graphfield.report import edge_record
 
 CHECK, EDGES, EVIDENCE = "data_check.json", "edges.json", "evidence.json"
 FIT, GAIN = "fit.json", "gain.json"
@@ -227,7 +226,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
     GAIN: {"gain": _model_gain},
     EDGES: {
         **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
-        **dict.fromkeys(("nodes", "notes"), Saved.texts),
+        **dict.fromkeys(("nodes", "movers", "moved_by", "notes"), Saved.texts),
         **dict.fromkeys(("q_value", "q_varies"), _rates),
         "values": _places,
         "curves": _banded_curves,

@@ -22,10 +22,10 @@ from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.inference.edge_inference import EdgeInference
+from graphfield.inference.edge_record import LEVEL, EdgeRecord
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.report import words
-from graphfield.report.edge_record import LEVEL, EdgeRecord
 from graphfield.report.figures import SIZE, STILL, Survey, effects, node_order, survey
 from graphfield.report.folder import (
     CHECK,
@@ -138,7 +138,7 @@ def write_report(
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
-    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, why_not=why_not)
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not)
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(model, fit),

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import agreed, count
-from graphfield.report.edge_record import FDR, EdgeRecord, false_words
+from graphfield.graphs.false_discoveries import false_words
+from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.report.figures import DENSITY, STILL, Survey
 from graphfield.report.rows import Rows
 from graphfield.report.words import number
@@ -96,24 +97,13 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
     found = (
         f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested on {rows}, at a false-discovery "
         f"level of {FDR:.2f}. {_number(n_edges)} {agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge"
-        f"{false_words(n_edges, 'to be false')}. {_number(n_moving)} "
-        f"{agreed(max(n_moving, 1), 'edge moves', 'edges move')} with the covariates"
-        f"{false_words(n_moving, 'not to move')}{_clearest(tests)}."
+        f"{false_words(n_edges, 'to be false', FDR)}. "
     )
+    found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
+    found += f"covariates{false_words(n_moving, 'not to move', FDR)}."
     if n_moving and not moves:
-        found += (
-            " Their curves below have bands. The verdict asks more: whether the fitted model as a whole "
-            "predicts new rows better than one graph, which few edges that move need not make it do."
-        )
+        found += f" {agreed(n_moving, 'Its curve below has a band', 'Their curves below have bands')}."
     return [found, *tests.notes]
-
-
-def _clearest(tests: EdgeRecord) -> str:
-    """Names of those that move most clearly."""
-    moving = sorted(np.flatnonzero(tests.are_moving), key=lambda pair: tests.q_varies[pair] or 0.0)
-    first, second = np.triu_indices(len(tests.nodes), 1)
-    named = [f"{tests.nodes[first[pair]]} - {tests.nodes[second[pair]]}" for pair in moving]
-    return f": {', '.join(named[:3])}{' ...' if len(named) > 3 else ''}" if named else ""
 
 
 def _number(found: int) -> str:

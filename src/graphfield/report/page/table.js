@@ -4,6 +4,9 @@ const ROWS_AT_ONCE = 50;
 
 const known = (value) => (Number.isNaN(value) ? 2 : value); // what cannot be told comes last
 
+// A long name is broken behind a mark between its words rather than within one.
+const breakable = (name) => name.split(/(?<=[_.\-/:])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+
 class EdgeTable {
   constructor(page) {
     this.page = page;
@@ -82,7 +85,7 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
-      return el("td", { class: c.text ? undefined : "number" }, c.text ? value : c.told ? c.told(value) : signed(value, 3));
+      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : signed(value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }

@@ -1,4 +1,4 @@
-"""Edges that were tested one by one, as a page and the file ``edges.json`` have them."""
+"""Edges that were tested one by one, as a verdict, a page and the file ``edges.json`` have them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from graphfield.data.saved_files import sealed
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import DataError, ModelFileError, agreed, count
+from graphfield.exceptions import DataError, ModelFileError, count
 from graphfield.inference.edge_inference import EdgeInference
+from graphfield.inference.movement_words import pair_name
+from graphfield.numbers import is_significant
 
 FORMAT, FORMAT_VERSION = "graphfield-edges", 1
 # The rate at which a pair counts as found, and the level of bands.
@@ -43,6 +45,8 @@ class EdgeRecord:
 
     Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``values``
     are the places of curves along each covariate. Curves are those of the pairs that are clearest.
+    ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
+    pair moves, given the others.
     """
 
     nodes: tuple[str, ...] = ()
@@ -52,6 +56,8 @@ class EdgeRecord:
     q_varies: tuple[float | None, ...] = ()
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     curves: tuple[BandedCurve, ...] = ()
+    movers: tuple[str, ...] = ()
+    moved_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     why_not: str = ""
 
@@ -69,6 +75,8 @@ class EdgeRecord:
             q_varies=_rates(found.table["q_varies"]),
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
+            movers=tuple(found.movers(FDR)),
+            moved_by=tuple(found.moved_by(FDR)),
             notes=tuple(notes),
         )
 
@@ -76,7 +84,7 @@ class EdgeRecord:
     def from_json(cls, values: Mapping[str, Any]) -> EdgeRecord:
         """From a mapping that was checked (``report.folder``)."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
-        for name in ("nodes", "q_value", "q_varies", "notes"):
+        for name in ("nodes", "q_value", "q_varies", "movers", "moved_by", "notes"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
         record = cls(**{**known, "curves": curves})
@@ -104,6 +112,18 @@ class EdgeRecord:
     def are_moving(self) -> NDArray[np.bool_]:
         """Pairs whose edge moves with z, (pairs,)."""
         return _below(self.q_varies)
+
+    @property
+    def moving_pairs(self) -> list[str]:
+        """Names of the pairs whose edge moves, the clearest first."""
+        moving = sorted(np.flatnonzero(self.are_moving), key=lambda pair: self.q_varies[pair] or 0.0)
+        first, second = np.triu_indices(len(self.nodes), 1)
+        return [pair_name(self.nodes[first[pair]], self.nodes[second[pair]]) for pair in moving]
+
+    @property
+    def surely_moves(self) -> bool:
+        """Whether it is clear that any pair moves: the least q-value is that of Simes' test of all."""
+        return any(rate is not None and is_significant(rate) for rate in self.q_varies)
 
     def check_nodes(self, names: Sequence[str]) -> None:
         if not self.why_not and list(self.nodes) != list(names):
@@ -165,17 +185,3 @@ def _rates(column: Any) -> tuple[float | None, ...]:
 
 def _below(rates: Sequence[float | None]) -> NDArray[np.bool_]:
     return np.array([rate is not None and rate <= FDR for rate in rates], dtype=bool)
-
-
-def false_words(found: int, what: str) -> str:
-    """How many of those that were found are expected to be none.
-
-    >>> false_words(36, "to be false"), false_words(3, "to be false"), false_words(0, "to be false")
-    (': about 4 of them are expected to be false', ': fewer than one of them is expected to be false', '')
-    """
-    expected = round(FDR * found)
-    if not found:
-        return ""
-    if FDR * found < 1:
-        return f": fewer than one of them is expected {what}" if found > 1 else ""
-    return f": about {expected} of them {agreed(expected, 'is', 'are')} expected {what}"
