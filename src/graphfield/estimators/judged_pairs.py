@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
-from graphfield.fields.base import Conditionals
 from graphfield.fields.edge_list import pair_correlations
-from graphfield.fields.streaming import cache_slices, slices
+from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.cut_choice import CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, n_directions
-from graphfield.graphs.strength import directed_strengths
 from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
 
 # Entries of coefficients that are looked at, at most, for the tests and for the cut. Beyond (50,000 rows of
@@ -42,25 +40,20 @@ class FieldRows:
         n = len(self.values)
         return np.arange(n) if self.labels is None else np.unique(self.labels, return_inverse=True)[1]
 
-    def blocks(
-        self, most_entries: int | None = None
-    ) -> Iterator[tuple[NDArray, Conditionals, NDArray[np.intp]]]:
-        """Nodes in standard units, what the field says and units, of some rows at a time, unit by unit."""
-        n, p = self.values.shape
+    def blocks(self, most_entries: int | None = None) -> Iterator[NDArray[np.intp]]:
+        """Positions of some rows at a time, unit by unit."""
+        n, p = len(self.values), self.field.n_columns
         order = np.argsort(self.units, kind="stable")
         if most_entries is not None:
             order = order[self.units[order] % -(-n * p**2 // most_entries) == 0]
         for part in slices(len(order), rows_at_a_time(p)):
-            own = order[part]
-            here = self.field.at(self.rows.take(own))
-            yield self.field.standardize(self.values[own], here.at), here, self.units[own]
+            yield order[part]
 
     def residuals(self, most_entries: int) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
         """Residuals, directed strengths and units."""
-        for x, here, units in self.blocks(most_entries):
-            residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
-            for few in cache_slices(len(x), x.shape[1]):
-                yield residuals[few], directed_strengths(here.weights[few], here.scales[few]), units[few]
+        for own in self.blocks(most_entries):
+            for few, residuals, directed in self.field.pair_parts(self.values[own], self.rows.take(own)):
+                yield residuals, directed, self.units[own[few]]
 
     def judge(self, freedom: float, new: NewRows | KnownCut | None) -> tuple[NDArray[np.bool_], float]:
         """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
@@ -69,17 +62,17 @@ class FieldRows:
         from ``new`` rows where there are enough of them; never below the standard error of an average edge,
         as one at a single z is known no better.
         """
-        scores = PairScores(self.values.shape[1])
+        scores = PairScores(self.field.n_columns)
         for part in self.residuals(_TEST_ENTRIES):
             scores.add(*part)
         tests = scores.tests(freedom)
-        clear = tests.clear()
+        clear = tests.clear(self.field.column_starts)
         least = min(1.0, tests.standard_error)
         if not clear.any():
             return clear, least
         cut = None if new is None else new.largest_cut(clear)
         if cut is None:
-            errors = CutErrors(tests, clear)
+            errors = CutErrors(tests, clear, self.field.column_starts)
             for part in self.residuals(_CUT_ENTRIES):
                 errors.add(*part)
             cut = errors.largest_cut(freedom)
@@ -95,8 +88,10 @@ class NewRows(FieldRows):
         if len(np.unique(self.units)) < _MIN_NEW_UNITS:
             return None
         errors = NewRowErrors(clear)
-        for x, here, units in self.blocks():
-            errors.add(x, here.weights, here.scales, units)
+        for own in self.blocks():
+            here = self.field.at(self.rows.take(own))
+            x = self.field.standardize(self.values[own], here.at)
+            errors.add(x, here.weights, here.scales, self.units[own])
         return errors.largest_cut()
 
 
