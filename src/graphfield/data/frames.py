@@ -240,9 +240,11 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
 
 
 def _is_no_number(value: object) -> bool:
-    if value is None or value is pd.NA or value is pd.NaT:
-        return False
-    return not isinstance(value, (Real, Decimal, np.bool_))
+    return not (value is None or value is pd.NA or value is pd.NaT or is_number(value))
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (Real, Decimal, np.bool_))
 
 
 def reads_as_number(value: object) -> bool:

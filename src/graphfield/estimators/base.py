@@ -22,7 +22,7 @@ from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
-from graphfield.fields import GraphField, Schema
+from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS
@@ -123,6 +123,7 @@ class GraphEstimator(BaseEstimator, ABC):
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
             streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
+            node_types=getattr(self, "node_types", None),
         )
 
     @abstractmethod
@@ -143,7 +144,7 @@ class GraphEstimator(BaseEstimator, ABC):
     def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | None:
         """What says above which strength a pair is an edge; None: the training rows."""
         judged = field if data.own is not None and data.judged is None else data.judged
-        if judged is None or data.new is None:
+        if judged is None or data.new is None or judged.schema.types is not None:
             return None
         values, Z, labels = data.new
         return NewRows(values, judged.encode(Z), labels, judged)
@@ -165,7 +166,8 @@ class GraphEstimator(BaseEstimator, ABC):
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
         encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
         encoder.fit(data.Z, allow_empty=not self._uses_covariates)
-        return Schema(list(data.inputs.node_names), data.inputs.nodes_named, encoder)
+        inputs = data.inputs
+        return Schema(list(inputs.node_names), inputs.nodes_named, encoder, types=inputs.types)
 
     # -- what the field knows ---------------------------------------------------------------
 
@@ -182,6 +184,19 @@ class GraphEstimator(BaseEstimator, ABC):
     @property
     def node_names_(self) -> list[str]:
         return self._known().schema.node_names
+
+    @property
+    def node_kinds_(self) -> dict[str, str]:
+        """What each node is: "gaussian" (a number), "binary", "categorical", "ordinal" or "count"."""
+        schema = self._known().schema
+        return dict(zip(schema.node_names, schema.node_kinds, strict=True))
+
+    @property
+    def node_levels_(self) -> dict[str, list[str]]:
+        """Levels of the nodes that have any, in the order of their codes 0, 1, ..."""
+        types = self._known().schema.types
+        pairs = () if types is None else zip(types.names, types.types, strict=True)
+        return {name: list(one.levels) for name, one in pairs if one.levels}
 
     @property
     def covariate_names_(self) -> list[str]:
@@ -209,8 +224,12 @@ class GraphEstimator(BaseEstimator, ABC):
         ndarray of shape (n, p, p), float32
             ``[i, j, k]`` is beta_jk(z_i), the weight of node k in the regression of node j, in the
             user's units; the diagonal is zero. Where units differ so much that float32 cannot hold a
-            coefficient, a :class:`DataError` says so; partial correlations need no units.
+            coefficient, a :class:`DataError` says so; partial correlations need no units. To a binary
+            node it leads to its log-odds, to a count to its logarithm; where a node has more than two levels,
+            a :class:`DataError` points to :meth:`predict_effect`.
         """
+        if self._field().schema.types is not None:
+            return np.concatenate(list(self.iter_coef(Z)))
         return ask.coefficients(self._field(), Z)
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
@@ -224,10 +243,30 @@ class GraphEstimator(BaseEstimator, ABC):
         >>> sum(len(block) for block in model.iter_coef(sim.Z))
         60
         """
-        yield from ask.coefficient_blocks(self._field(), Z)
+        of_kind = (
+            ask.coefficient_blocks if self._field().schema.types is None else effects.natural_coefficients
+        )
+        yield from of_kind(self._field(), Z)
+
+    def predict_effect(self, Z: TableLike, source: str, target: str) -> pd.DataFrame:
+        """What node ``source`` does to node ``target`` at each row of Z.
+
+        Returns
+        -------
+        DataFrame
+            ``sample`` (position of the row in Z), ``source_level``, ``target_level`` and ``effect``: on the
+            mean of a number (of the codes 0, 1, ... of ordinal levels), the log-odds of a binary node, the
+            logarithm of a count, per unit of the source. A node with more than two levels has a line for
+            each: effects are on the logarithm of its probability, up to one constant for all, and those of a
+            source add up to zero over its levels. Other nodes have no level ("").
+        """
+        return effects.effects(self._field(), Z, source, target)
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
-        """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal."""
+        """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal.
+
+        Where a node has more than two levels, an edge has the size of its block and no sign.
+        """
         return ask.correlations(self._field(), Z)
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:
@@ -337,16 +376,29 @@ class GraphEstimator(BaseEstimator, ABC):
     def predict(self, X: TableLike, Z: TableLike) -> NDArray[np.float64]:
         """Fitted node values ``mu(z) + beta(z) (x - mu(z))``: each node from all the others.
 
-        Where the model is one of normal scores, these are brought back to the node's values.
+        Where the model is one of normal scores, these are brought back to the node's values. Of a binary node
+        it is the probability of its second level, of a count its mean, of an ordinal node the mean of its
+        codes 0, 1, ..., of a categorical one the code of the most likely level; ``node_levels_`` names them.
         """
         return ask.predict_values(self._field(), X, Z)
+
+    def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:
+        """Probabilities of the levels of a binary or categorical node given all the others.
+
+        Returns
+        -------
+        DataFrame
+            One row per row of X, one column per level; rows add up to one.
+        """
+        return effects.probabilities(self._field(), X, Z, node)
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
 
-        Rows with missing values are handled as in ``fit`` (parameter ``missing``).
+        Of nodes that are no plain numbers it is the share of the deviance that the others explain. Rows with
+        missing values are handled as in ``fit`` (parameter ``missing``).
         """
-        return ask.score_values(self._field(), X, Z, self._missing_policy())
+        return effects.explained(self._field(), X, Z, self._missing_policy())
 
     # -- files ------------------------------------------------------------------------------
 

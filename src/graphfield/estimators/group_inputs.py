@@ -42,5 +42,7 @@ def without_levels(
         DataWarning,
         stacklevel=3,
     )
+    if inputs.types is not None:  # what is taken from a code is none
+        levels[:, [kind != "gaussian" for kind in inputs.types.kinds]] = 0.0
     values = inputs.X - levels[codes].astype(inputs.X.dtype)
     return replace(inputs, X=values), labels, check

@@ -21,6 +21,7 @@ from graphfield.data.frames import (
     node_values,
 )
 from graphfield.data.missing import handle_missing
+from graphfield.data.node_types import NodeTypes, read_node_types
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.messages import Argument, Message
@@ -35,7 +36,8 @@ HeldOutTable = tuple[NDArray[np.floating], Frame, NDArray | None]
 class Inputs:
     """Node values as an array, covariates as a frame, and which of the user's rows they are.
 
-    ``X`` is float32 or float64 as the user gave it, and may be the user's own memory: read only.
+    ``X`` is float32 or float64 as the user gave it, and may be the user's own memory: read only. Where some
+    nodes are no plain numbers, ``types`` says which, and levels are in it by their codes.
     """
 
     X: NDArray[np.floating]
@@ -43,18 +45,35 @@ class Inputs:
     node_names: list[str]
     nodes_named: bool
     rows: NDArray[np.intp]
+    types: NodeTypes | None = None
 
 
-def training_inputs(X: Any, Z: Any, missing: str, *, standardize: bool = True) -> Inputs:
-    """Every check that `fit` makes of its data, in the order a person would want to hear of them."""
+def training_inputs(
+    X: Any,
+    Z: Any,
+    missing: str,
+    *,
+    standardize: bool = True,
+    node_types: str | Mapping[str, str] | None = None,
+) -> Inputs:
+    """Every check that `fit` makes of its data, in the order a person would want to hear of them.
+
+    Without ``node_types`` all nodes must be numbers.
+    """
     x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
     check_same_length(x_frame, z_frame)
     check_roles_disjoint(x_frame, z_frame)
-    check_numeric(x_frame)  # text is named as such before it is counted as missing
+    types = None
+    if node_types is None:
+        check_numeric(x_frame)  # text is named as such before it is counted as missing
+    else:
+        types = read_node_types(x_frame, node_types)
+    if types is not None:
+        x_frame = types.with_categories(x_frame)
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
-    values = node_values(x_frame)
+    values = node_values(x_frame) if types is None else types.codes(x_frame)
     check_nodes(values, x_frame.names, rows, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
-    return Inputs(values, z_frame, x_frame.names, x_frame.named, rows)
+    return Inputs(values, z_frame, x_frame.names, x_frame.named, rows, types)
 
 
 def one_row(z: Any, names: Sequence[str]) -> Any:

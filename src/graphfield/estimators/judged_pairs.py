@@ -12,11 +12,10 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
 from graphfield.fields.edge_list import pair_correlations
-from graphfield.fields.streaming import cache_slices, slices
+from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.cut_choice import CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, n_directions
-from graphfield.graphs.strength import directed_strengths
 from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
 
 # Entries of coefficients that are looked at, at most, for the tests and for the cut. Beyond (50,000 rows of
@@ -98,17 +97,17 @@ def judge_pairs(
     one at a single z is known no better. Rows of one label count as one.
     """
     units, _ = _in_units(len(values), labels)
-    scores = PairScores(values.shape[1])
+    scores = PairScores(field.n_columns)
     for part in _parts(field, values, rows, units, _TEST_ENTRIES):
         scores.add(*part)
     tests = scores.tests(freedom)
-    clear = tests.clear()
+    clear = tests.clear(field.column_starts)
     least = min(1.0, tests.standard_error)
     if not clear.any():
         return clear, least
     cut = None if new is None else new.largest_cut(clear)
     if cut is None:
-        errors = CutErrors(tests, clear)
+        errors = CutErrors(tests, clear, field.column_starts)
         for part in _parts(field, values, rows, units, _CUT_ENTRIES):
             errors.add(*part)
         cut = errors.largest_cut(freedom)
@@ -125,14 +124,10 @@ def _parts(
     field: GraphField, values: NDArray, rows: Rows, units: NDArray[np.intp], most_entries: int
 ) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
     """Residuals, directed strengths and units of some rows after the other, unit by unit."""
-    n, p = values.shape
+    n, p = len(values), field.n_columns
     order = np.argsort(units, kind="stable")
     order = order[units[order] % -(-n * p**2 // most_entries) == 0]
     for part in slices(len(order), rows_at_a_time(p)):
         own = order[part]
-        here = field.at(rows.take(own))
-        x = field.standardize(values[own], here.at)
-        residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
-        for few in cache_slices(len(own), p):
-            directed = directed_strengths(here.weights[few], here.scales[few])
-            yield residuals[few], directed, units[own[few]]
+        for few, residuals, directed in field.pair_parts(values[own], rows.take(own)):
+            yield residuals, directed, units[own[few]]

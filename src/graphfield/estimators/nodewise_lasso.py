@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,9 +12,15 @@ from graphfield.data.nodes import rescale_coef
 from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.static import StaticGraph
-from graphfield.fields.base import State
+from graphfield.estimators.family_fit import family_field, family_rows
+from graphfield.estimators.parameters import NODE_TYPE
+from graphfield.estimators.static import RIDGE, StaticGraph, path_frame
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.fields.base import GraphField, State
+from graphfield.fields.blocks import BlockField
 from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
+from graphfield.solvers.sparse_blocks import choose_blocks
+from graphfield.solvers.working import split_coefficients
 
 
 class NodewiseLasso(StaticGraph):
@@ -42,19 +51,25 @@ class NodewiseLasso(StaticGraph):
         held-out rows support it): then it is the graph of nodes divided by them.
     missing : {"error", "drop", "impute"}, default "error"
         What to do with rows that have missing or infinite values.
+    node_types : "auto" or mapping, default "auto"
+        What nodes are. "auto" takes booleans as binary, text and pandas categories as binary, categorical or
+        (with an order) ordinal, and numbers as numbers. A mapping such as ``{"x3": "binary", "x5": "count"}``
+        says it for some columns: "gaussian", "binary", "categorical", "ordinal" or "count". Each node then has
+        the likelihood of its family, and all effects of one node on another leave together.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p, p)
         ``[j, k]`` is the weight of node k in the regression of node j, in the user's units; where scales of
-        nodes move with z, with scales as in the average row.
+        nodes move with z, with scales as in the average row. Where some nodes are no plain numbers, it is
+        that of the columns of the nodes, in standard units.
     penalty_ : float
         The chosen penalty, on standardised nodes.
     path_ : DataFrame
         ``penalty``, ``score`` and ``n_edges`` (pairs with both coefficients) of every penalty that was
         tried, largest first. The score is the held-out squared error per node and row in standard
-        units for "cv", the extended BIC for "ebic" (lower is better for both), and missing for a
-        given number.
+        units for "cv" (half the deviance where some nodes are no plain numbers), the extended BIC for "ebic"
+        (lower is better for both), and missing for a given number.
 
     Examples
     --------
@@ -67,6 +82,7 @@ class NodewiseLasso(StaticGraph):
     """
 
     coef_: NDArray[np.float64]
+    _parameters: ClassVar = {**StaticGraph._parameters, "node_types": NODE_TYPE}
     _solvers = (nodewise_lasso_cv, nodewise_lasso_ebic, nodewise_lasso_at)
 
     def __init__(
@@ -78,6 +94,7 @@ class NodewiseLasso(StaticGraph):
         ebic_gamma: float = 0.5,
         center: str = "constant",
         missing: str = "error",
+        node_types: str | Mapping[str, str] = "auto",
     ) -> None:
         self.penalty = penalty
         self.n_penalties = n_penalties
@@ -85,6 +102,22 @@ class NodewiseLasso(StaticGraph):
         self.ebic_gamma = ebic_gamma
         self.center = center
         self.missing = missing
+        self.node_types = node_types
+
+    def _fit(self, data: TrainingSet) -> GraphField:
+        return super()._fit(data) if data.inputs.types is None else self._fit_families(data)
+
+    def _fit_families(self, data: TrainingSet) -> BlockField:
+        schema = self._learn_schema(data, standardize=True, unknown="average")
+        rows = family_rows(data, schema, RIDGE, moving_edges=False, moving_means=self.center == "covariates")
+        known = rows.take(slice(len(data.X)))
+        given = None if isinstance(self.penalty, str) else float(self.penalty)
+        folds = data.fold_labels(self.n_folds) if self.penalty == "cv" else None
+        chosen = choose_blocks(rows, known, given, folds, self.n_penalties, self.ebic_gamma)
+        self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
+        field = family_field(schema, known, chosen.solution, data, RIDGE)
+        self.coef_ = split_coefficients(chosen.solution, 1)[0][0].T.copy()
+        return field
 
     def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         self.coef_ = rescale_coef(solution, scale)
@@ -98,4 +131,5 @@ class NodewiseLasso(StaticGraph):
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
         super()._set_learned(state, arrays)
         most = MAX_MAGNITUDE**2  # in the user's units, which may differ as much
-        self.coef_ = arrays.read_coefficients("coef", (self.n_features_in_, self.n_features_in_), most)
+        size = self._known().n_columns
+        self.coef_ = arrays.read_coefficients("coef", (size, size), most)

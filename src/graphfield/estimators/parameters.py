@@ -11,6 +11,7 @@ import numpy as np
 from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.marginals import MARGINALS
 from graphfield.data.missing import POLICIES
+from graphfield.data.node_types import check_node_types
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, root_seed
 from graphfield.exceptions import ParameterError, check_choice, listing, suggestion
 
@@ -97,6 +98,7 @@ class Custom:
 MISSING, UNKNOWN = Choice(POLICIES), Choice(UNKNOWN_POLICIES)
 CENTER, MARGINAL = Choice(CENTERS), Choice(MARGINALS)
 SHARE = Number(0, 1, open_low=True, open_high=True)
+NODE_TYPE = Custom(check_node_types)
 PENALTY = Number(0, auto=True)
 COUNT = Number(2, integer=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -201,12 +202,16 @@ def _plain_param(value: Any) -> Any:
         return {"estimator": type(value).__name__, "params": plain_params(value)}
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Mapping):  # types of nodes by name
+        return {str(name): str(kind) for name, kind in value.items()}
     return value if _is_plain(value) else None
 
 
 def _param(saved: Saved) -> Any:
-    """JSON knows lists only, hyper-parameters are tuples; a mapping is an estimator."""
+    """JSON knows lists only, hyper-parameters are tuples; a mapping is an estimator, or types of nodes."""
     value = saved.value
+    if saved.field.endswith("node_types") and isinstance(value, dict):
+        return {name: kind.text() for name, kind in saved.items().items()}
     if isinstance(value, dict):
         return _unfitted(saved)
     if isinstance(value, list):

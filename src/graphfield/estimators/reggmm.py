@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import ClassVar
 
@@ -17,10 +17,12 @@ from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.family_fit import check_standard, family_field, family_rows
 from graphfield.estimators.parameters import (
     CENTER,
     COUNT,
     MISSING,
+    NODE_TYPE,
     UNKNOWN,
     Choice,
     Flag,
@@ -29,11 +31,14 @@ from graphfield.estimators.parameters import (
 )
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_package
-from graphfield.fields.base import Common, State
+from graphfield.fields.base import Common, GraphField, State
+from graphfield.fields.blocks import BlockField
 from graphfield.fields.linear import LinearField
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
 from graphfield.solvers.scale_choice import ScaleRows, learn_scales
+from graphfield.solvers.sparse_blocks import held_out_losses, solve_path, zero_solution
+from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
@@ -41,6 +46,8 @@ _MAX_PATH = 1_000_000  # penalties of a path in a file
 # With fewer rows for each weight of a regression, residuals are small where the fit follows single rows,
 # which says nothing about scales.
 _ROWS_PER_WEIGHT = 5
+# Where the path of penalties on blocks ends, as a share of the penalty at which all are zero.
+LAST_SHARE = 1e-3
 
 
 class RegGMM(GraphEstimator):
@@ -83,11 +90,17 @@ class RegGMM(GraphEstimator):
         Rows with missing or infinite values: refused, left out, or filled in with a warning.
     unknown : {"error", "average"}
         A category at prediction that training did not have: refused, or the average of the others.
+    node_types : "auto" or mapping, default "auto"
+        What nodes are, as in :class:`NodewiseLasso`: "gaussian", "binary", "categorical", "ordinal" or
+        "count". Where some are no plain numbers, each node has the likelihood of its family, its mean is
+        linear in z on the scale of its natural parameters (log-odds, logarithms of counts), and no scale
+        moves with z.
 
     Attributes
     ----------
     interactions_ : ndarray of shape (m, p, p)
-        Coefficients of the m features of z (a one, numeric covariates, levels), in standard units.
+        Coefficients of the m features of z (a one, numeric covariates, levels), in standard units. Where some
+        nodes are no plain numbers, those of the columns of the nodes.
     penalty_ : float
         The strength that was used: lambda, or ``ridge``.
     cv_path_ : DataFrame
@@ -113,6 +126,7 @@ class RegGMM(GraphEstimator):
         "standardize": Flag(),
         "missing": MISSING,
         "unknown": UNKNOWN,
+        "node_types": NODE_TYPE,
     }
 
     def __init__(
@@ -128,6 +142,7 @@ class RegGMM(GraphEstimator):
         standardize: bool = True,
         missing: str = "error",
         unknown: str = "error",
+        node_types: str | Mapping[str, str] = "auto",
     ) -> None:
         self.penalty = penalty
         self.ridge = ridge
@@ -139,8 +154,11 @@ class RegGMM(GraphEstimator):
         self.standardize = standardize
         self.missing = missing
         self.unknown = unknown
+        self.node_types = node_types
 
-    def _fit(self, data: TrainingSet) -> LinearField:
+    def _fit(self, data: TrainingSet) -> GraphField:
+        if data.inputs.types is not None:
+            return self._fit_families(data)
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
         encoder = schema.encoder
         scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
@@ -171,7 +189,41 @@ class RegGMM(GraphEstimator):
 
     @property
     def interactions_(self) -> NDArray[np.float64]:
-        return self._known().of_kind(LinearField).interactions
+        field = self._known()
+        columns = field.columns if isinstance(field, BlockField) else field
+        return columns.of_kind(LinearField).interactions
+
+    def _fit_families(self, data: TrainingSet) -> BlockField:
+        check_standard(self, data)
+        schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        moving = self.center == "covariates"
+        rows = family_rows(data, schema, self.ridge, moving_edges=True, moving_means=moving)
+        known = rows.take(slice(len(data.X)))
+        self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
+        if self.penalty == "ridge":
+            self.penalty_ = float(self.ridge)
+            S = fit_families(known, RidgeStep(known, self.ridge))
+        else:
+            S = self._fit_sparse_blocks(rows, known, schema.encoder, data)
+        return family_field(schema, known, S, data, self.ridge)
+
+    def _fit_sparse_blocks(
+        self, rows: FamilyRows, known: FamilyRows, encoder: CovariateEncoder, data: TrainingSet
+    ) -> NDArray[np.float64]:
+        covariate, (start, top) = covariate_of_feature(encoder), zero_solution(known, self.mix)
+        penalties = np.geomspace(top, top * LAST_SHARE, self.n_penalties)
+        if self.sparsity == "cv":
+            folds = data.fold_labels(self.n_folds)
+            losses = held_out_losses(rows, folds, penalties, start, self.mix, covariate)
+            error = losses.mean(axis=1)
+            self.penalty_ = float(penalties[np.argmin(error)])
+            spread = losses.std(axis=1, ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else np.nan
+            tried = {"penalty": penalties[: len(error)], "error": error, "standard_error": spread}
+            self.cv_path_ = pd.DataFrame(tried, columns=_PATH_COLUMNS)
+        else:
+            self.penalty_ = float(self.sparsity)
+        path = np.append(penalties[penalties > self.penalty_], self.penalty_)
+        return solve_path(known, path, start, self.mix, covariate)[-1]
 
     def _moving_scales(
         self,

@@ -19,7 +19,7 @@ from graphfield.data.splits import cross_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, WordOrNumber
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.fields.base import Common, State
+from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.linear import StaticField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.node_scales import learn_node_scales
@@ -29,7 +29,7 @@ from graphfield.solvers.scale_choice import ScaleRows
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
 CENTERS_OF_STATIC = ("constant", "covariates")
 # Of the regression of the nodes on z, so that it exists for any z.
-_RIDGE = 1e-6
+RIDGE = 1e-6
 # Ways to choose the penalty; a number is taken as it is.
 CRITERIA = ("cv", "ebic")
 # Penalties of a path in a file.
@@ -72,7 +72,7 @@ class StaticGraph(GraphEstimator):
         The latter, and the public matrix, are in the user's units, of which ``scale`` make one.
         """
 
-    def _fit(self, data: TrainingSet) -> StaticField:
+    def _fit(self, data: TrainingSet) -> GraphField:
         schema = self._learn_schema(data, standardize=True, unknown="average")
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, mean, scales = scaler.transform(data.all_nodes), None, None
@@ -120,7 +120,7 @@ def _without_mean_and_scale(
     Then that mean, in the same units, the scales that move with z, and by how much units are smaller.
     """
     W, n = features(encoder, data.encode(encoder)), len(data.X)
-    mean = linear_mean(values[:n], W[:n], _RIDGE)
+    mean = linear_mean(values[:n], W[:n], RIDGE)
     left = values - W @ mean
     folds = cross_labels(n, data.labels)
     scales = learn_node_scales(ScaleRows(left[:n], W[:n], len(encoder.numeric), folds, data.labels))

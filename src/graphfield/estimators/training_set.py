@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,9 +148,10 @@ def read_training_set(
     standardize: bool,
     subtract_levels: bool,
     streams: Streams,
+    node_types: str | Mapping[str, str] | None = None,
 ) -> TrainingSet:
-    """Every check of the data of a fit."""
-    inputs = training_inputs(X, Z, missing, standardize=standardize)
+    """Every check of the data of a fit; without ``node_types`` all nodes must be numbers."""
+    inputs = training_inputs(X, Z, missing, standardize=standardize, node_types=node_types)
     data = TrainingSet(inputs, None, None, None, None, streams)
     if groups is not None:
         wanted = subtract_levels and X_val is None
@@ -166,11 +167,14 @@ def read_training_set(
 def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable:
     """The rows that the user holds out, checked against those of the fit."""
     x_frame = match_columns(as_frame(X_val, "X"), inputs.node_names, inputs.nodes_named, "X")
+    if inputs.types is not None:
+        x_frame = inputs.types.with_categories(x_frame)
     z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")
     check_same_length(x_frame, z_frame)
     x_frame, z_frame, _ = handle_missing(x_frame, z_frame, missing)
     if len(x_frame.values) == 0:
         raise DataError("X_val and Z_val have no rows.")
-    values, known = node_values(x_frame), NodeScaler.learn(inputs.X, center=True, scale=True)
+    values = node_values(x_frame) if inputs.types is None else inputs.types.codes(x_frame)
+    known = NodeScaler.learn(inputs.X, center=True, scale=True)
     check_reach(values, x_frame.names, known.center, known.scale, "X_val")
     return values, z_frame, None

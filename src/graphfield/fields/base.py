@@ -22,7 +22,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.exceptions import listing
 from graphfield.fields.program import Features, Linear, NotExported, Program, Scaled, log_scales
 from graphfield.fields.schema import Rows, Schema
-from graphfield.fields.streaming import Part, joined_parts
+from graphfield.fields.streaming import Part, cache_slices, joined_parts
 from graphfield.fields.walker import Group, groups_of, parts_of, rows_at_a_time
 from graphfield.graphs.strength import directed_strengths, partial_correlations
 from graphfield.graphs.threshold import Threshold
@@ -101,6 +101,15 @@ class GraphField(ABC):
         return self.schema.n_nodes
 
     @property
+    def column_starts(self) -> NDArray[np.intp]:
+        """First of the columns that each node owns, (p,): one each, unless nodes have levels."""
+        return np.arange(self.n_nodes)
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_nodes
+
+    @property
     def threshold(self) -> Threshold:
         assert self.common.threshold is not None, "a field of a finished fit has one"
         return self.common.threshold
@@ -173,6 +182,17 @@ class GraphField(ABC):
         scores = self.schema.scores
         nodes = values if scores is None else scores.transform(values)
         return (nodes - self.offsets_at(rows)) / self.units_at(rows)
+
+    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, NDArray, NDArray]]:
+        """Some rows after the other: what is left of columns, in its own units, and their directed strengths.
+
+        (b, columns) and (b, columns, columns).
+        """
+        here = self.at(rows)
+        x = self.standardize(values, here.at)
+        residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
+        for few in cache_slices(len(x), self.n_nodes):
+            yield few, residuals[few], directed_strengths(here.weights[few], here.scales[few])
 
     def fit_values(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         """Positions of some rows and what the other nodes say of each node there, until all rows were."""

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
-from graphfield.data.frames import Frame, check_same_length, node_values
+from graphfield.data.frames import Frame, check_same_length
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.ranges import check_reach
-from graphfield.exceptions import DataError
+from graphfield.exceptions import DataError, first_few
 from graphfield.fields.base import Conditionals, GraphField
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_blocks, long_frame
 from graphfield.fields.schema import Rows
@@ -73,6 +73,7 @@ def graphs(field: GraphField, Z: Any, cut: Cut, rule: str) -> NDArray[np.bool_]:
 
 def precisions(field: GraphField, Z: Any) -> NDArray[np.float64]:
     """Precision matrices in the user's units, (n, p, p)."""
+    _check_numbers(field)
 
     def precision(weights: NDArray, scale: NDArray, unit: NDArray, node_scale: NDArray) -> NDArray:
         found = precision_from_partial(partial_correlations(weights, scale), scale, node_scale)
@@ -83,11 +84,23 @@ def precisions(field: GraphField, Z: Any) -> NDArray[np.float64]:
 
 def shrinkages(field: GraphField, Z: Any) -> NDArray[np.float64]:
     """By which factor the edges of each of the :func:`precisions` were multiplied, (n,)."""
+    _check_numbers(field)
 
     def shrinkage(weights: NDArray, scale: NDArray, node_scale: NDArray) -> NDArray:
         return edge_shrinkage(partial_correlations(weights, scale), scale, node_scale)
 
     return _at_each(field, Z, lambda here: (here.scales, here.node_scales), shrinkage, np.float64, shape=())
+
+
+def _check_numbers(field: GraphField) -> None:
+    """Raise where some nodes are no plain numbers, of which there is no precision matrix."""
+    pairs = zip(field.schema.node_names, field.schema.node_kinds, strict=True)
+    other = [f"{name!r} ({kind})" for name, kind in pairs if kind != "gaussian"]
+    if other:
+        raise DataError(
+            f"A precision matrix is one of numbers, and {first_few(other, 4)} cannot have one. Ask for "
+            "edge_weights or predict_effect instead."
+        )
 
 
 def residual_scales(field: GraphField, Z: Any) -> NDArray[np.float64]:
@@ -159,7 +172,7 @@ def match_rows(field: GraphField, X: Any, Z: Any) -> tuple[Frame, Frame]:
 
 def read_values(field: GraphField, frame: Frame) -> NDArray[np.floating]:
     """Node values of new rows; those that are nowhere near the training rows are refused."""
-    values, scaler = node_values(frame), field.common.scaler
+    values, scaler = field.schema.node_values(frame), field.common.scaler
     check_reach(values, frame.names, scaler.center, scaler.scale, "X")
     return values
 

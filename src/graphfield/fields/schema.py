@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
-from graphfield.data.frames import MIN_NODES, Frame, as_frame, match_columns
+from graphfield.data.frames import MIN_NODES, Frame, as_frame, match_columns, node_values
 from graphfield.data.marginals import NormalScores
+from graphfield.data.node_types import NodeTypes
 from graphfield.data.saved_arrays import SavedArrays
-from graphfield.data.saved_values import Saved
+from graphfield.data.saved_values import Saved, optional
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,32 @@ class Schema:
     """Names of the nodes, what is made of their values, and how covariates become numbers.
 
     Where there are ``scores``, the field is one of normal scores: what it says of nodes it says of these.
+    Where there are ``types``, some nodes are no plain numbers, and levels have codes.
     """
 
     node_names: list[str]
     nodes_named: bool
     encoder: CovariateEncoder
     scores: NormalScores | None = None
+    types: NodeTypes | None = None
 
     @property
     def n_nodes(self) -> int:
         return len(self.node_names)
 
     def match_nodes(self, X: Any) -> Frame:
-        """A table of node values with its columns in the order of the fit."""
-        return match_columns(as_frame(X, "X"), self.node_names, self.nodes_named, "X")
+        """A table of node values with its columns in the order of the fit; unknown levels raise."""
+        frame = match_columns(as_frame(X, "X"), self.node_names, self.nodes_named, "X")
+        return frame if self.types is None else self.types.with_categories(frame)
+
+    def node_values(self, frame: Frame) -> NDArray[np.floating]:
+        """What :meth:`match_nodes` gives as numbers; levels by their codes."""
+        return node_values(frame) if self.types is None else self.types.codes(frame)
+
+    @property
+    def node_kinds(self) -> list[str]:
+        """Of each node: "gaussian" (a number), "binary", "categorical", "ordinal" or "count"."""
+        return ["gaussian"] * self.n_nodes if self.types is None else self.types.kinds
 
     def match_covariates(self, Z: Any) -> Frame:
         """A table of covariates with its columns in the order of the fit."""
@@ -74,7 +87,9 @@ class Schema:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         arrays = {} if self.scores is None else self.scores.to_arrays()
-        nodes = {"node_names": self.node_names, "nodes_named": self.nodes_named}
+        nodes: dict[str, Any] = {"node_names": self.node_names, "nodes_named": self.nodes_named}
+        if self.types is not None:
+            nodes["node_types"] = self.types.state()
         return {**nodes, "encoder": self.encoder.to_state()}, arrays
 
     @classmethod
@@ -85,4 +100,5 @@ class Schema:
             CovariateEncoder.from_state(state["encoder"]),
         )
         scores = NormalScores.from_arrays(arrays, len(names)) if "knots" in arrays else None
-        return cls(names, state["nodes_named"].flag(), encoder, scores)
+        types = optional(state.known("node_types"), lambda own: NodeTypes.from_state(own, names), None)
+        return cls(names, state["nodes_named"].flag(), encoder, scores, types)

@@ -35,6 +35,7 @@ _MAX_MEAN = 1e3 * MAX_MAGNITUDE
 _KINDS = {
     "static": ("graphfield.fields.linear", "StaticField"),
     "linear": ("graphfield.fields.linear", "LinearField"),
+    "blocks": ("graphfield.fields.blocks", "BlockField"),
     "average": ("graphfield.fields.average", "AverageField"),
     "tree": ("graphfield.fields.partition", "TreeField"),
     "clusters": ("graphfield.fields.partition", "ClusterField"),

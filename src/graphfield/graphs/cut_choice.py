@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.graphs.pair_tests import PairTests, pair_scores
-from graphfield.graphs.strength import directed_strengths, edge_sizes
+from graphfield.graphs.strength import block_strengths, directed_strengths, edge_sizes
 
 # Cuts that are compared, in units of partial correlation.
 CUTS = np.concatenate([[0.0], np.geomspace(0.004, 0.6, 51)])
@@ -23,9 +23,15 @@ CUTS = np.concatenate([[0.0], np.geomspace(0.004, 0.6, 51)])
 class CutErrors:
     """For each cut what rows lose where the edges up to it are dropped, of pairs that are clear."""
 
-    def __init__(self, tests: PairTests, clear: NDArray[np.bool_]) -> None:
-        self._tests = tests
-        self._j, self._k = np.nonzero(np.triu(clear, 1))
+    def __init__(
+        self, tests: PairTests, clear: NDArray[np.bool_], starts: NDArray[np.intp] | None = None
+    ) -> None:
+        self._tests, self._starts = tests, starts
+        n_columns = len(tests.used)
+        self._wide = starts is not None and len(starts) < n_columns
+        widths = 1 if starts is None else np.diff(starts, append=n_columns)
+        self._nodes = np.repeat(np.arange(len(clear)), widths)
+        self._j, self._k = np.nonzero(np.triu(clear[np.ix_(self._nodes, self._nodes)], 1))
         self._losses: list[NDArray[np.float64]] = []  # (rows, cuts)
         self._units: list[NDArray[np.intp]] = []
         self._dropped = np.zeros(len(CUTS))
@@ -37,12 +43,19 @@ class CutErrors:
         scores = pair_scores(residuals[:, j], residuals[:, k], ahead, back) / self._tests.scales[j, k]
         estimate = (ahead + back) / 2
         # The first of the cuts that drops an edge; one beyond the last for an edge that none drops.
-        first = np.searchsorted(CUTS, edge_sizes(ahead, back))
+        first = np.searchsorted(CUTS, self._sizes(directed) if self._wide else edge_sizes(ahead, back))
         place = (np.arange(b)[:, None] * (len(CUTS) + 1) + first).ravel()
         losses = np.bincount(place, (2 * estimate * scores - estimate**2).ravel(), b * (len(CUTS) + 1))
         self._losses.append(np.cumsum(losses.reshape(b, -1), axis=1, dtype=np.float64)[:, :-1])
         self._units.append(units)
         self._dropped += np.cumsum(np.bincount(first[estimate != 0], minlength=len(CUTS) + 1))[:-1]
+
+    def _sizes(self, directed: NDArray) -> NDArray:
+        """Of pairs of columns: those of their nodes, as a cut drops all columns of a pair."""
+        assert self._starts is not None
+        of_nodes = block_strengths(directed, self._starts)
+        j, k = self._nodes[self._j], self._nodes[self._k]
+        return edge_sizes(of_nodes[:, j, k], of_nodes[:, k, j])
 
     def largest_cut(self, freedom: float) -> float:
         losses, units = np.concatenate(self._losses), np.concatenate(self._units)

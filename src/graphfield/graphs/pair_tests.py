@@ -30,22 +30,36 @@ _NO_POWER = 1e-12
 
 @dataclass(frozen=True)
 class PairTests:
-    """A p-value for every pair of "no edge at any z", (p, p), and what scores are measured in."""
+    """A p-value for every pair of "no edge at any z", (p, p), and what scores are measured in.
+
+    Pairs of columns, where nodes own several.
+    """
 
     p_values: NDArray[np.float64]
     standard_error: float  # of the partial correlation of a typical pair, averaged over z
     scales: NDArray[np.float64]  # (p, p), what scores are to be divided by
     used: NDArray[np.bool_]  # (p, p), pairs that the model has an estimate for that is not zero
 
-    def clear(self) -> NDArray[np.bool_]:
+    def clear(self, starts: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
         """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric.
 
-        All pairs are tested, also those that the model has as zero, but these cannot be edges.
+        All pairs are tested, also those that the model has as zero, but these cannot be edges. Where tests
+        are of columns, of which nodes own several from ``starts`` on, a pair of nodes has the smallest
+        p-value of its columns times their number.
         """
-        upper = np.triu_indices(len(self.p_values), 1)
-        passing = np.zeros_like(self.used)
-        passing[upper] = q_values(self.p_values[upper]) <= FALSE_SHARE
-        return self.used & (passing | passing.T)
+        p_values, used = self.p_values, self.used
+        if starts is not None and len(starts) < len(p_values):
+            widths = np.diff(starts, append=len(p_values))
+            p_values = np.minimum(1.0, _by_blocks(np.minimum, p_values, starts) * np.outer(widths, widths))
+            used = _by_blocks(np.logical_or, used, starts)
+        upper = np.triu_indices(len(p_values), 1)
+        passing = np.zeros_like(used)
+        passing[upper] = q_values(p_values[upper]) <= FALSE_SHARE
+        return np.asarray(used & (passing | passing.T))
+
+
+def _by_blocks(function: np.ufunc, values: NDArray, starts: NDArray[np.intp]) -> NDArray:
+    return np.asarray(function.reduceat(function.reduceat(values, starts, axis=0), starts, axis=1))
 
 
 class PairScores:

@@ -60,6 +60,26 @@ def partial_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray:
     return symmetrise(directed_strengths(coef, residual_scale))
 
 
+def block_strengths(directed: NDArray, starts: NDArray[np.intp]) -> NDArray:
+    """Directed strengths of nodes that own several columns each, (n, p, p), from those of columns (n, d, d).
+
+    The strength of a pair is the norm of the mean of its two blocks, and a direction counts as far as it
+    points along that mean: the mean of both is the strength. Between single columns nothing changes.
+    Elsewhere an edge has no sign. ``starts`` (p,) is the first column of each node.
+    """
+    mean = symmetrise(directed)
+    along = _sum_blocks(directed * mean, starts)
+    norm = np.sqrt(_sum_blocks(np.square(mean), starts))
+    single = np.diff(starts, append=directed.shape[-1]) == 1
+    sign = np.where(single[:, None] & single, np.sign(mean[:, starts[:, None], starts]), 1.0)
+    strengths = sign * along / np.where(norm > 0, norm, 1.0)
+    return np.clip(strengths, -1, 1).astype(directed.dtype)
+
+
+def _sum_blocks(values: NDArray, starts: NDArray[np.intp]) -> NDArray:
+    return np.add.reduceat(np.add.reduceat(values, starts, axis=-2), starts, axis=-1)
+
+
 def edge_sizes(ahead: NDArray, back: NDArray) -> NDArray:
     """The largest threshold at which two directions are an edge under AND, see :func:`apply_rule`."""
     return np.minimum(np.minimum(np.abs(ahead), np.abs(back)), np.abs(ahead + back) / 2)

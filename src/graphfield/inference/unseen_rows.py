@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from graphfield.data.frames import Frame, node_values
+from graphfield.data.frames import Frame
 from graphfield.data.splits import folds, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
@@ -116,8 +116,10 @@ def predict_new_rows(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
         schema = model.field_.schema
-        held_out = HeldOut(node_values(schema.match_nodes(X_new)), schema.match_covariates(Z_new), units)
-        known = node_values(schema.match_nodes(X)), schema.match_covariates(Z)
+        held_out = HeldOut(
+            schema.node_values(schema.match_nodes(X_new)), schema.match_covariates(Z_new), units
+        )
+        known = schema.node_values(schema.match_nodes(X)), schema.match_covariates(Z)
         return _joined([_predicted(model.field_, *known, None, held_out)])
 
 
