@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,18 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.wide_tables import WideTable
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ExtrapolationWarning, ParameterError, listing
 from graphfield.graphs.false_discoveries import q_values
-from graphfield.inference.asked_values import average_at, check_covariates, position_of
+from graphfield.inference.asked_values import average_at, read_sides
+from graphfield.inference.compare_kinds import compare_kinds
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
 from graphfield.inference.pair_scores import PairScores
+from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
@@ -37,6 +37,7 @@ def compare_graphs(
     groups: Any = None,
     level: float = 0.9,
     missing: str = "error",
+    node_types: str | Mapping[str, str] = "auto",
 ) -> pd.DataFrame:
     """Which edges differ between two or more values of the covariates, and by how much?
 
@@ -58,6 +59,12 @@ def compare_graphs(
         Of the intervals, one by one.
     missing : {"error", "drop", "impute"}
         As for ``fit``.
+    node_types : "auto" or mapping
+        Which nodes are no numbers, as in ``{"x3": "binary", "x5": "categorical"}``: "gaussian", "binary",
+        "categorical", "ordinal" or "count". By default booleans, text and pandas categories are, and whole
+        numbers are numbers. With such nodes, levels of categories are compared: each graph comes from
+        its own rows, by regressions of every node on all others (logistic, multinomial, Poisson, linear), and
+        covariates that are not named move how frequent a level or how large a number is, but no edge.
 
     Returns
     -------
@@ -68,8 +75,11 @@ def compare_graphs(
         everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
         knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an edge
         that is clear at one value and absent at the other speaks louder than its difference. It is never
-        below the p-value. ``attrs["p_value"]`` is one p-value for all pairs: is the whole graph the same
-        everywhere (Simes)?
+        below the p-value. Between nodes that are no numbers, ``difference`` is that of their log-odds (or
+        logarithms of rates) in units of the standard deviations that all others leave of both, which are
+        the units of partial correlations; of an edge of a node with three levels or more, which is several
+        such numbers, it is the norm of their differences and has no sign. ``attrs["p_value"]`` is one
+        p-value for all pairs: is the whole graph the same everywhere (Simes)?
 
     Examples
     --------
@@ -83,22 +93,27 @@ def compare_graphs(
     [['x1', 'x2']]
     """
     check_number("level", level, 0, 1, open_low=True, open_high=True)
-    question = read_question(X, Z, groups, missing, subtract_levels=False)
+    question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types)
+    sides = read_sides(question.encoder, a, b, *more)
+    compare = _compare_numbers if question.inputs.types is None else compare_kinds
+    found = compare(question, sides, level)
+    names = np.array(question.inputs.node_names, dtype=object)
+    first, second = np.triu_indices(len(names), 1)
+    table = WideTable({"source": names[first], "target": names[second], **found})
+    table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
+    return table
+
+
+def _compare_numbers(
+    question: Question, sides: Sequence[Mapping[str, Any]], level: float
+) -> dict[str, NDArray[np.float64]]:
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    sides = _checked_sides(
-        encoder, _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
-    )
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
-    names = np.array(question.inputs.node_names, dtype=object)
-    first, second = np.triu_indices(len(names), 1)
-    found = _differences(scores, encoder, encoded, starts, sides, level)
-    table = WideTable({"source": names[first], "target": names[second], **found})
-    table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    return table
+    return _differences(scores, encoder, encoded, starts, sides, level)
 
 
 def _differences(
@@ -144,38 +159,3 @@ def _largest_differences(
         low, high = estimates.argmin(axis=0), estimates.argmax(axis=0)
     variance = covariance[pairs, low, low] + covariance[pairs, high, high] - 2 * covariance[pairs, low, high]
     return estimates[high, pairs] - estimates[low, pairs], np.sqrt(np.maximum(variance, 1e-20))
-
-
-def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
-    check_covariates(encoder, [name])
-    _, column = position_of(encoder, name)
-    if not isinstance(column, Categorical):
-        raise ParameterError(
-            f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
-            "alone stands for all levels of a category."
-        )
-    return [{name: level} for level in column.levels]
-
-
-def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
-    known = [column.name for column in encoder.columns]
-    for side in sides:
-        if not isinstance(side, Mapping) or not side:
-            raise ParameterError(
-                f"a and b must give values of covariates, for example {{{known[0]!r}: ...}}, got {side!r}."
-            )
-        check_covariates(encoder, side)
-        if set(side) != set(sides[0]):
-            raise ParameterError(
-                f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
-            )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
-        places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
-    if len(set(places)) < len(places):
-        raise ParameterError(
-            "a and b are the same: nothing can differ between them."
-            if len(sides) == 2
-            else "Two of the values to compare are the same: name each once."
-        )
-    return sides

@@ -53,7 +53,7 @@ def q_values_of_differences(
     Parameters
     ----------
     estimates : ndarray of shape (graphs, columns)
-        Partial correlations, or what is in their units, of each pair; several numbers of pairs that are wider.
+        Partial correlations, or what is in their units, of each pair; wide ones have several.
     covariance : sequence of ndarray of shape (graphs * width, graphs * width)
         Of each pair.
     p_values : ndarray of shape (pairs,)
@@ -202,7 +202,7 @@ class _Draws:
         return chances, kinds
 
     def _seen(self, pair: int) -> NDArray[np.float64]:
-        own, k = self.pairs.of_pair(pair), len(self.estimates)
+        own = self.pairs.of_pair(pair)
         if self.precision is None or self.pull is None:
             return np.repeat(self.estimates[:, own].reshape(-1, 1), _CHAINS, axis=1)
         if self.pairs.widths[pair] == 1:
@@ -216,7 +216,7 @@ class _Draws:
     def _set(self, pair: int, new: NDArray[np.float64]) -> None:
         own = self.pairs.of_pair(pair)
         new = new.reshape(len(self.estimates), -1, _CHAINS)
-        if self.precision is not None:
+        if self.precision is not None and self.pull is not None:
             self.pull += self.precision[:, :, own] @ (new - self.truth[:, own])
         self.truth[:, own] = new
 
@@ -240,14 +240,14 @@ class _Plan:
         spread = roots @ roots.transpose(0, 2, 1)
         inverse = np.linalg.inv(noise[:, None] + spread)
         constant = np.log(weights) + np.linalg.slogdet(inverse)[1] / 2
-        return cls(roots, inverse, spread @ inverse, constant)
+        return cls(roots, np.asarray(inverse), spread @ inverse, constant)
 
 
 def _noise_given_others(precision: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
     """Covariances of errors of pairs of one width, given those of all others, (pairs, ...)."""
     k, (m, width) = len(precision), columns.shape
     own = precision[:, columns[:, :, None], columns[:, None]]
-    own = 1 / own if width == 1 else np.linalg.inv(own)
+    own = np.asarray(1 / own if width == 1 else np.linalg.inv(own))
     found = np.zeros((m, k, width, k, width))
     found[:, range(k), :, range(k)] = own
     return found.reshape(m, k * width, k * width)
