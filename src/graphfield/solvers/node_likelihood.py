@@ -134,8 +134,8 @@ def _finished(
     variances = blocks.variances(eta)
     for node, own in enumerate(blocks.slices):
         others = np.flatnonzero(owner != node)
-        inverse = np.linalg.inv(_information(design[:, others], variances[node], penalty[own][:, others]))
-        inverse = np.asarray(inverse).reshape(coef[own][:, others].shape * 2)
+        information = _information(design[:, others], variances[node], penalty[own][:, others])
+        inverse = np.asarray(np.linalg.inv(information)).reshape((own.stop - own.start, len(others)) * 2)
         leverages[:, node] = _leverages(design[:, others], variances[node], inverse)
         if blocks.types.kinds[node] in NUMBERS:
             # Natural parameters of numbers are means divided by the variance that is left.
@@ -149,7 +149,7 @@ def _finished(
     return NodeFits(design, coef, inverses, residuals, leverages)
 
 
-def _leverages(design: Array, variances: Array, inverse: Array) -> Array:
+def _leverages(design: Array, variances: Array, inverse: NDArray[np.floating]) -> Array:
     """(n,), of several columns their mean."""
     w = len(inverse)
     total = np.zeros(len(design))
