@@ -21,8 +21,8 @@ _LEAST_SHARE = 1e-6
 class Family(Protocol):
     """Of one node, or of several alike where ``elementwise``; arrays are (n, columns)."""
 
-    elementwise: bool
-
+    @property
+    def elementwise(self) -> bool: ...
     def columns(self, codes: Array) -> Array: ...
     def null(self, mean: Array) -> Array:
         """eta where the mean is this."""
@@ -40,7 +40,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Numbers; ``mean`` and ``variance`` (columns,) are those of the training rows, where eta is 0."""
+    """Numbers; ``center`` and ``variance`` (columns,) are those of the training rows, where eta is 0."""
 
     center: Array
     variance: Array

@@ -85,7 +85,7 @@ def check_node_types(wanted: Any) -> None:
     """Raise unless a user's ``node_types`` may be one for some table."""
     if isinstance(wanted, str) and wanted == "auto":
         return
-    if not isinstance(wanted, Mapping):
+    if not isinstance(wanted, Mapping) or not wanted:
         raise ParameterError(
             "{name} must be 'auto' or say what some columns are, as in {{'x3': 'binary'}}, got {value!r}.",
             name=Argument("node_types"),

@@ -54,8 +54,8 @@ class NodewiseLasso(StaticGraph):
     node_types : "auto" or mapping, default "auto"
         What nodes are. "auto" takes booleans as binary, text and pandas categories as binary, categorical or
         (with an order) ordinal, and numbers as numbers. A mapping such as ``{"x3": "binary", "x5": "count"}``
-        says it for some columns: "gaussian", "binary", "categorical", "ordinal" or "count". Each node then has
-        the likelihood of its family, and all effects of one node on another leave together.
+        says it for some columns: "gaussian", "binary", "categorical", "ordinal" or "count". Each node then
+        has the likelihood of its family, and all effects of one node on another leave together.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def _to_natural(blocks: Blocks, j: int) -> NDArray[np.float64]:
     one = blocks.types.types[j]
     if one.kind == "categorical":
         return contrasts(len(one.levels)) @ root
-    return np.linalg.inv(root) if one.kind in ("gaussian", "ordinal") else root
+    return 1 / root if one.kind in ("gaussian", "ordinal") else root
 
 
 def _from_values(blocks: Blocks, k: int) -> NDArray[np.float64]:

@@ -41,7 +41,7 @@ class FamilyRows:
     W: Array
     U: Array
 
-    def take(self, rows: NDArray) -> FamilyRows:
+    def take(self, rows: NDArray | slice) -> FamilyRows:
         parts = (part[rows] for part in (self.columns, self.center, self.W, self.U))
         return FamilyRows(self.blocks, *parts)
 
@@ -165,5 +165,5 @@ class RidgeStep:
     def _inverse(self, gram: Array, curvature: float) -> Array:
         if curvature not in self._inverses:
             ridge = self._ridge / curvature * np.eye(len(gram))
-            self._inverses[curvature] = np.linalg.inv(gram + ridge)
+            self._inverses[curvature] = np.asarray(np.linalg.inv(gram + ridge), dtype=np.float64)
         return self._inverses[curvature]
