@@ -42,7 +42,7 @@ def compare_kinds(
     _check_values(types, codes, places)
     values = _in_scores(types, codes, places.values())
     blocks, given = Blocks.learn(types, values), _given(question, sides[0])[rows]
-    _check_rows(1 + blocks.n_columns + given.shape[1], graphs)
+    _check_rows(blocks.n_columns - 1 + given.shape[1], graphs)
     effects = fit_effects(blocks, blocks.columns(values), given, list(places.values()))
     labels = question.labels
     units = None if labels is None else Units([labels[own] for own in graphs.values()])
