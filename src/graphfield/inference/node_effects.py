@@ -92,7 +92,7 @@ def fit_effects(
     """
     pairs = PairColumns.of(blocks.widths)
     fits = [fit_nodes(blocks, columns[rows], given[rows]) for rows in graphs]
-    left = [_left(fit) for fit in fits]
+    left = [_left(blocks, fit) for fit in fits]
     numbers = np.isin(np.array(blocks.types.kinds), NUMBERS)[blocks.nodes]
     common = np.mean(left, axis=0)
     return [
@@ -101,7 +101,8 @@ def fit_effects(
     ]
 
 
-def _left(fit: NodeFits) -> Array:
+def _left(blocks: Blocks, fit: NodeFits) -> Array:
     """Variances of what regressions leave, (d, d)."""
     n, m = fit.design.shape
-    return fit.residuals.T @ fit.residuals / max(1, n - m)
+    own = fit.residuals / np.sqrt(np.maximum(1, n - m + blocks.widths[blocks.nodes]))
+    return own.T @ own
