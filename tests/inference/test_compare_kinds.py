@@ -261,9 +261,9 @@ def test_two_samples_of_one_distribution_differ_by_chance_only(subjects: bool) -
         X, Z = mixed_table(seed, 300)
         X, Z = X[Z.group == "b"].reset_index(drop=True), pd.DataFrame({"group": ["a", "b"] * 150})
         groups = None
-        if subjects:  # with both times the same subject, of whom much stays
-            X.loc[1::2, ["income", "yes", "type"]] = X.loc[::2, ["income", "yes", "type"]].to_numpy()
-            X = X.infer_objects()
+        if subjects:  # all of a subject stays but its mood
+            X = X.iloc[np.arange(300) // 2 * 2].reset_index(drop=True)
+            X["mood"] = -0.6 * X.income + np.random.default_rng(seed).normal(size=300)
             groups = np.arange(300) // 2
         found = gf.compare_graphs(X, Z, "group", node_types=KINDS, groups=groups)
         rates.append((found.p_value <= 0.05).mean())
