@@ -161,18 +161,20 @@ def test_influences_are_changes_without_a_row() -> None:
     assert np.linalg.norm(changes - expected) < 0.3 * np.linalg.norm(expected)
 
 
-def test_partial_correlations_of_numbers() -> None:
+def test_partial_correlations_of_numbers_whatever_their_scale() -> None:
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)), columns=list("wxyz"))
-    X["b"] = rng.random(500) < 0.5
+    X = pd.DataFrame(rng.normal(size=(1_000, 4)) @ rng.normal(size=(4, 4)), columns=list("wxyz"))
+    X.iloc[500:] *= 3
+    X["b"] = rng.random(1_000) < 0.5
     blocks, columns, _ = fits_of(X, {})
-    found = fit_effects(blocks, columns, np.ones((500, 1)), [np.arange(500)])[0].estimates
-    precision = np.linalg.inv(np.cov(columns.T))
-    root = np.sqrt(np.diag(precision))
-    partial = (-precision / root / root[:, None])[np.triu_indices(5, 1)]
+    halves = [np.arange(500), np.arange(500, 1_000)]
     numbers = np.triu_indices(5, 1)[1] < 4
-    np.testing.assert_allclose(found[numbers], partial[numbers], atol=1e-3)
-    np.testing.assert_allclose(found[~numbers], partial[~numbers], atol=0.05)
+    for own, rows in zip(fit_effects(blocks, columns, np.ones((1_000, 1)), halves), halves, strict=True):
+        precision = np.linalg.inv(np.cov(columns[rows].T))
+        root = np.sqrt(np.diag(precision))
+        partial = (-precision / root / root[:, None])[np.triu_indices(5, 1)]
+        np.testing.assert_allclose(own.estimates[numbers], partial[numbers], atol=1e-3)
+        np.testing.assert_allclose(own.estimates[~numbers], partial[~numbers], atol=0.05)
 
 
 def binary_table(seed: int, n: int = 200) -> tuple[pd.DataFrame, pd.DataFrame]:
