@@ -88,6 +88,15 @@ def model_options(p: argparse.ArgumentParser) -> None:
     )
 
 
+def node_type_option(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "--node-types",
+        metavar="X3=KIND,...",
+        help="what nodes are, for models that take more than numbers: gaussian, binary, categorical, ordinal "
+        "or count (default: text and true or false are levels, numbers are numbers)",
+    )
+
+
 def graph_options(p: argparse.ArgumentParser) -> None:
     """When an edge counts as present."""
     p.add_argument(

@@ -21,6 +21,7 @@ from graphfield.cli.options import (
     folder_options,
     graph_options,
     model_options,
+    node_type_option,
     seed_option,
     table_options,
 )
@@ -88,6 +89,7 @@ def _demo_parser(group: Any) -> None:
 def _fit_parser(group: Any) -> None:
     p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
     table_options(p)
+    node_type_option(p)
     p.add_argument(
         "--model",
         type=model_name,

@@ -46,6 +46,8 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     """The model that ``fit`` was asked for, with its hyper-parameters; several of them for intervals."""
     kind = estimator_class(arguments.model)
     common = {"missing": arguments.missing, "random_state": arguments.seed}
+    if (types := getattr(arguments, "node_types", None)) is not None:
+        common["node_types"] = node_types(types, kind)
     known = {name: value for name, value in common.items() if name in kind._get_param_names()}
     model = kind(**{**known, **settings(arguments.set, kind)})
     if not arguments.intervals:
@@ -56,7 +58,26 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
             "and their number with --members."
         )
     several = {"n_members": arguments.members, "resample": True}
-    return estimator_class("ensemble")(estimator=model, **several, **common)
+    own = {name: common[name] for name in ("missing", "random_state")}
+    return estimator_class("ensemble")(estimator=model, **several, **own)
+
+
+def node_types(text: str, estimator: type[GraphEstimator]) -> dict[str, str]:
+    """``--node-types x3=binary,x5=count``, for a model that takes them."""
+    if "node_types" not in estimator._get_param_names():
+        able = [name for name in MODELS if "node_types" in estimator_class(name)._get_param_names()]
+        raise ParameterError(
+            f"{estimator.__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
+            f"{' or '.join(able)}."
+        )
+    chosen: dict[str, str] = {}
+    for pair in names(text):
+        name, equals, kind = pair.rpartition("=")
+        if not equals or not name:
+            raise ParameterError(f"--node-types expects column=kind, got {pair!r}.")
+        if chosen.setdefault(name.strip(), kind.strip()) != kind.strip():
+            raise ParameterError(f"--node-types gives {name.strip()!r} twice.")
+    return chosen
 
 
 def names(text: str) -> list[str]:

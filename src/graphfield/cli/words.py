@@ -41,6 +41,8 @@ TEMPLATES = {
     "give-threshold": "Give a number with --threshold",
     "groups": "The column of --group",
     "leave-out-node": "Leave {them} out with --drop",
+    "levels-node": "Use it as a covariate, leave it out with --drop, or fit --model linear or nodewise, "
+    "whose nodes may be levels",
     "name-file": "name a file with --out",
     "no-groups": "do without --group",
     "one-column": "one column only is left for them",

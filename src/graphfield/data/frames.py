@@ -19,6 +19,12 @@ from graphfield.data.containers import named_table, plain_array
 from graphfield.exceptions import DataError, listing
 from graphfield.messages import Message, Row
 
+_CONVERT_NODE = Message(
+    "Convert the column with pandas.to_numeric, or use it as a covariate", code="convert-node"
+)
+_LEVELS_NODE = Message(
+    "Use it as a covariate, or fit NodewiseLasso or RegGMM, whose nodes may be levels", code="levels-node"
+)
 MIN_SAMPLES = 10
 MIN_NODES = 2
 
@@ -220,14 +226,13 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
     if odd:
         # One text makes text of a whole column of a file, so one that is not a number is the one to show.
         row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
+        readable = np.mean([reads_as_number(value) for value in column.dropna().unique()])
         raise DataError(
             "Node column {name!r} must hold numbers, but {row} holds {value}. {convert}.",
             name=name,
             row=Row(row),
             value=_shortened(column.iloc[row]),
-            convert=Message(
-                "Convert the column with pandas.to_numeric, or use it as a covariate", code="convert-node"
-            ),
+            convert=_CONVERT_NODE if readable > 0.5 else _LEVELS_NODE,
         )
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:

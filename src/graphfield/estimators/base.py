@@ -22,6 +22,7 @@ from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
+from graphfield.exceptions import ParameterError
 from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
@@ -151,7 +152,14 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
-        check_all(self._parameters, self.get_params(deep=False))
+        own = self.get_params(deep=False)
+        check_all(self._parameters, own)
+        for name, value in own.items():
+            if isinstance(value, GraphEstimator) and getattr(value, "node_types", "auto") != "auto":
+                raise ParameterError(
+                    f"{name}: {type(self).__name__} takes numbers alone as nodes, so {type(value).__name__} "
+                    "in it must have node_types='auto'."
+                )
         self._check_together()
 
     def _check_together(self) -> None:

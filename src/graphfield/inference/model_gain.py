@@ -17,7 +17,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.group_inputs import without_levels
 from graphfield.estimators.inputs import training_inputs
-from graphfield.exceptions import DataError, DataWarning, ParameterError
+from graphfield.exceptions import DataError, DataWarning, ParameterError, listing
 from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.messages import Argument
 from graphfield.numbers import Gain
@@ -150,7 +150,15 @@ def gain_over_one_graph(
     """
     if not isinstance(model, GraphEstimator):
         raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
-    inputs = training_inputs(X, Z, missing or model._missing_policy())
+    policy = missing or model._missing_policy()
+    inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
+    if inputs.types is not None:
+        pairs = zip(inputs.types.names, inputs.types.kinds, strict=True)
+        other = listing([name for name, kind in pairs if kind != "gaussian"], most=4)
+        raise DataError(
+            f"A model is compared with one graph by the squared errors of numbers, and {other} are none. "
+            "Compare its score on rows that were held out with that of NodewiseLasso."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a fit says it
         wanted = getattr(model, "center", "") != "none"
