@@ -109,3 +109,54 @@ def paired_rows(
         parts.append(mixed @ np.linalg.cholesky(np.linalg.inv(np.eye(p) - partial)).T)
     times = np.repeat([f"t{i}" for i in range(len(graphs))], n)
     return np.vstack(parts), pd.DataFrame({"time": times}), np.tile(np.arange(n), len(graphs))
+
+
+def ising_rows(rng: np.random.Generator, weights: np.ndarray, thresholds: np.ndarray, n: int) -> np.ndarray:
+    """Nodes 0 or 1, log p = sum_j h_j x_j + sum_j<k w_jk x_j x_k + constant; exact draws, not a chain."""
+    p = len(thresholds)
+    states = ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float32)
+    energies = states @ thresholds.astype(np.float32)
+    energies += np.einsum("sj,sj->s", states @ np.triu(weights, 1).astype(np.float32), states)
+    reached = np.cumsum(np.exp((energies - energies.max()).astype(np.float64)))
+    return states[np.searchsorted(reached, rng.random(n) * reached[-1])].astype(bool)
+
+
+def dense_ising(
+    rng: np.random.Generator, p: int = 12, density: float = 0.5, share: float = 0.1
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights and thresholds of two Ising models with the same edges, a share of pairs by .5 weaker or not.
+
+    No edge is absent from one of them alone, which is what tests that look for few edges expect.
+    """
+    pairs = np.transpose(np.triu_indices(p, 1))
+    sizes = np.where(rng.random(len(pairs)) < density, rng.uniform(0.3, 0.9, len(pairs)), 0.0)
+    changed = rng.permutation(np.flatnonzero(sizes))[: round(share * len(pairs))]
+    larger = sizes.copy()
+    larger[changed] += 0.5
+    signs = rng.choice([-1, 1], len(pairs))
+    both = [sizes * signs, larger * signs]
+    swap = rng.random(len(pairs)) < 0.5  # either may be the stronger one
+    both = [np.where(swap, both[1], both[0]), np.where(swap, both[0], both[1])]
+    own = rng.uniform(-0.5, 0.5, p)  # nodes are about as often 0 as 1
+    weights = [symmetric(values[None], pairs, p)[0] for values in both]
+    return [(matrix, own - matrix.sum(axis=1) / 2) for matrix in weights]
+
+
+def mixed_rows(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """Nine nodes of all kinds in a chain, each drawn given the one before."""
+    table, before = {}, rng.normal(size=n)
+    kinds = ["number", "binary", "levels", "count", "binary", "number", "levels", "count", "rare"]
+    for position, kind in enumerate(kinds):
+        pull = 0.7 * before
+        if kind == "number":
+            own = pull + rng.normal(size=n)
+        elif kind in ("binary", "rare"):
+            own = rng.random(n) < 1 / (1 + np.exp((2.5 if kind == "rare" else 0.0) - pull))
+        elif kind == "count":
+            own = rng.poisson(np.exp(0.5 + pull / 2))
+        else:
+            odds = np.exp(np.outer(pull, [0.0, 0.7, -0.7]) + np.array([0.0, 0.3, -0.5])).cumsum(axis=1)
+            own = (rng.random(n)[:, None] * odds[:, -1:] >= odds[:, :-1]).sum(axis=1)
+        before = (own - np.mean(own)) / np.std(own)
+        table[f"{kind}{position}"] = np.array(list("uvw"))[own] if kind == "levels" else own
+    return pd.DataFrame(table)

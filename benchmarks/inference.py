@@ -6,6 +6,8 @@
     .venv/bin/python benchmarks/inference.py compare GROUP_DIFFERENCES.npz [--n 233 431 795] [--sets 60]
     .venv/bin/python benchmarks/inference.py random [--n 200 400] [--sets 60] [--workers 2]
     .venv/bin/python benchmarks/inference.py same [--noise t3 ...] [--n 100 200] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py ising [ISING_DIFFERENCES.npz] [--n 795 1467] [--sets 60]
+    .venv/bin/python benchmarks/inference.py kinds [--n 150 300 800] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py moderated [--n 280 407] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py many [--sets 20] [--workers 2]
     .venv/bin/python benchmarks/inference.py time [--n 2000] [--p 100]
@@ -18,7 +20,10 @@ graphs that do not depend on what is tested; the share of p-values up to .05, an
 discoveries of ``compare_graphs`` at .10 beside z-tests of partial correlations with Benjamini-Hochberg, and
 how often anything is found between two samples of the first graph. ``random``: the same for random graphs,
 two or three of them. ``same``: samples of one graph, two or three, independent or of the same subjects, with
-normal, heavy or skewed nodes. ``moderated``: moderations of .2 in 12 nodes (Haslbeck, Borsboom and Waldorp).
+normal, heavy or skewed nodes. ``ising``: pairs of Ising models ``graph1_SIZE``, ``thresh1_SIZE``, ... (sets,
+p, p), or without a file dense ones of our own with the same edges, of which some differ in size; and what is
+found between two samples of the first model. ``kinds``: two samples of one distribution, of n and of n or 3 n
+rows, with nodes of all kinds. ``moderated``: moderations of .2 in 12 nodes (Haslbeck, Borsboom and Waldorp).
 ``many``: 70 nodes, 120 covariates, 400 rows, one edge that follows two of them (SAGE; Meng, Zhang and Li).
 All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
 """
@@ -41,7 +46,10 @@ import numpy as np
 import pandas as pd
 from edge_designs import (
     NOISE,
+    dense_ising,
+    ising_rows,
     many_covariates,
+    mixed_rows,
     moderated,
     paired_rows,
     random_graphs,
@@ -282,6 +290,51 @@ def same_of(seed: int, n: int, noise: str, n_graphs: int, own: float) -> list[di
     return [line]
 
 
+def ising_of(seed: int, n: int, file: Path | None, size: str) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    if file is None:
+        models = dense_ising(rng)
+    else:
+        with np.load(file) as stored:
+            models = [
+                (stored[f"graph{side}_{size}"][seed % 60], stored[f"thresh{side}_{size}"][seed % 60])
+                for side in (1, 2)
+            ]
+    truth = np.abs(models[0][0] - models[1][0])[np.triu_indices(len(models[0][0]), 1)] > 1e-9
+    X, same = (np.vstack([ising_rows(rng, *model, n) for model in both]) for both in (models, models[:1] * 2))
+    start = time.perf_counter(), time.process_time()
+    found = compare_times(X, np.repeat(["a", "b"], n))
+    line: dict[str, Any] = {"design": "dense" if file is None else f"published {size}", "n": n}
+    line["seconds"] = time.perf_counter() - start[0]
+    line["processor_seconds"] = time.process_time() - start[1]
+    for level in (0.05, 0.1, 0.2):
+        false, line[f"sensitivity_{level}"] = rates((found.q_value <= level).to_numpy(), truth)
+        line[f"precision_{level}"] = 1 - false
+    line["bh_fdr"], line["bh_sensitivity"] = rates(false_discovery_control(found.p_value) <= 0.1, truth)
+    line["type_1"] = float((found.p_value[~truth] <= 0.05).mean())
+    nothing = compare_times(same, np.repeat(["a", "b"], n))
+    line["type_1_same"] = float((nothing.p_value <= 0.05).mean())
+    line["found_in_same"] = int((nothing.q_value <= 0.1).sum())
+    return [{**line, "any_in_same": float((nothing.q_value <= 0.1).any())}]
+
+
+def kinds_of(seed: int, n: int, times: int) -> list[dict[str, Any]]:
+    X = mixed_rows(np.random.default_rng(seed), n * (1 + times))
+    counts = {name: "count" for name in X if name.startswith("count")}
+    group = np.repeat(["a", "b"], (n, n * times))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gf.DataWarning)  # levels that few rows do not have
+        found = gf.compare_graphs(X, pd.DataFrame({"group": group}), "group", node_types=counts)
+    line: dict[str, Any] = {"design": f"{n} and {n * times} rows", "n": n}
+    for level in (0.01, 0.05):
+        line[f"type_1_{level}"] = float((found.p_value <= level).mean())
+    neighbours = np.flatnonzero(np.subtract(*np.triu_indices(X.shape[1], 1)[::-1]) == 1)
+    line["type_1_edges"] = float((found.p_value[neighbours] <= 0.05).mean())
+    rare = found.source.str.startswith("rare") | found.target.str.startswith("rare")
+    line["type_1_rare"] = float((found.p_value[rare] <= 0.05).mean())
+    return [{**line, "any": float((found.q_value <= 0.1).any())}]
+
+
 def moderated_of(seed: int, n: int) -> list[dict[str, Any]]:
     X, Z, beside, alone = moderated(np.random.default_rng(seed), n)
     found = gf.infer_edges(X, Z, covariates=[]).table
@@ -339,6 +392,10 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
     if arguments.command == "same":
         cases = [(noise, k, own) for noise in arguments.noise for k in (2, 3) for own in (0.0, 0.5)]
         return [partial(same_of, n=n, noise=e, n_graphs=k, own=o) for n in arguments.n for e, k, o in cases]
+    if arguments.command == "ising":
+        return [partial(ising_of, n=n, file=arguments.file, size=arguments.size) for n in arguments.n]
+    if arguments.command == "kinds":
+        return [partial(kinds_of, n=n, times=times) for n in arguments.n for times in (1, 3)]
     if arguments.command == "moderated":
         return [partial(moderated_of, n=n) for n in arguments.n]
     if arguments.command == "many":
@@ -367,6 +424,8 @@ def main() -> None:
         ("compare", 60),
         ("random", 60),
         ("same", 100),
+        ("ising", 60),
+        ("kinds", 100),
         ("moderated", 100),
         ("many", 20),
         ("time", 1),
@@ -383,8 +442,17 @@ def main() -> None:
             command.add_argument("file", type=Path)
             command.add_argument("--size", default="0.2")
             command.add_argument("--n", type=int, nargs="+", default=[233, 431, 795])
-        elif name in ("random", "same", "moderated"):
-            default = {"random": [200, 400], "same": [100, 200], "moderated": [280, 407, 591]}[name]
+        elif name == "ising":
+            command.add_argument("file", type=Path, nargs="?")
+            command.add_argument("--size", default="0.6")
+            command.add_argument("--n", type=int, nargs="+", default=[795, 1_467])
+        elif name in ("random", "same", "kinds", "moderated"):
+            default = {
+                "random": [200, 400],
+                "same": [100, 200],
+                "kinds": [150, 300, 800],
+                "moderated": [280, 407, 591],
+            }[name]
             command.add_argument("--n", type=int, nargs="+", default=default)
             command.add_argument("--noise", nargs="+", choices=tuple(NOISE), default=list(NOISE))
         elif name == "null":

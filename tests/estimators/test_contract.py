@@ -268,6 +268,7 @@ CHOOSING = {
     "NodewiseLasso": lambda: gf.NodewiseLasso(n_penalties=8),
     "RegGMM": lambda: gf.RegGMM(penalty="sparse-group", n_penalties=8),
     "TreeCGM": lambda: gf.TreeCGM(max_leaves=3, random_state=0),
+    "KernelCGM": lambda: gf.KernelCGM(random_state=0),
     "DNNCGM": lambda: gf.DNNCGM(**{**SMALL, "max_steps": 3, "center": "constant", "marginals": "raw"}),
     "ArchetypeCGM": lambda: gf.ArchetypeCGM(max_steps=5, hidden_size=8, device="cpu", random_state=0),
     "AutoCGM": lambda: gf.AutoCGM(candidates=("linear",), combine=False, marginals="raw", random_state=0),

@@ -111,8 +111,10 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
         "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
         Message(
-            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}).",
+            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}); NodewiseLasso and RegGMM "
+            "take levels and counts as nodes if they are told ({types}).",
             what=what,
+            types=Argument("node_types"),
             covariates=Argument("covariates"),
             categories=Argument("categories"),
             them=agreed(number, "it", "them"),

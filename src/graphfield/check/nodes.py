@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -36,16 +36,24 @@ _NAMED = 5  # columns with their numbers in one message
 
 
 def node_findings(
-    X: Frame, nodes: pd.DataFrame, bad: pd.DataFrame, empty: Sequence[str], rows: NDArray[np.intp]
+    X: Frame,
+    nodes: pd.DataFrame,
+    bad: pd.DataFrame,
+    empty: Sequence[str],
+    rows: NDArray[np.intp],
+    typed: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Findings about the nodes; ``nodes`` holds those that are numbers, filled where ``bad``."""
-    text = [n for n in X.names if n not in nodes.columns and n not in empty]
+    """Findings about the nodes; ``nodes`` holds those that are numbers, filled where ``bad``.
+
+    What those are whose types are known (``typed``) is not asked.
+    """
+    text = [n for n in X.names if n not in nodes.columns and n not in empty and n not in typed]
     if text:
         yield Finding(
             "text-node",
             tuple(text),
-            f"{named('Node', text)} {agreed(len(text), 'holds', 'hold')} text or dates, and nodes must hold "
-            "numbers.",
+            f"{named('Node', text)} {agreed(len(text), 'holds', 'hold')} text or dates. Levels may be nodes "
+            "of NodewiseLasso and RegGMM; those of other models must hold numbers.",
             Message(
                 "Convert to numbers, use as covariates, or leave out ({drop}).", drop=drop_argument(text)
             ),
@@ -70,7 +78,7 @@ def node_findings(
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
     if len(names) > 1:
         yield from _relations(nodes[names].iloc[rows], bad[names].to_numpy()[rows])
-    told = {name for finding in ids for name in finding.columns}
+    told = {*typed, *(name for finding in ids for name in finding.columns)}
     yield from _shape_findings(nodes[names], told)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ def check_table(
     rest: pd.DataFrame | None = None,
     pooled: dict[str, list[str]] | None = None,
     trimmed: dict[str, dict[str, int]] | None = None,
+    typed: Collection[str] = (),
 ) -> DataCheck:
     """Look at nodes and covariates before a fit, and say in plain words what was found.
 
@@ -67,6 +68,8 @@ def check_table(
         For each covariate the levels that were pooled into "other" (:func:`from_table`).
     trimmed : dict, optional
         For each column the texts that lost blanks at their ends, with their rows (:func:`from_table`).
+    typed : collection of str
+        Nodes that a fit will be told the types of (``node_types``): what they are is not asked.
 
     Returns
     -------
@@ -111,7 +114,7 @@ can tell who is connected to what.
         *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
-        *node_findings(x_frame, nodes, bad_x, empty, rows),
+        *node_findings(x_frame, nodes, bad_x, empty, rows, typed),
         *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),

@@ -101,6 +101,7 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         rest=data.rest,
         pooled=data.pooled,
         trimmed=data.trimmed,
+        typed=[pair.rpartition("=")[0] for pair in names(getattr(arguments, "node_types", None) or "")],
     )
     found = _in_shell_words(found, arguments)
     lines = found.lines() if planned else found.lines("Changed")

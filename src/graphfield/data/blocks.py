@@ -135,6 +135,20 @@ class Blocks:
             slopes[np.ix_(own, own)] = family.slopes(natural[:, own])
         return self.root @ slopes @ self.root
 
+    def variances(self, eta: Array) -> list[Array]:
+        """Derivatives of the means of each node at each row, (n, width, width), in standard units."""
+        natural, found = self._times_root(eta), [np.empty(0)] * len(self.widths)
+        for family, columns in self.families:
+            of_rows = family.variances(natural[:, columns])
+            if family.elementwise:
+                of_rows = of_rows * np.diagonal(self.root)[columns] ** 2
+                for column, own in zip(columns, of_rows.T, strict=True):
+                    found[self.nodes[column]] = own[:, None, None]
+            else:
+                root = self.root[np.ix_(columns, columns)]
+                found[self.nodes[columns[0]]] = root @ of_rows @ root
+        return found
+
     def node_means(self, eta: Array) -> Array:
         """What to expect of each node, (n, p): its mean, of levels the mean code or the most likely one."""
         natural, means = self._times_root(eta), np.empty((len(eta), len(self.widths)))

@@ -31,6 +31,9 @@ class Family(Protocol):
     def slopes(self, eta: Array) -> Array:
         """Derivatives of the mean, averaged over rows, (columns, columns)."""
 
+    def variances(self, eta: Array) -> Array:
+        """Derivatives of the mean at each row, (n, columns), or matrices (n, columns, columns)."""
+
     def loss(self, eta: Array, f: Array) -> Array:
         """(n,), or (n, columns) where ``elementwise``."""
 
@@ -55,6 +58,9 @@ class Gaussian:
     def slopes(self, eta: Array) -> Array:  # noqa: ARG002
         return np.diag(self.variance)
 
+    def variances(self, eta: Array) -> Array:
+        return np.broadcast_to(self.variance, eta.shape)
+
     def loss(self, eta: Array, f: Array) -> Array:
         return np.square(f - self.mean(eta)) / (2 * self.variance)
 
@@ -76,8 +82,11 @@ class Binary:
         return np.asarray(expit(eta))
 
     def slopes(self, eta: Array) -> Array:
-        mean = expit(eta)
-        return np.diag((mean * (1 - mean)).mean(axis=0))
+        return np.diag(self.variances(eta).mean(axis=0))
+
+    def variances(self, eta: Array) -> Array:
+        mean = self.mean(eta)
+        return mean * (1 - mean)
 
     def loss(self, eta: Array, f: Array) -> Array:
         return np.logaddexp(0.0, eta) - f * eta
@@ -101,6 +110,9 @@ class Count:
 
     def slopes(self, eta: Array) -> Array:
         return np.diag(self.mean(eta).mean(axis=0))
+
+    def variances(self, eta: Array) -> Array:
+        return self.mean(eta)
 
     def loss(self, eta: Array, f: Array) -> Array:
         # Beyond the bound it goes on as a line, so that there is no valley there.
@@ -137,6 +149,11 @@ class Categorical:
         shares, C = self.shares(eta), contrasts(self.n_levels)
         mean = shares @ C
         return (C.T * shares.mean(axis=0)) @ C - mean.T @ mean / len(mean)
+
+    def variances(self, eta: Array) -> Array:
+        shares, C = self.shares(eta), contrasts(self.n_levels)
+        mean = shares @ C
+        return np.einsum("nl,la,lb->nab", shares, C, C, optimize=True) - mean[:, :, None] * mean[:, None]
 
     def loss(self, eta: Array, f: Array) -> Array:
         odds = eta @ contrasts(self.n_levels).T

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import DataError, listing, suggestion
+from graphfield.exceptions import DataError, ExtrapolationWarning, ParameterError, listing, suggestion
 from graphfield.inference.edge_basis import EdgeBasis
 
 # Rows that other covariates are averaged over at most.
@@ -62,3 +63,45 @@ def average_at(
 ) -> NDArray[np.float64]:
     """Functions of z, averaged over real rows with some covariates held, (m,)."""
     return np.asarray(basis.at(hold_values(encoder, encoded, values)).mean(axis=0))
+
+
+def read_sides(encoder: CovariateEncoder, a: Any, b: Any, *more: Any) -> Sequence[Mapping[str, Any]]:
+    """Values to compare, checked; the name of a category alone stands for all its levels."""
+    return _checked_sides(
+        encoder, _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
+    )
+
+
+def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
+    check_covariates(encoder, [name])
+    _, column = position_of(encoder, name)
+    if not isinstance(column, Categorical):
+        raise ParameterError(
+            f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
+            "alone stands for all levels of a category."
+        )
+    return [{name: level} for level in column.levels]
+
+
+def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+    known = [column.name for column in encoder.columns]
+    for side in sides:
+        if not isinstance(side, Mapping) or not side:
+            raise ParameterError(
+                f"a and b must give values of covariates, for example {{{known[0]!r}: ...}}, got {side!r}."
+            )
+        check_covariates(encoder, side)
+        if set(side) != set(sides[0]):
+            raise ParameterError(
+                f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
+            )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
+        places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
+    if len(set(places)) < len(places):
+        raise ParameterError(
+            "a and b are the same: nothing can differ between them."
+            if len(sides) == 2
+            else "Two of the values to compare are the same: name each once."
+        )
+    return sides

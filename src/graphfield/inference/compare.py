@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,12 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.analysis.wide_tables import WideTable
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ExtrapolationWarning, ParameterError, agreed, count, listing
+from graphfield.exceptions import agreed, count
 from graphfield.graphs.false_discoveries import false_words, q_values
-from graphfield.inference.asked_values import average_at, check_covariates, position_of
+from graphfield.inference.asked_values import average_at, read_sides
+from graphfield.inference.compare_kinds import compare_kinds
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_record import FDR
@@ -25,6 +25,7 @@ from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
 from graphfield.inference.pair_scores import PairScores
+from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
@@ -41,6 +42,7 @@ def compare_graphs(
     groups: Any = None,
     level: float = 0.9,
     missing: str = "error",
+    node_types: str | Mapping[str, str] = "auto",
 ) -> pd.DataFrame:
     """Which edges differ between two or more values of the covariates, and by how much?
 
@@ -62,6 +64,12 @@ def compare_graphs(
         Of the intervals, one by one.
     missing : {"error", "drop", "impute"}
         As for ``fit``.
+    node_types : "auto" or mapping
+        Which nodes are no numbers, as in ``{"x3": "binary", "x5": "categorical"}``: "gaussian", "binary",
+        "categorical", "ordinal" or "count". By default booleans, text and pandas categories are, and whole
+        numbers are numbers. With such nodes, levels of categories are compared: each graph comes from
+        its own rows, by regressions of every node on all others (logistic, multinomial, Poisson, linear), and
+        covariates that are not named move how frequent a level or how large a number is, but no edge.
 
     Returns
     -------
@@ -72,9 +80,12 @@ def compare_graphs(
         everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
         knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an edge
         that is clear at one value and absent at the other speaks louder than its difference. It is never
-        below the p-value. ``attrs["p_value"]`` is one p-value for all pairs: is the whole graph the same
-        everywhere (Simes)? ``attrs["summary"]`` says in words how many pairs differ and where the clearest of
-        them are stronger; it is printed above the table.
+        below the p-value. Between nodes that are no numbers, ``difference`` is that of their log-odds (or
+        logarithms of rates) in units of the standard deviations that all others leave of both, which are
+        the units of partial correlations; of an edge of a node with three levels or more, which is several
+        such numbers, it is the norm of their differences and has no sign. ``attrs["p_value"]`` is one
+        p-value for all pairs: is the whole graph the same everywhere (Simes)? ``attrs["summary"]`` says in
+        words how many pairs differ and what the clearest of them are; it is printed above the table.
 
     Examples
     --------
@@ -88,27 +99,37 @@ def compare_graphs(
     [['x1', 'x2']]
     """
     check_number("level", level, 0, 1, open_low=True, open_high=True)
-    question = read_question(X, Z, groups, missing, subtract_levels=False)
-    encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    sides = _checked_sides(
-        encoder, _all_levels(encoder, a) if isinstance(a, str) and b is None else [a, b, *more]
-    )
-    starts = None if question.labels is None else question.rows.starts
-    total = n_ticks(N_FOLDS) + 1
-    with progress_bar("Comparing graphs", total, "parts") as advance:
-        done = iter(range(1, total + 1))
-        scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
+    question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types)
+    sides = read_sides(question.encoder, a, b, *more)
+    estimates = None
+    if question.inputs.types is None:
+        found, estimates = _compare_numbers(question, sides, level)
+    else:
+        found = compare_kinds(question, sides, level)
     names = np.array(question.inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
-    found, estimates = _differences(scores, encoder, encoded, starts, sides, level)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     table.attrs["summary"] = _summary(table, sides, estimates)
     return table
 
 
-def _summary(table: pd.DataFrame, sides: Sequence[Mapping[str, Any]], estimates: NDArray[np.float64]) -> str:
-    """How many pairs differ, and what the clearest of them are on each side."""
+def _compare_numbers(
+    question: Question, sides: Sequence[Mapping[str, Any]], level: float
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
+    starts = None if question.labels is None else question.rows.starts
+    total = n_ticks(N_FOLDS) + 1
+    with progress_bar("Comparing graphs", total, "parts") as advance:
+        done = iter(range(1, total + 1))
+        scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
+    return _differences(scores, encoder, encoded, starts, sides, level)
+
+
+def _summary(
+    table: pd.DataFrame, sides: Sequence[Mapping[str, Any]], estimates: NDArray[np.float64] | None
+) -> str:
+    """How many pairs differ, and what the clearest of them are: on each side, or by how much they differ."""
     places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
     between = " and ".join(places) if len(places) == 2 else f"{len(places)} values"
     differ = table.index[table["q_value"] <= FDR]
@@ -121,17 +142,27 @@ def _summary(table: pd.DataFrame, sides: Sequence[Mapping[str, Any]], estimates:
     )
     if not n_differ:
         return told
-    strongest = np.abs(estimates[:, differ]).argmax(axis=0)
-    sizes = [int((strongest == side).sum()) for side in range(len(sides))]
-    counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [
-        f"{pair_name(*table.loc[pair, ['source', 'target']])} "
-        f"({movement_words(places, estimates[:, pair].tolist(), in_order=False)})"
+        f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
         for pair in clearest
     ]
     first = "" if len(named) == n_differ else "Clearest: "
-    return f"{told} {first}{'; '.join(named)}. Strongest: {', '.join(counts)}."
+    told = f"{told} {first}{'; '.join(named)}."
+    if estimates is None:
+        return told
+    strongest = np.abs(estimates[:, differ]).argmax(axis=0)
+    sizes = [int((strongest == side).sum()) for side in range(len(sides))]
+    counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
+    return f"{told} Strongest: {', '.join(counts)}."
+
+
+def _difference(
+    table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None, pair: int
+) -> str:
+    if estimates is None:
+        return f"by {float(table['difference'].iloc[pair]):+.2f}"
+    return movement_words(places, estimates[:, pair].tolist(), in_order=False)
 
 
 def _differences(
@@ -179,38 +210,3 @@ def _largest_differences(
         low, high = estimates.argmin(axis=0), estimates.argmax(axis=0)
     variance = covariance[pairs, low, low] + covariance[pairs, high, high] - 2 * covariance[pairs, low, high]
     return estimates[high, pairs] - estimates[low, pairs], np.sqrt(np.maximum(variance, 1e-20))
-
-
-def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
-    check_covariates(encoder, [name])
-    _, column = position_of(encoder, name)
-    if not isinstance(column, Categorical):
-        raise ParameterError(
-            f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
-            "alone stands for all levels of a category."
-        )
-    return [{name: level} for level in column.levels]
-
-
-def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
-    known = [column.name for column in encoder.columns]
-    for side in sides:
-        if not isinstance(side, Mapping) or not side:
-            raise ParameterError(
-                f"a and b must give values of covariates, for example {{{known[0]!r}: ...}}, got {side!r}."
-            )
-        check_covariates(encoder, side)
-        if set(side) != set(sides[0]):
-            raise ParameterError(
-                f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
-            )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
-        places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
-    if len(set(places)) < len(places):
-        raise ParameterError(
-            "a and b are the same: nothing can differ between them."
-            if len(sides) == 2
-            else "Two of the values to compare are the same: name each once."
-        )
-    return sides

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,9 +144,18 @@ def infer_edges(
     )
 
 
-def read_question(X: Any, Z: Any, groups: Any, missing: str, *, subtract_levels: bool = True) -> Question:
+def read_question(
+    X: Any,
+    Z: Any,
+    groups: Any,
+    missing: str,
+    *,
+    subtract_levels: bool = True,
+    node_types: str | Mapping[str, str] | None = None,
+) -> Question:
     """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
-    inputs, labels, _ = without_levels(training_inputs(X, Z, missing), groups, X, wanted=subtract_levels)
+    read = training_inputs(X, Z, missing, node_types=node_types)
+    inputs, labels, _ = without_levels(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     inputs, codes = sort_rows(inputs, codes, None)
     encoder = CovariateEncoder(says_average=False).fit(inputs.Z)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphfield.inference.pair_columns import PairColumns
 
 # Pairs that are thought of beforehand: without an edge, with the same edge (weak, strong), with edges of
 # their own. They keep few pairs from making differences up.
@@ -27,10 +30,11 @@ _LEAST_EIGENVALUE = 0.05
 
 def q_values_of_differences(
     estimates: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    covariance: Sequence[NDArray[np.float64]] | NDArray[np.float64],
     p_values: NDArray[np.float64],
     *,
     dependent: bool = False,
+    pairs: PairColumns | None = None,
 ) -> NDArray[np.float64]:
     """The false discovery rate among pairs that differ at least as clearly as each.
 
@@ -46,16 +50,25 @@ def q_values_of_differences(
     sampling), and the mean of these chances over pairs that are as clear is the rate (local false discovery
     rate, Efron et al., 2001). No rate is below the pair's own p-value: neighbours alone prove nothing.
 
-    Estimates are (graphs, pairs), their covariance (pairs, graphs, graphs); p-values say that a pair is the
-    same in all graphs. Where graphs share subjects (``dependent``), pairs are taken as independent of each
-    other.
+    Estimates, in units of partial correlations, are (graphs, columns), where wide pairs have several columns
+    (``pairs``; by default each has one), with the covariance (graphs * width, graphs * width) of each pair;
+    p-values say that a pair is the same in all graphs. Where graphs share subjects (``dependent``), pairs are
+    taken as independent of each other.
     """
+    pairs = pairs or PairColumns.of(np.ones(_n_nodes(estimates.shape[1]), dtype=np.intp))
     order = np.argsort(estimates.sum(axis=1))  # draws do not depend on which graph is named first
-    same = _chance_of_same(estimates[order], covariance[:, order][:, :, order], dependent)
+    same = _chance_of_same(estimates[order], [_in_order(own, order) for own in covariance], dependent, pairs)
     order = np.argsort(same, kind="stable")
     rates = np.empty(len(same))
     rates[order] = np.cumsum(same[order]) / np.arange(1, len(same) + 1)
     return np.minimum(np.maximum(rates, p_values), 1.0)
+
+
+def _in_order(covariance: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of one pair, graphs in another order."""
+    k, size = len(order), len(covariance)
+    apart = covariance.reshape(k, size // k, k, size // k)
+    return apart[order][:, :, order].reshape(size, size)
 
 
 @dataclass(frozen=True)
@@ -88,13 +101,16 @@ class _Kinds:
 
 
 def _chance_of_same(
-    estimates: NDArray[np.float64], covariance: NDArray[np.float64], dependent: bool
+    estimates: NDArray[np.float64],
+    covariance: Sequence[NDArray[np.float64]],
+    dependent: bool,
+    pairs: PairColumns,
 ) -> NDArray[np.float64]:
     """By draws from a fixed seed."""
     rng, kinds = np.random.default_rng(0), _Kinds.of(len(estimates))
     apart = dependent or estimates.shape[1] > _MOST_TOGETHER
-    draws = _Draws(estimates, covariance, together=not apart)
-    weights, same, other, total = kinds.at_first, _START, _START, np.zeros(estimates.shape[1])
+    draws = _Draws(estimates, covariance, pairs, together=not apart)
+    weights, same, other, total = kinds.at_first, _START, _START, np.zeros(len(pairs))
     for number in range(_FORGOTTEN + _ROUNDS):
         roots = kinds.roots(same, other)
         chances, kind = draws.sweep(rng, weights, roots)
@@ -102,7 +118,7 @@ def _chance_of_same(
             total += chances[:, :3].sum(axis=1)
         weights = (chances.sum(axis=0) + kinds.beforehand) / (len(chances) + kinds.beforehand.sum())
         shared, own = kinds.shared[kind], kinds.own[kind].transpose(2, 0, 1)
-        squares = np.square(draws.truth)
+        squares = np.add.reduceat(np.square(draws.truth), pairs.starts[:-1], axis=1)
         same = _variance((squares[0] / np.where(shared > 0, shared, 1))[shared > 0])
         other = _variance(squares[own > 0])
     return total / _ROUNDS
@@ -115,89 +131,157 @@ def _variance(squares: NDArray[np.float64]) -> float:
 
 
 class _Draws:
-    """The truth of all pairs in some chains, (graphs, pairs, chains), and how to draw it again."""
+    """The truth of all pairs in some chains, (graphs, columns, chains), and how to draw it again."""
 
     def __init__(
-        self, estimates: NDArray[np.float64], covariance: NDArray[np.float64], together: bool
+        self,
+        estimates: NDArray[np.float64],
+        covariance: Sequence[NDArray[np.float64]],
+        pairs: PairColumns,
+        together: bool,
     ) -> None:
-        variances = np.maximum(np.einsum("pgg->gp", covariance), 1e-20)
-        self.estimates = estimates
+        k = len(estimates)
+        variances = np.empty_like(estimates)
+        self.pairs, self.estimates, self.noise, self.place = (
+            pairs,
+            estimates,
+            {},
+            np.empty(len(pairs), np.intp),
+        )
+        for width in np.unique(pairs.widths):
+            which, columns = pairs.with_width(width)
+            self.place[which] = np.arange(len(which))
+            self.noise[width] = np.stack([covariance[pair] for pair in which])
+            diagonal = np.einsum("pcc->pc", self.noise[width]).reshape(-1, k, width)
+            variances[:, columns] = np.maximum(diagonal, 1e-20).transpose(1, 0, 2)
         # Clear ones are nearly themselves, others nearly zero.
         first = estimates * np.maximum(0, 1 - 2 * variances / np.maximum(np.square(estimates), 1e-20))
-        self.precision = _precisions(first, variances) if together else None
-        if self.precision is None:
-            self.noise = (1 + _products(variances)) * covariance
-        else:
-            self.noise = np.einsum("gp,gh->pgh", 1 / np.einsum("gpp->gp", self.precision), np.eye(len(first)))
-        self.noise_root = np.linalg.cholesky(self.noise + 1e-15 * np.eye(len(first)))
+        self.precision = _precisions(first, variances, pairs) if together else None
+        for width in self.noise:
+            if self.precision is None:
+                self.noise[width] = (1 + _products(variances, pairs)) * self.noise[width]
+            else:
+                self.noise[width] = _noise_given_others(self.precision, pairs.with_width(width)[1])
+        self.noise_root = {
+            width: np.linalg.cholesky(noise + 1e-15 * np.eye(noise.shape[1]))
+            for width, noise in self.noise.items()
+        }
         self.truth = np.repeat(first[:, :, None], _CHAINS, axis=2)
-        # What the errors of all pairs pull at each, (graphs, pairs, chains).
+        # What the errors of all pairs pull at each, (graphs, columns, chains).
         self.pull = None if self.precision is None else self.precision @ (self.truth - estimates[:, :, None])
 
     def sweep(
         self, rng: np.random.Generator, weights: NDArray[np.float64], roots: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Draw each pair given the others: chances of kinds, (pairs, kinds), and kinds, (pairs, chains)."""
-        k, m = self.estimates.shape
-        spread = roots @ roots.transpose(0, 2, 1)
-        inverse = np.linalg.inv(self.noise[:, None] + spread)
-        constant = np.log(weights) + np.linalg.slogdet(inverse)[1] / 2
-        gain, kinds, chances = spread @ inverse, np.empty((m, _CHAINS), np.intp), np.empty((m, len(weights)))
-        noise, uniform = rng.normal(size=(m, 2, _CHAINS, k, 1)), rng.random((m, _CHAINS))
+        (k, d), m = self.estimates.shape, len(self.pairs)
+        plans = {width: _Plan.of(noise, weights, roots) for width, noise in self.noise.items()}
+        kinds, chances = np.empty((m, _CHAINS), np.intp), np.empty((m, len(weights)))
+        noise, uniform = rng.normal(size=(d, 2, _CHAINS, k, 1)), rng.random((m, _CHAINS))
         for pair in rng.permutation(m):
-            seen = self._seen(pair)  # (graphs, chains), what data and the other pairs say of this one
-            sizes = constant[pair][:, None] - ((inverse[pair] @ seen) * seen).sum(axis=1) / 2
+            width, place = self.pairs.widths[pair], self.place[pair]
+            plan, inverse = plans[width], plans[width].inverse[place]
+            seen = self._seen(pair)  # (graphs * width, chains), what data and the other pairs say of this one
+            sizes = plan.constant[place][:, None] - ((inverse @ seen) * seen).sum(axis=1) / 2
             chance = np.exp(sizes - sizes.max(axis=0))
             chance /= chance.sum(axis=0)
             kind = np.minimum((chance.cumsum(axis=0) < uniform[pair]).sum(axis=0), len(weights) - 1)
-            drawn = roots[kind] @ noise[pair, 0]
-            off = seen.T[:, :, None] - drawn - self.noise_root[pair] @ noise[pair, 1]
-            self._set(pair, (drawn + gain[pair][kind] @ off)[:, :, 0].T)
+            own = noise[self.pairs.of_pair(pair)].transpose(1, 2, 3, 0, 4).reshape(2, _CHAINS, k * width, 1)
+            drawn = plan.roots[kind] @ own[0]
+            off = seen.T[:, :, None] - drawn - self.noise_root[width][place] @ own[1]
+            self._set(pair, (drawn + plan.gain[place][kind] @ off)[:, :, 0].T)
             kinds[pair], chances[pair] = kind, chance.mean(axis=1)
         return chances, kinds
 
     def _seen(self, pair: int) -> NDArray[np.float64]:
+        own = self.pairs.of_pair(pair)
         if self.precision is None or self.pull is None:
-            return np.repeat(self.estimates[:, [pair]], _CHAINS, axis=1)
-        return self.truth[:, pair] - self.pull[:, pair] / self.precision[:, pair, pair][:, None]
+            return np.repeat(self.estimates[:, own].reshape(-1, 1), _CHAINS, axis=1)
+        if self.pairs.widths[pair] == 1:
+            return (
+                self.truth[:, own.start]
+                - self.pull[:, own.start] / self.precision[:, own.start, own.start, None]
+            )
+        pulled = np.linalg.solve(self.precision[:, own, own], self.pull[:, own])
+        return (self.truth[:, own] - pulled).reshape(-1, _CHAINS)
 
     def _set(self, pair: int, new: NDArray[np.float64]) -> None:
-        if self.precision is not None:
-            self.pull += self.precision[:, :, pair, None] * (new - self.truth[:, pair])[:, None, :]
-        self.truth[:, pair] = new
+        own = self.pairs.of_pair(pair)
+        new = new.reshape(len(self.estimates), -1, _CHAINS)
+        if self.precision is not None and self.pull is not None:
+            self.pull += self.precision[:, :, own] @ (new - self.truth[:, own])
+        self.truth[:, own] = new
 
 
-def _products(variances: NDArray[np.float64]) -> float:
-    """The share that products of errors add to variances, (graphs, pairs), on average."""
-    return float(_PRODUCTS * _n_nodes(variances.shape[1]) * np.median(variances))
+@dataclass(frozen=True)
+class _Plan:
+    """What drawing pairs of one width takes, kind by kind."""
+
+    roots: NDArray[np.float64]  # (kinds, graphs * width, graphs * width)
+    inverse: NDArray[np.float64]  # (pairs, kinds, ...), of the covariance of what is seen of a pair
+    gain: NDArray[np.float64]  # how much of what is seen is the truth
+    constant: NDArray[np.float64]  # (pairs, kinds)
+
+    @classmethod
+    def of(
+        cls, noise: NDArray[np.float64], weights: NDArray[np.float64], roots: NDArray[np.float64]
+    ) -> _Plan:
+        """The numbers of a wide edge have equal shares of its variance."""
+        width = noise.shape[1] // roots.shape[1]
+        roots = np.kron(roots, np.eye(width)[None] / np.sqrt(width))
+        spread = roots @ roots.transpose(0, 2, 1)
+        inverse = np.linalg.inv(noise[:, None] + spread)
+        constant = np.log(weights) + np.linalg.slogdet(inverse)[1] / 2
+        return cls(roots, np.asarray(inverse), spread @ inverse, constant)
 
 
-def _precisions(first: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse covariances of the estimates of all pairs, graph by graph, (graphs, pairs, pairs)."""
+def _noise_given_others(precision: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Covariances of errors of pairs of one width, given those of all others, (pairs, ...)."""
+    k, (m, width) = len(precision), columns.shape
+    own = precision[:, columns[:, :, None], columns[:, None]]
+    own = np.asarray(1 / own if width == 1 else np.linalg.inv(own))
+    found = np.zeros((m, k, width, k, width))
+    found[:, range(k), :, range(k)] = own
+    return found.reshape(m, k * width, k * width)
+
+
+def _products(variances: NDArray[np.float64], pairs: PairColumns) -> float:
+    """The share that products of errors add to variances, (graphs, columns), on average."""
+    return float(_PRODUCTS * _n_columns(pairs) * np.median(variances))
+
+
+def _n_columns(pairs: PairColumns) -> int:
+    """Of all nodes."""
+    return int(pairs.second[-1]) + 1
+
+
+def _precisions(
+    first: NDArray[np.float64], variances: NDArray[np.float64], pairs: PairColumns
+) -> NDArray[np.float64]:
+    """Inverse covariances of the estimates of all pairs, graph by graph, (graphs, columns, columns)."""
     found = np.empty((*first.shape, first.shape[1]))
     for own, partial, variance in zip(found, first, variances, strict=True):
-        together = _covariance_of_correlations(partial)
+        together = _covariance_of_correlations(partial, pairs)
         unit = np.sqrt(variance / np.diag(together))
         own[:] = together * unit * unit[:, None]
-        own[np.diag_indices(len(own))] += _products(variance[None]) * variance
+        own[np.diag_indices(len(own))] += _products(variance[None], pairs) * variance
         own[:] = np.linalg.inv(own)
     return found
 
 
-def _covariance_of_correlations(partial: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of partial correlations of all pairs, (pairs, pairs), times the number of rows.
+def _covariance_of_correlations(partial: NDArray[np.float64], pairs: PairColumns) -> NDArray[np.float64]:
+    """Of partial correlations of all pairs, (columns, columns), times the number of rows.
 
     What all others leave of nodes has minus the partial correlations as correlations, and estimates of the
     former are as those of correlations of what is left.
     """
-    p = _n_nodes(len(partial))
-    j, k = np.triu_indices(p, 1)
-    left = np.eye(p)
+    j, k = pairs.first, pairs.second
+    left = np.eye(_n_columns(pairs))
     left[j, k] = left[k, j] = -partial
     least = np.linalg.eigvalsh(left)[0]
     if least < _LEAST_EIGENVALUE:
         share = (1 - _LEAST_EIGENVALUE) / (1 - least)
-        left = share * left + (1 - share) * np.eye(p)
+        left = share * left + (1 - share) * np.eye(len(left))
     one, other = left[j, k][:, None], left[j, k]
     jj, jk, kj, kk = (left[np.ix_(a, b)] for a, b in ((j, j), (j, k), (k, j), (k, k)))
     squares = jj**2 + jk**2 + kj**2 + kk**2

@@ -183,6 +183,7 @@ def _assembled(
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     data = {
         "nodes": model.node_names_,
+        "kinds": None if model.field_.schema.types is None else model.field_.schema.node_kinds,
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),

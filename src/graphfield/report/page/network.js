@@ -4,6 +4,14 @@ const MOST_LINES = 600;
 const CROWDED = 200; // nodes from which labels without a free place wait for the pointer
 const FEW_LETTERS = 110; // of a list that is shown whole
 
+// Outlines of size one, and what they stand for; numbers are circles.
+const SHAPES = {
+  binary: ["M-.9-.9H.9V.9H-.9Z", "square: yes or no"],
+  categorical: ["M0-1.25L1.25 0L0 1.25L-1.25 0Z", "diamond: levels without an order"],
+  ordinal: ["M0-1.15L1.1-.35L.7.95H-.7L-1.1-.35Z", "pentagon: levels in order"],
+  count: ["M0-1.2L1.2.9H-1.2Z", "triangle: count"],
+};
+
 class Network {
   constructor(page) {
     this.page = page;
@@ -16,21 +24,25 @@ class Network {
     this.active = page.order()[0] || 0;
     this.lit = null;
     this.nodes = page.names.map((name, i) => this.node(name, i));
+    const shapes = Object.keys(SHAPES).filter((kind) => page.data.kinds?.includes(kind)).map((kind) => SHAPES[kind][1]);
+    byId("net-shapes").textContent = shapes.length ? `Circle: number; ${shapes.join("; ")}.` : "";
     this.layout();
   }
 
   node(name, i) {
-    const { page } = this;
-    const group = svg("g", { class: "node", tabindex: i === this.active ? 0 : -1, role: "img", "aria-label": name }, svg("title", {}, name), svg("circle", { class: "node" }), svg("text", {}));
+    const { page } = this, kind = page.data.kinds?.[i], outline = SHAPES[kind]?.[0];
+    const told = outline ? `${name} (${kind})` : name;
+    const shape = outline ? svg("path", { class: "node", d: outline, "vector-effect": "non-scaling-stroke" }) : svg("circle", { class: "node" });
+    const group = svg("g", { class: "node", tabindex: i === this.active ? 0 : -1, role: "img", "aria-label": told }, svg("title", {}, told), shape, svg("text", {}));
     group.addEventListener("pointerenter", () => this.light(i));
     group.addEventListener("pointerleave", () => this.light(null));
     group.addEventListener("focus", () => this.light(i));
     group.addEventListener("blur", () => this.light(null));
     group.addEventListener("keydown", (e) => this.key(e, i));
     group.addEventListener("click", () => group.focus());
-    if (page.groups) group.querySelector("circle").style.fill = page.colour(i);
+    if (page.groups) shape.style.fill = page.colour(i);
     this.dots.append(group);
-    return { group, circle: group.querySelector("circle"), text: group.querySelector("text") };
+    return { group, shape, text: group.querySelector("text") };
   }
 
   // Nodes that have an edge in some row, or now, share the picture; the others stand in a row below it.
@@ -50,9 +62,11 @@ class Network {
     this.root.style.setProperty("--label", `${plan.font}px`);
     if (!(page.groups && this.circle(core, plan, width))) this.spring(core, edges, plan, width);
     this.aside(width, plan.height);
-    this.nodes.forEach(({ group, circle }, i) => {
+    this.nodes.forEach(({ group, shape }, i) => {
       group.setAttribute("transform", `translate(${this.x[i].toFixed(1)} ${this.y[i].toFixed(1)})`);
-      circle.setAttribute("r", this.placed[i] ? plan.radius : 3);
+      const radius = this.placed[i] ? plan.radius : 3;
+      if (shape.tagName === "circle") shape.setAttribute("r", radius);
+      else shape.setAttribute("transform", `scale(${radius})`);
     });
     for (const [pair, line] of this.used) this.place(line, pair);
   }
