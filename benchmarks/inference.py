@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/inference.py coverage [--n 800 3000] [--p 10 50] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py fdr [--settings G1 ...] [--n 2000] [--sets 10] [--workers 2]
     .venv/bin/python benchmarks/inference.py null [--designs NAME ...] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py permuted [--tables wine ...] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py compare GROUP_DIFFERENCES.npz [--n 233 431 795] [--sets 60]
     .venv/bin/python benchmarks/inference.py random [--n 200 400] [--sets 60] [--workers 2]
     .venv/bin/python benchmarks/inference.py same [--noise t3 ...] [--n 100 200] [--sets 100] [--workers 2]
@@ -16,6 +17,7 @@
 and their width beside that of an oracle which knows all coefficients but those of the curve that is drawn.
 ``fdr``: false discoveries and power at .10 in the settings, for presence, movement and graphs at z. ``null``:
 graphs that do not depend on what is tested; the share of p-values up to .05, and false discoveries at .10.
+``permuted``: real tables of few rows (scikit-learn's) with rearranged covariates, so that nothing moves.
 ``compare``: pairs of covariances ``sigma1_SIZE``, ``sigma2_SIZE`` (sets, p, p); sensitivity and false
 discoveries of ``compare_graphs`` at .10 beside z-tests of partial correlations with Benjamini-Hochberg, and
 how often anything is found between two samples of the first graph. ``random``: the same for random graphs,
@@ -58,6 +60,7 @@ from edge_designs import (
 from evidence import chain
 from scipy.stats import false_discovery_control, norm
 from seed_runs import write_lines
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import graphfield as gf
 from graphfield.inference.curve import curve_of_pair
@@ -214,6 +217,30 @@ def null_of(seed: int, name: str) -> list[dict[str, Any]]:
         line[f"p_{own}_edges"] = float((p_values[~absent] <= 0.05).mean())
         line[f"any_{own}"] = float((table[f"q_{own}"] <= 0.1).any())
     return [line]
+
+
+# A table of scikit-learn, how many of its nodes, and rows that are drawn.
+PERMUTED = {
+    "wine": (load_wine, 13, 178),
+    "iris": (load_iris, 4, 150),
+    "cancer": (load_breast_cancer, 10, 200),
+}
+
+
+def permuted_of(seed: int, name: str) -> list[dict[str, Any]]:
+    """Nodes without means and scales of the classes, classes rearranged."""
+    read, n_nodes, n_rows = PERMUTED[name]
+    rng, table = np.random.default_rng(seed), read(as_frame=True)
+    X, label = table.data.iloc[:, :n_nodes], table.target.map(lambda code: f"class {code}")
+    X = (X - X.groupby(label).transform("mean")) / X.groupby(label).transform("std")
+    rows = rng.choice(len(X), n_rows, replace=False)
+    Z = pd.DataFrame({"label": rng.permutation(label)[:n_rows]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gf.DataWarning)  # nodes that are nearly sums of others
+        found = gf.infer_edges(X.iloc[rows].reset_index(drop=True), Z, covariates=[], random_state=seed).table
+    line: dict[str, Any] = {"design": name, "n": n_rows}
+    line |= {f"p_{level:g}": float((found.p_varies <= level).mean()) for level in (0.05, 0.005)}
+    return [{**line, "any": float((found.q_varies <= 0.1).any())}]
 
 
 def partial_of(covariance: np.ndarray) -> np.ndarray:
@@ -398,6 +425,8 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
         return [partial(kinds_of, n=n, times=times) for n in arguments.n for times in (1, 3)]
     if arguments.command == "moderated":
         return [partial(moderated_of, n=n) for n in arguments.n]
+    if arguments.command == "permuted":
+        return [partial(permuted_of, name=name) for name in arguments.tables]
     if arguments.command == "many":
         return [many_of]
     return [partial(null_of, name=name) for name in arguments.designs]
@@ -421,6 +450,7 @@ def main() -> None:
         ("coverage", 100),
         ("fdr", 10),
         ("null", 100),
+        ("permuted", 100),
         ("compare", 60),
         ("random", 60),
         ("same", 100),
@@ -457,6 +487,8 @@ def main() -> None:
             command.add_argument("--noise", nargs="+", choices=tuple(NOISE), default=list(NOISE))
         elif name == "null":
             command.add_argument("--designs", nargs="+", choices=tuple(NULL), default=list(NULL))
+        elif name == "permuted":
+            command.add_argument("--tables", nargs="+", choices=tuple(PERMUTED), default=list(PERMUTED))
         else:
             command.add_argument("--n", type=int, default=2_000)
             command.add_argument("--p", type=int, default=100)

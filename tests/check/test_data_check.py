@@ -227,6 +227,22 @@ def test_rows_sorted_by_a_covariate_are_no_series():
     assert found(X.add(4.0 * (Z.site == "A"), axis=0), Z, "ordered-rows") == []
 
 
+def test_rows_sorted_by_a_label_that_nobody_uses_are_no_series():
+    X, Z = clean()
+    Z = Z.sort_values("site").reset_index(drop=True)
+    X = X.add(4.0 * (Z.site == "A"), axis=0)
+    assert found(X, Z[["age"]], "ordered-rows")
+    assert not found(X, Z[["age"]], "ordered-rows", rest=Z[["site"]].rename(columns={"site": "label"}))
+
+
+def test_a_row_that_is_a_little_like_many_before_it_belongs_to_a_series():
+    """What edges lose by the order of rows is the sum over all lags, not the correlation with one row."""
+    X, Z = clean()
+    rng = np.random.default_rng(0)
+    slow = pd.DataFrame(rng.normal(size=X.shape), columns=X.columns).rolling(40).mean().bfill()
+    assert found(X + 0.8 * slow / slow.std(), Z, "ordered-rows")
+
+
 def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     X, Z = clean()
     assert "9.8 rows per node" in found(X.iloc[:49], Z.iloc[:49], "few-rows")[0].message

@@ -297,6 +297,18 @@ def test_sparse_regressions_are_least_squares_where_rows_are_many() -> None:
     assert (found[range(4), range(4)] == 0).all()
 
 
+def test_sparse_regressions_do_not_move_with_noise() -> None:
+    """Where a node has many neighbours the best penalty is small, and would let any movement in."""
+    moving = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(180, 8)) + rng.normal(size=(180, 1))
+        W = np.column_stack([np.ones(180), rng.normal(size=(180, 2))])
+        found = cross_fitted_coefficients(X / X.std(axis=0), W, np.arange(180) % 5).coef
+        moving.append((found[..., 1:] != 0).any(axis=(0, 2, 3)).mean())
+    assert np.mean(moving) < 0.3
+
+
 @pytest.mark.slow
 def test_nominal_levels_hold() -> None:
     """60 sets: of p-values where nothing is there, about 5 % are below .05; most bands cover."""

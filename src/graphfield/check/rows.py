@@ -28,9 +28,10 @@ ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
 # A text with more than so many times the average number of rows per text is a place or a group of people.
 _UNEVEN = 10
-# Correlation of a row with the next, covariates taken out and averaged over nodes, above which order matters.
-FOLLOWING_ROWS = 0.2
-_ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS = 20_000, 40, 100
+# From this factor on, by which products of two nodes vary more than if rows were independent, order matters:
+# standard errors of edges are a tenth too small.
+FOLLOWING_ROWS = 1.2
+_ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
 _SUBJECT_NAME = re.compile(
     r"(^|[_\W])(id|ids|subject|subj|sub|patient|person|participant|individual|animal|mouse|unit|household)"
     r"([_\W]?(id|no|nr|number|code))?($|[_\W])|[a-z](Id|ID)$",
@@ -125,13 +126,13 @@ def row_findings(
                 ),
             )
             return
-        following = _following(nodes, Z, bad_z)
-        if following > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
+        following = _following(nodes, _design(Z, bad_z, min(len(nodes), _ORDER_ROWS), rest))
+        if _inflation(following) > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
             yield Finding(
                 SERIES,
                 (),
-                f"A row is much like the one before it (correlation {following:.2f} with covariates taken "
-                "out), as in a series over time.",
+                f"Rows are much like the ones before them (correlation {following[0]:.2f} with the last one, "
+                "covariates taken out), as in a series over time.",
                 Message(
                     "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
                     time=Message("time", code="time-column"),
@@ -271,22 +272,37 @@ def _covariates_repeat(Z: Frame, n_rows: int) -> bool:
     return runs >= _FEWEST_SUBJECTS and n_rows >= ROWS_PER_SUBJECT * runs
 
 
-def _following(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> float:
-    """Mean over nodes of the correlation of a row with the next, linear effects of covariates taken out."""
+def _following(nodes: pd.DataFrame, features: NDArray[np.float64]) -> list[float]:
+    """Correlations of rows with the next, the one after it and so on, as long as there are any to speak of.
+
+    Means over nodes, linear effects of ``features`` taken out.
+    """
     chosen = np.linspace(0, nodes.shape[1] - 1, min(nodes.shape[1], _ORDER_NODES)).round().astype(np.intp)
-    values = nodes.to_numpy()[:_ORDER_ROWS, chosen]
-    n = len(values)
-    features = _design(Z, bad_z, n)
+    n = len(features)
     if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
-        return 0.0
+        return []
+    values = nodes.to_numpy()[:n, chosen]
     left = values - features @ np.linalg.lstsq(features, values, rcond=None)[0]
-    squares = np.square(left).sum(axis=0)
-    lagged = (left[1:] * left[:-1]).sum(axis=0)
-    return float(np.divide(lagged, squares, out=np.zeros_like(lagged), where=squares > 0).mean())
+    size = np.sqrt(np.square(left).mean(axis=0))
+    left = left[:, size > 0] / size[size > 0]
+    found: list[float] = []
+    for lag in range(1, min(n // 2, _ORDER_LAGS) if left.size else 0):
+        found.append(float(np.vdot(left[lag:], left[:-lag]) / left.size))
+        if found[-1] < 1 / np.sqrt(n):  # what one node has by chance
+            break
+    return found
 
 
-def _design(Z: Frame, bad_z: pd.DataFrame, n: int) -> NDArray[np.float64]:
-    """A one, numbers with their squares, levels where there are not too many: of the first n rows."""
+def _inflation(following: list[float]) -> float:
+    """By what products of two nodes vary more than those of independent rows (Bartlett, 1946)."""
+    return 1 + 2 * float(np.square(following).sum())
+
+
+def _design(Z: Frame, bad_z: pd.DataFrame, n: int, rest: pd.DataFrame | None = None) -> NDArray[np.float64]:
+    """A one, numbers with their squares, levels where there are not too many: of the first n rows.
+
+    Of columns that nobody uses, ``rest``, texts: rows may be sorted by such a label.
+    """
     design = [np.ones((n, 1))]
     for name in Z.names:
         gaps = bad_z[name].to_numpy()
@@ -294,11 +310,20 @@ def _design(Z: Frame, bad_z: pd.DataFrame, n: int) -> NDArray[np.float64]:
         if len(present) == 0:
             continue
         if is_categorical(present, name):
-            codes = pd.factorize(as_text(column))[0][:n]
-            if codes.max() < min(_ORDER_LEVELS, n / 10):
-                design.append(np.eye(codes.max() + 1)[codes][:, 1:])
+            design.append(_levels(column, n))
             continue
         numbers = filled_numbers(column, gaps)[:n]
         numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
         design.append(np.column_stack([numbers, numbers**2]))
-    return np.hstack(design)
+    labels = (
+        [] if rest is None else [own for _, own in rest.items() if not pd.api.types.is_numeric_dtype(own)]
+    )
+    return np.hstack([*design, *(_levels(own, n) for own in labels)])
+
+
+def _levels(column: pd.Series, n: int) -> NDArray[np.float64]:
+    """Indicators of all levels but the first; none where there are too many."""
+    codes = pd.factorize(as_text(column))[0][:n]
+    if codes.max() >= min(_ORDER_LEVELS, n / 10):
+        return np.empty((n, 0))
+    return np.eye(codes.max() + 1)[codes][:, 1:]

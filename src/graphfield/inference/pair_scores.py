@@ -130,11 +130,7 @@ def pair_scores(
     """
     values = nodes.values
     found = cross_fitted_coefficients(values, functions, fold, tick)
-    left = values.copy()
-    for number, coef in enumerate(found.coef):
-        rows = fold == number
-        for column, own in zip(functions[rows].T, coef.transpose(2, 0, 1), strict=True):
-            left[rows] -= column[:, None] * (values[rows] @ own.T)
+    left = found.residuals(values, functions)
     scales = _scales(left, functions if scales_move else functions[:, :1])
     return PairScores(left / scales, scales, found.coef, fold, functions, _inflation(nodes))
 

@@ -34,6 +34,15 @@ class MovingCoefficients:
     coef: NDArray[np.float64]
     fold: NDArray[np.intp]
 
+    def residuals(self, X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What they leave of every node, (n, p), in rows that took no part in them."""
+        left = X.copy()
+        for number, coef in enumerate(self.coef):
+            rows = self.fold == number
+            for column, own in zip(W[rows].T, coef.transpose(2, 0, 1), strict=True):
+                left[rows] -= column[:, None] * (X[rows] @ own.T)
+        return left
+
 
 def cross_fitted_coefficients(
     X: NDArray[np.float64],
@@ -43,19 +52,40 @@ def cross_fitted_coefficients(
 ) -> MovingCoefficients:
     """Solve the problem at the head of this module without each fold in turn.
 
-    Each node has the penalty at which rows of the folds are predicted best by those outside them. Nodes have
-    mean zero and variance one; W are functions of z, the first one, uncorrelated with mean square one.
-    ``tick`` is called :func:`n_ticks` times at most.
+    Each node has the penalty at which rows of the folds are predicted best by those outside them. Its
+    coefficients move only where rows of the folds are clearly better predicted so (by more than a standard
+    error): average and movement share one penalty, and where a node has many neighbours the best one is small
+    and would let movement in that is noise. What such noise has in common in two nodes looks like an edge
+    that moves. Nodes have mean zero and variance one; W are functions of z, the first one, uncorrelated with
+    mean square one. ``tick`` is called :func:`n_ticks` times at most.
     """
-    n, p = X.shape
+    m = W.shape[1]
     counts = np.bincount(fold)
     parts = [c * _gram(X[fold == f], W[fold == f]) for f, c in enumerate(counts)]
-    total = np.sum(parts, axis=0)
-    known = [(total - part) / (n - c) for part, c in zip(parts, counts, strict=True)]
-    problems = [_Regressions(gram, p) for gram in known]
-    unit = np.sqrt(2 * np.log(max(p, 2)) / n)
-    best = np.zeros((len(counts), p, p, W.shape[1]))
-    least = np.diag(total)[:: W.shape[1]].copy()  # the error of no coefficient at all
+    moving = MovingCoefficients(_best_coefficients(parts, counts, X.shape[1], tick), fold)
+    if m == 1:
+        return moving
+    average = [part[::m, ::m] for part in parts]
+    coef = np.zeros_like(moving.coef)
+    coef[..., :1] = _best_coefficients(average, counts, X.shape[1])
+    still = MovingCoefficients(coef, fold)
+    gain = np.square(still.residuals(X, W)) - np.square(moving.residuals(X, W))
+    clear = gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(len(X))
+    return MovingCoefficients(np.where(clear[:, None, None], moving.coef, still.coef), fold)
+
+
+def _best_coefficients(
+    parts: list[NDArray[np.float64]],
+    counts: NDArray[np.intp],
+    p: int,
+    tick: Callable[[], None] = lambda: None,
+) -> NDArray[np.float64]:
+    """(folds, j, k, m), from the sums of products in each fold, at the best penalty of each node."""
+    n, total = counts.sum(), np.sum(parts, axis=0)
+    problems = [_Regressions((total - part) / (n - c), p) for part, c in zip(parts, counts, strict=True)]
+    unit, m = np.sqrt(2 * np.log(max(p, 2)) / n), len(total) // p
+    best = np.zeros((len(counts), p, p, m))
+    least = np.diag(total)[::m].copy()  # the error of no coefficient at all
     empty = least.sum()
     for penalty in unit * _PENALTIES:
         found = []
@@ -69,7 +99,7 @@ def cross_fitted_coefficients(
             best[f, better] = coef[better]
         if better.mean() < _FEW and least.sum() < empty:
             break
-    return MovingCoefficients(best, fold)
+    return best
 
 
 def n_ticks(n_folds: int) -> int:
