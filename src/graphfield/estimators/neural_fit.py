@@ -93,11 +93,7 @@ def fit_fields(
 
     ``training`` is that of the means. Scales may move with ``features`` of the covariates.
     """
-    means: list[MovingMean | None] = [None] * len(jobs)
-    if center == "covariates":
-        means = fit_means(jobs, data, training, folder, features)
-    lefts, data = _centred(jobs, means, data, features)
-    scales, data = _scaled(jobs, data, features)
+    means, lefts, scales, data = take_out_levels(jobs, data, training, center, folder, features)
     fitted = []
     for i, edges in enumerate(way.fit(jobs, data, folder, compete=compete)):
         job, own = jobs[i], member_samples(data, i)
@@ -105,6 +101,23 @@ def fit_fields(
         moving = _residual_scales(job, edges.judged, own, features)
         fitted.append(Fitted(means[i], lefts[i], scales[i], edges, scale, moving))
     return fitted
+
+
+def take_out_levels(
+    jobs: Sequence[Job],
+    data: Samples,
+    training: TrainingConfig,
+    center: str,
+    folder: CheckpointFolder | None,
+    features: NDArray[np.float64] | None,
+) -> tuple[list[MovingMean | None], list[Tensor | None], list[MovingScales | None], Samples]:
+    """Means and scales of each job, where they may move with z, and the rows without them."""
+    means: list[MovingMean | None] = [None] * len(jobs)
+    if center == "covariates":
+        means = fit_means(jobs, data, training, folder, features)
+    lefts, data = _centred(jobs, means, data, features)
+    scales, data = _scaled(jobs, data, features)
+    return means, lefts, scales, data
 
 
 def _centred(

@@ -39,6 +39,7 @@ _KINDS = {
     "tree": ("graphfield.fields.partition", "TreeField"),
     "clusters": ("graphfield.fields.partition", "ClusterField"),
     "neural": ("graphfield.estimators.neural_field", "NeuralField"),
+    "score": ("graphfield.estimators.score_field", "ScoreField"),
     "archetypes": ("graphfield.estimators.neural_field", "ArchetypeField"),
 }
 

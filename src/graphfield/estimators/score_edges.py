@@ -1,0 +1,93 @@
+"""When a pair of a :class:`ScoreField` is an edge: as everywhere, tests of pairs and a cut, from score matching.
+
+With slopes s of the log-density and v_jk what a pair adds to those of its two nodes, the loss of a row falls by
+``u = -[(s_j - v_jk) v_jk + (s_k - v_kj) v_kj + derivatives of v]`` for each unit of the pair, to first
+order; without an edge its mean is zero (integration by parts).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from graphfield.estimators.score_field import ScoreField
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.fields.edge_list import pair_correlations
+from graphfield.graphs.cut_choice import CUTS, largest_cut
+from graphfield.graphs.pair_tests import PairTests, n_directions
+from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
+
+# With fewer rows, or groups, that had no part in the fit, only tests say which pairs are edges.
+_MIN_NEW_UNITS = 50
+
+
+def score_threshold(field: ScoreField, data: TrainingSet) -> Threshold:
+    """Pairs that stand clear of their noise, above the largest cut that fits held-out rows as well as any."""
+    rows, n = field.encode(data.Z), len(data.X)
+    distinct, index = field.distinct(rows.take(gap_rows(n, field.n_nodes, data.streams["gap"])))
+    found = np.concatenate([pair_correlations(here.weights, here.scales) for here in field.chunks(distinct)])
+    gap = find_gap(found if len(distinct) == len(index) else found[index], n)
+    freedom = field.network.terms.size * n_directions(found, index)
+    tests = _pair_tests(field, data, freedom)
+    clear, least = tests.clear(), min(1.0, tests.standard_error)
+    cut = _largest_cut(field, data, clear) if clear.any() else 0.0
+    return auto_threshold(clear, max(cut, least), found, gap)
+
+
+def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTests:
+    """As of a course that was found in the same rows and had so many directions to choose from."""
+    units = _units(data.labels, len(data.X))
+    sums = np.zeros((int(units.max()) + 1, field.network.n_pairs))
+    rows = field.encode(data.Z)
+    for part, slopes, added in field.pair_slopes(field.standardize(data.X, rows), rows):
+        np.add.at(sums, units[part], _gains(field, slopes, added))
+    p, (j, k) = field.n_nodes, field.network.get_buffer("ends").numpy()
+    p_values, used = np.ones((p, p)), np.zeros((p, p), dtype=bool)
+    left = 1.0 - freedom * 2 * len(j) / p / len(data.X)
+    if left > 0 and len(sums) > 1:
+        squares = np.maximum(np.square(sums).sum(axis=0) / left**2, 1e-30)
+        own = np.square(np.maximum(sums.sum(axis=0), 0.0)) / squares
+        p_values[j, k] = p_values[k, j] = fdtrc(freedom, max(1.0, (len(sums) - 1) * left), own / freedom)
+        used[j, k] = used[k, j] = True
+    return PairTests(p_values, len(sums) ** -0.5, np.ones((p, p)), used)
+
+
+def _gains(field: ScoreField, slopes: NDArray, added: NDArray) -> NDArray[np.float64]:
+    """u of each row and pair, (b, E)."""
+    first, second, bend = added.astype(np.float64)
+    j, k = field.network.get_buffer("ends").numpy()
+    return -((slopes[:, j] - first) * first + (slopes[:, k] - second) * second + bend)
+
+
+def _largest_cut(field: ScoreField, data: TrainingSet, clear: NDArray[np.bool_]) -> float:
+    """From rows that had no part in training; zero where these are few."""
+    if data.new is None:
+        return 0.0
+    values, Z, labels = data.new
+    units = _units(labels, len(values))
+    if units.max() + 1 < _MIN_NEW_UNITS:
+        return 0.0
+    order, rows = np.argsort(units, kind="stable"), field.encode(Z)
+    j, k = field.network.get_buffer("ends").numpy()
+    strengths = np.abs(field.at(rows).partial_correlations[:, j, k])
+    strengths = np.where(clear[j, k], strengths, 0.0)
+    losses = np.empty((len(values), len(CUTS)))
+    for part, slopes, added in field.pair_slopes(field.standardize(values, rows), rows):
+        losses[part] = _losses_by_cut(slopes, added, strengths[part], field)
+    return largest_cut(losses[order], units[order])
+
+
+def _losses_by_cut(slopes: NDArray, added: NDArray, strengths: NDArray, field: ScoreField) -> NDArray[np.float64]:
+    """Up to what no cut changes, (b, cuts)."""
+    one_hot = np.eye(field.n_nodes)[field.network.get_buffer("ends").numpy()]  # (2, E, p)
+    losses = np.empty((len(slopes), len(CUTS)))
+    for i, cut in enumerate(CUTS):
+        first, second, bend = np.where(strengths <= cut, added, 0.0)
+        left = slopes - first @ one_hot[0] - second @ one_hot[1]
+        losses[:, i] = (np.square(left).sum(axis=1) / 2 - bend.sum(axis=1)) / field.n_nodes
+    return losses
+
+
+def _units(labels: NDArray | None, n: int) -> NDArray[np.intp]:
+    return np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]

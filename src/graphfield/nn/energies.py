@@ -1,0 +1,181 @@
+"""A log-density of the nodes given z with terms of single nodes and of pairs, through its slopes.
+
+``log p(x | z) = sum_jm c_jm(z) h_m(x_j) + sum over pairs of theta_jkml(z) h_m(x_j) h_l(x_k)`` with Hermite
+polynomials h; the coefficients are a network of z. Training is score matching (Hyvarinen 2005): the slopes
+s_j = d log p / dx_j minimise ``s_j^2 / 2 + ds_j / dx_j``, which needs no integral over x.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from graphfield.nn.fields import Field, FieldConfig, Samples
+from graphfield.nn.layers import Dense
+
+# Orders of the terms of a single node: a quartic can bound what pairs add.
+OWN_ORDERS = 4
+
+
+@dataclass(frozen=True)
+class PairTerms:
+    """Products h_m(x_j) h_l(x_k) up to a degree m + l; each pair of orders is there in both ways."""
+
+    degree: int
+
+    @cached_property
+    def orders(self) -> list[tuple[int, int]]:
+        """(m, l) of each kind of product."""
+        all_orders = range(1, self.degree)
+        return [(m, l) for m in all_orders for l in all_orders if m + l <= self.degree]
+
+    @property
+    def turned(self) -> list[int]:
+        """The kind of product that each is from the other node's side."""
+        return [self.orders.index((l, m)) for m, l in self.orders]
+
+    @property
+    def size(self) -> int:
+        return len(self.orders)
+
+    @property
+    def highest(self) -> int:
+        return max(self.degree - 1, OWN_ORDERS)
+
+    def weights(self, device: torch.device) -> Tensor:
+        """What squares of a coefficient add to the squared slopes of its two nodes, on average over these."""
+        return torch.tensor([(m + l) / 2 for m, l in self.orders], device=device)
+
+
+def hermite_functions(x: Tensor, order: int) -> tuple[Tensor, Tensor, Tensor]:
+    """h_1 to h_order of each value, their first and their second derivatives, each (..., order).
+
+    ``h_m' = sqrt(m) h_(m-1)``, so that moments of derivatives follow from those of the functions.
+    """
+    values = [torch.ones_like(x), x]
+    for m in range(1, order):
+        values.append((x * values[m] - math.sqrt(m) * values[m - 1]) / math.sqrt(m + 1))
+    orders = range(1, order + 1)
+    slopes = [math.sqrt(m) * values[m - 1] for m in orders]
+    bends = [math.sqrt(m * (m - 1)) * values[max(m - 2, 0)] for m in orders]
+    return torch.stack(values[1 : order + 1], dim=-1), torch.stack(slopes, dim=-1), torch.stack(bends, dim=-1)
+
+
+@dataclass(frozen=True)
+class EnergyConfig(FieldConfig):
+    """Which pairs (j, k), j < k, have terms, and of which degree m + l."""
+
+    degree: int = 2
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def least_weights(self) -> int:
+        outputs = len(self.pairs) * PairTerms(self.degree).size + self.n_nodes * OWN_ORDERS
+        return (self.hidden_size + 1) * outputs
+
+
+@dataclass(frozen=True)
+class PairSlopes:
+    """What each pair adds, (m, b, E): to the slopes of its two nodes, and to their derivatives."""
+
+    first: Tensor
+    second: Tensor
+    bend: Tensor
+
+
+class EnergyField(Field):
+    """z to the coefficients of the log-density."""
+
+    config: EnergyConfig
+
+    def __init__(self, config: EnergyConfig, generator: torch.Generator) -> None:
+        super().__init__(config, generator)
+        self.terms, self.n_pairs = PairTerms(config.degree), len(config.pairs)
+        self.n_outputs = self.n_pairs * self.terms.size
+        self.head = Dense(1, self.backbone.width, self.n_outputs + config.n_nodes * OWN_ORDERS, generator)
+        ends = torch.tensor(config.pairs, dtype=torch.int64).reshape(-1, 2).T
+        self.register_buffer("ends", ends, persistent=False)
+        # Places of h_m(x_j) and h_l(x_k) among the functions of all nodes, (2, E T).
+        orders = torch.tensor(self.terms.orders).T - 1
+        places = ends[:, :, None] * self.terms.highest + orders[:, None]
+        self.register_buffer("places", places.flatten(1), persistent=False)
+
+    @torch.no_grad()
+    def begin_at(self, pairs: Tensor, own: Tensor) -> None:
+        """The same coefficients at all z: those of pairs (E, T) and of nodes (p, O)."""
+        self.head.weight.zero_()
+        self.head.bias.copy_(torch.cat([pairs.flatten(), own.flatten()]).view_as(self.head.bias))
+
+    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Coefficients of pairs (m, b, E, T) and of nodes (m, b, p, O)."""
+        out = self.head(self.hidden(numeric, codes, keep))[:, 0]
+        pairs, own = out[..., : self.n_outputs], out[..., self.n_outputs :]
+        return pairs.unflatten(-1, (self.n_pairs, self.terms.size)), own.unflatten(-1, (-1, OWN_ORDERS))
+
+    def row_losses(self, batch: Samples) -> Tensor:
+        return self.losses(*self(batch.numeric, batch.codes), batch.x)
+
+    def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
+        return self.losses(*self(batch.numeric, batch.codes, keep), batch.x).mean(dim=1)
+
+    def losses(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
+        """Of each row, averaged over nodes, (m, b)."""
+        added = self.pair_slopes(pairs, x)
+        along = self.slopes(own, added, x)
+        bend = (own * hermite_functions(x, OWN_ORDERS)[2]).sum(dim=(-1, -2)) + added.bend.sum(dim=-1)
+        return (along.square().sum(dim=-1) / 2 + bend) / x.shape[-1]
+
+    def slopes(self, own: Tensor, added: PairSlopes, x: Tensor) -> Tensor:
+        """d log p / dx, (m, b, p)."""
+        along = (own * hermite_functions(x, OWN_ORDERS)[1]).sum(dim=-1)
+        return along + self.to_nodes(added.first, 0) + self.to_nodes(added.second, 1)
+
+    def to_nodes(self, of_pairs: Tensor, end: int) -> Tensor:
+        """Sums over the pairs that have a node at this end, (..., E) to (..., p).
+
+        A product with one-hot rows rather than sums by place: it is deterministic on CUDA.
+        """
+        nodes = torch.eye(self.config.n_nodes, dtype=of_pairs.dtype, device=of_pairs.device)
+        return of_pairs @ nodes[self.get_buffer("ends")[end]]
+
+    def functions(self, x: Tensor) -> list[list[Tensor]]:
+        """h, h' and h'' of the terms of pairs, at the first node of each and at the second, (..., E, T)."""
+        flat = [part.flatten(-2) for part in hermite_functions(x, self.terms.highest)]
+        size = (self.n_pairs, self.terms.size)
+        places = self.get_buffer("places")
+        return [[part.index_select(-1, where).unflatten(-1, size) for part in flat] for where in places]
+
+    def pair_slopes(self, pairs: Tensor, x: Tensor) -> PairSlopes:
+        (f, df, ddf), (g, dg, ddg) = self.functions(x)
+        return PairSlopes(
+            (pairs * (df * g)).sum(dim=-1), (pairs * (f * dg)).sum(dim=-1), (pairs * (ddf * g + f * ddg)).sum(dim=-1)
+        )
+
+    def pulls(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
+        """Coefficients of h_1(x_j) to h_highest(x_j) in log p, given the other nodes, (m, b, p, orders)."""
+        (f, *_), (g, *_) = self.functions(x)
+        total = torch.nn.functional.pad(own, (0, self.terms.highest - OWN_ORDERS))
+        columns = list(total.unbind(dim=-1))
+        for kind, (m, l) in enumerate(self.terms.orders):
+            columns[m - 1] = columns[m - 1] + self.to_nodes((pairs * g)[..., kind], 0)
+            columns[l - 1] = columns[l - 1] + self.to_nodes((pairs * f)[..., kind], 1)
+        return torch.stack(columns, dim=-1)
+
+    def sizes(self, pairs: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+        """Root mean squares of the second derivatives of log p: of pairs (..., E), of nodes (..., p).
+
+        Means are those of independent standard normal nodes, under which h_m' = sqrt(m) h_(m-1) are
+        orthogonal; a Gaussian density has its precision matrix, whatever the nodes are.
+        """
+        def weighted(values: Tensor, weights: list[int]) -> Tensor:
+            return (values.square() * torch.tensor(weights, dtype=values.dtype)).sum(dim=-1)
+
+        orders = self.terms.orders
+        nodes = weighted(own, [m * (m - 1) for m in range(1, OWN_ORDERS + 1)])
+        nodes = nodes + self.to_nodes(weighted(pairs, [m * (m - 1) for m, _ in orders]), 0)
+        nodes = nodes + self.to_nodes(weighted(pairs, [l * (l - 1) for _, l in orders]), 1)
+        return weighted(pairs, [m * l for m, l in orders]).sqrt(), nodes.sqrt()
