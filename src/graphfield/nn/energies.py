@@ -1,8 +1,9 @@
 """A log-density of the nodes given z with terms of single nodes and of pairs, through its slopes.
 
 ``log p(x | z) = sum_jm c_jm(z) h_m(x_j) + sum over pairs of theta_jkml(z) h_m(x_j) h_l(x_k)`` with Hermite
-polynomials h; the coefficients are a network of z. Training is score matching (Hyvarinen 2005): the slopes
-s_j = d log p / dx_j minimise ``s_j^2 / 2 + ds_j / dx_j``, which needs no integral over x.
+polynomials h; the coefficients are a network of z. Training is score matching (Hyvarinen 2005) with weights
+g(x_j) that fall off in the tails, where polynomials are wild (Yu, Drton and Shojaie 2019): the slopes
+s_j = d log p / dx_j minimise ``g (s_j^2 / 2 + ds_j / dx_j) + g' s_j``, which needs no integral over x.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from graphfield.nn.layers import Dense
 
 # Orders of the terms of a single node: a quartic can bound what pairs add.
 OWN_ORDERS = 4
+# Rows count in the loss of a node by exp(-x^2 / 2 reach^2), x in standard units.
+_REACH = 1.5
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ def hermite_functions(x: Tensor, order: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.stack(values[1 : order + 1], dim=-1), torch.stack(slopes, dim=-1), torch.stack(bends, dim=-1)
 
 
+def tail_weights(x: Tensor) -> tuple[Tensor, Tensor]:
+    """g and g' of each value."""
+    weight = torch.exp(-x.square() / (2 * _REACH**2))
+    return weight, -x / _REACH**2 * weight
+
+
 @dataclass(frozen=True)
 class EnergyConfig(FieldConfig):
     """Which pairs (j, k), j < k, have terms, and of which degree m + l."""
@@ -80,11 +89,12 @@ class EnergyConfig(FieldConfig):
 
 @dataclass(frozen=True)
 class PairSlopes:
-    """What each pair adds, (m, b, E): to the slopes of its two nodes, and to their derivatives."""
+    """What each pair adds to the slopes of its two nodes, and to the derivatives of these; each (m, b, E)."""
 
     first: Tensor
     second: Tensor
-    bend: Tensor
+    bend_first: Tensor
+    bend_second: Tensor
 
 
 class EnergyField(Field):
@@ -124,10 +134,11 @@ class EnergyField(Field):
 
     def losses(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
         """Of each row, averaged over nodes, (m, b)."""
-        added = self.pair_slopes(pairs, x)
+        added, (weight, slope) = self.pair_slopes(pairs, x), tail_weights(x)
         along = self.slopes(own, added, x)
-        bend = (own * hermite_functions(x, OWN_ORDERS)[2]).sum(dim=(-1, -2)) + added.bend.sum(dim=-1)
-        return (along.square().sum(dim=-1) / 2 + bend) / x.shape[-1]
+        bend = (own * hermite_functions(x, OWN_ORDERS)[2]).sum(dim=-1)
+        bend = bend + self.to_nodes(added.bend_first, 0) + self.to_nodes(added.bend_second, 1)
+        return (weight * (along.square() / 2 + bend) + slope * along).mean(dim=-1)
 
     def slopes(self, own: Tensor, added: PairSlopes, x: Tensor) -> Tensor:
         """d log p / dx, (m, b, p)."""
@@ -151,9 +162,8 @@ class EnergyField(Field):
 
     def pair_slopes(self, pairs: Tensor, x: Tensor) -> PairSlopes:
         (f, df, ddf), (g, dg, ddg) = self.functions(x)
-        return PairSlopes(
-            (pairs * (df * g)).sum(dim=-1), (pairs * (f * dg)).sum(dim=-1), (pairs * (ddf * g + f * ddg)).sum(dim=-1)
-        )
+        parts = (df * g, f * dg, ddf * g, f * ddg)
+        return PairSlopes(*((pairs * part).sum(dim=-1) for part in parts))
 
     def pulls(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
         """Coefficients of h_1(x_j) to h_highest(x_j) in log p, given the other nodes, (m, b, p, orders)."""

@@ -4,9 +4,10 @@ The log-density is a sum of terms of one node, ``c_jm h_m(x_j)``, and of two, ``
 with Hermite polynomials h and ``m + l`` up to a degree; all coefficients are linear in features w(z). Its
 slope s along each node minimises
 
-    mean over rows of  sum_j [ s_j^2 / 2 + ds_j / dx_j ]  +  penalty * sum over pairs of the norm of theta_jk
+    mean over rows of  sum_j [ g (s_j^2 / 2 + ds_j / dx_j) + g' s_j ]
+      + penalty * sum over pairs of the norm of theta_jk
 
-(Hyvarinen 2005), which is quadratic in the coefficients: no density has to be integrated.
+with the weights g(x_j) of :func:`~graphfield.nn.energies.tail_weights`, which is quadratic in the coefficients.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from graphfield.graphs.false_discoveries import q_values
 from graphfield.graphs.pair_tests import FALSE_SHARE
-from graphfield.nn.energies import OWN_ORDERS, PairTerms, hermite_functions
+from graphfield.nn.energies import OWN_ORDERS, PairTerms, hermite_functions, tail_weights
 from graphfield.nn.threads import spread
 from graphfield.solvers.penalties import PathSearch, falling_penalties
 from graphfield.training.penalty_path import WORSE
@@ -78,10 +79,15 @@ class ScoreMoments:
 
 
 def _columns(features: Tensor, x: Tensor, node: int, terms: PairTerms) -> tuple[Tensor, Tensor]:
-    """What each coefficient adds to the slope along a node, and to its derivative, both (n, C)."""
+    """What each coefficient adds to the slope along a node, and to the linear part of the loss, both (n, C).
+
+    The first with the root of the weights, so that its products have these.
+    """
     values, slopes, bends = hermite_functions(x, terms.highest)
+    weight, slope = (part[:, [node]] for part in tail_weights(x))
     both = []
-    for own in (slopes[:, node], bends[:, node]):  # (n, orders)
+    linear = weight * bends[:, node] + slope * slopes[:, node]
+    for own in (weight.sqrt() * slopes[:, node], linear):  # (n, orders)
         pairs = torch.stack([own[:, [m - 1]] * values[..., l - 1] for m, l in terms.orders], dim=1)
         pairs[..., node] = 0
         columns = [features[:, :, None] * pairs.flatten(1)[:, None], features[:, :, None] * own[:, None, :OWN_ORDERS]]
@@ -175,7 +181,8 @@ def moving_pairs(slopes: Tensor, x: Tensor, features: Tensor, terms: PairTerms) 
     a sum over rows; without any such movement it is a sum of chances.
     """
     values, first, second = hermite_functions(x, terms.highest)
-    pushes = slopes[..., None] * first + second  # of h_m(x_j), (n, p, orders)
+    weight, slope = (part[..., None] for part in tail_weights(x))
+    pushes = weight * (slopes[..., None] * first + second) + slope * first  # of h_m(x_j), (n, p, orders)
     p_values = []
     for feature in features.T:
         total = x.new_zeros(x.shape[1], x.shape[1])
