@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphfield.data.covariates import features
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -27,7 +28,6 @@ from graphfield.estimators.score_field import DEGREES, ScoreField
 from graphfield.estimators.training_jobs import Job
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError
-from graphfield.data.covariates import features
 from graphfield.fields import GraphField, Schema
 from graphfield.fields.base import Common, State
 from graphfield.graphs.threshold import Threshold
@@ -53,8 +53,8 @@ class ScoreCGM(GraphEstimator):
     integrated. First a convex problem with a penalty on pairs finds which pairs have terms at all; pairs that
     clearly move with z join them; then the network learns how they move, as far as held-out rows like it.
 
-    Use it where edges may be no lines, as in ``x_j = x_k^2 + noise``. Where they are, :class:`DNNCGM` has more
-    power, and its coefficients say more.
+    Use it where edges may be no lines, as in ``x_j = x_k^2 + noise``. Where they are, the coefficients of
+    :class:`DNNCGM` say more.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class ScoreCGM(GraphEstimator):
         scaler = units
         if left is not None:
             scaler = NodeScaler(units.center, units.scale * left.cpu().numpy())
-        found = self._match_scores(job, samples, W, data.streams)
+        found = self._match_scores(job, samples, W)
         common = Common(schema, scaler, scaler.scale.copy(), scales)
         return _with_residual_scale(ScoreField(common, found.network.cpu(), NeuralMean.of(mean, units)), data)
 
@@ -201,7 +201,7 @@ class ScoreCGM(GraphEstimator):
         seeds = tuple(data.streams[name] for name in TRAINED)
         return Job(config, train, held_out, seeds, None, True, parts, None, data.own is not None, data.labels)
 
-    def _match_scores(self, job: Job, samples: Samples, W: NDArray, streams: Any) -> EnergyFit:
+    def _match_scores(self, job: Job, samples: Samples, W: NDArray) -> EnergyFit:
         assert isinstance(job.config, EnergyConfig)
         task = EnergyTask(
             job.config,
@@ -240,7 +240,9 @@ class ScoreCGM(GraphEstimator):
 
     def _findings(self) -> list[str]:
         course = "move with the covariates" if self.moves_ else "are the same for all covariates"
-        pairs = f"{len(self.pairs_):,} pairs of nodes have terms of degree up to {self.degree_}, which {course}"
+        pairs = (
+            f"{len(self.pairs_):,} pairs of nodes have terms of degree up to {self.degree_}, which {course}"
+        )
         return [f"{pairs}; penalty {self.penalty_:.3g}."]
 
     def facts(self) -> dict[str, Any]:
@@ -265,15 +267,21 @@ def _check_nodes(data: TrainingSet) -> None:
     p = data.X.shape[1]
     if p > MAX_NODES:
         raise DataError(
-            f"ScoreCGM looks at products of all pairs of nodes beside each node, which {MAX_NODES} nodes have "
-            f"room for; X has {p}. Use DNNCGM, or fewer nodes."
+            f"ScoreCGM looks at all pairs of nodes beside each node, for which {MAX_NODES} nodes have room, "
+            f"but X has {p}. Use DNNCGM, or fewer nodes."
         )
 
 
 def _mean_training(n_train: int) -> TrainingConfig:
     steps = default_max_steps(n_train)
     return TrainingConfig(
-        default_batch_size(n_train), steps, steps // 3, max(1, steps // _MEAN_EVALUATIONS), _MEAN_RATE, "cosine", 20
+        default_batch_size(n_train),
+        steps,
+        steps // 3,
+        max(1, steps // _MEAN_EVALUATIONS),
+        _MEAN_RATE,
+        "cosine",
+        20,
     )
 
 

@@ -1,8 +1,8 @@
-"""When a pair of a :class:`ScoreField` is an edge: as everywhere, tests of pairs and a cut, from score matching.
+"""When a pair of a :class:`ScoreField` is an edge: tests of pairs and a cut, as everywhere.
 
-With slopes s of the log-density and v_jk what a pair adds to those of its two nodes, the loss of a row falls by
-``u = -[(s_j - v_jk) v_jk + (s_k - v_kj) v_kj + derivatives of v]`` for each unit of the pair, to first
-order; without an edge its mean is zero (integration by parts).
+With slopes s of the log-density, weights g and v what a pair adds to the slope of one of its nodes, the loss
+of a row falls by ``u = -[g ((s - v) v + dv / dx) + g' v]``, summed over both nodes, for each unit of the
+pair, to first order; without an edge its mean is zero (integration by parts).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from graphfield.estimators.score_field import ScoreField
+from graphfield.estimators.score_field import MatchedRows, ScoreField
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.edge_list import pair_correlations
 from graphfield.graphs.cut_choice import CUTS, largest_cut
@@ -40,8 +40,8 @@ def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTes
     units = _units(data.labels, len(data.X))
     sums = np.zeros((int(units.max()) + 1, field.network.n_pairs))
     rows = field.encode(data.Z)
-    for part, slopes, added in field.pair_slopes(field.standardize(data.X, rows), rows):
-        np.add.at(sums, units[part], _gains(field, slopes, added))
+    for part, matched in field.pair_slopes(field.standardize(data.X, rows), rows):
+        np.add.at(sums, units[part], _gains(field, matched))
     p, (j, k) = field.n_nodes, field.network.get_buffer("ends").numpy()
     p_values, used = np.ones((p, p)), np.zeros((p, p), dtype=bool)
     left = 1.0 - freedom * 2 * len(j) / p / len(data.X)
@@ -53,11 +53,14 @@ def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTes
     return PairTests(p_values, len(sums) ** -0.5, np.ones((p, p)), used)
 
 
-def _gains(field: ScoreField, slopes: NDArray, added: NDArray) -> NDArray[np.float64]:
+def _gains(field: ScoreField, rows: MatchedRows) -> NDArray[np.float64]:
     """u of each row and pair, (b, E)."""
-    first, second, bend = added.astype(np.float64)
     j, k = field.network.get_buffer("ends").numpy()
-    return -((slopes[:, j] - first) * first + (slopes[:, k] - second) * second + bend)
+    gains = np.zeros(rows.first.shape)
+    for node, added, bend in ((j, rows.first, rows.bend_first), (k, rows.second, rows.bend_second)):
+        left = rows.slopes[:, node] - added
+        gains -= rows.weights[:, node] * (left * added + bend) + rows.falls[:, node] * added
+    return gains
 
 
 def _largest_cut(field: ScoreField, data: TrainingSet, clear: NDArray[np.bool_]) -> float:
@@ -73,19 +76,20 @@ def _largest_cut(field: ScoreField, data: TrainingSet, clear: NDArray[np.bool_])
     strengths = np.abs(field.at(rows).partial_correlations[:, j, k])
     strengths = np.where(clear[j, k], strengths, 0.0)
     losses = np.empty((len(values), len(CUTS)))
-    for part, slopes, added in field.pair_slopes(field.standardize(values, rows), rows):
-        losses[part] = _losses_by_cut(slopes, added, strengths[part], field)
+    for part, matched in field.pair_slopes(field.standardize(values, rows), rows):
+        losses[part] = _losses_by_cut(field, matched, strengths[part])
     return largest_cut(losses[order], units[order])
 
 
-def _losses_by_cut(slopes: NDArray, added: NDArray, strengths: NDArray, field: ScoreField) -> NDArray[np.float64]:
+def _losses_by_cut(field: ScoreField, rows: MatchedRows, strengths: NDArray) -> NDArray[np.float64]:
     """Up to what no cut changes, (b, cuts)."""
     one_hot = np.eye(field.n_nodes)[field.network.get_buffer("ends").numpy()]  # (2, E, p)
-    losses = np.empty((len(slopes), len(CUTS)))
+    losses = np.empty((len(strengths), len(CUTS)))
     for i, cut in enumerate(CUTS):
-        first, second, bend = np.where(strengths <= cut, added, 0.0)
-        left = slopes - first @ one_hot[0] - second @ one_hot[1]
-        losses[:, i] = (np.square(left).sum(axis=1) / 2 - bend.sum(axis=1)) / field.n_nodes
+        dropped = strengths <= cut
+        along = rows.slopes - (dropped * rows.first) @ one_hot[0] - (dropped * rows.second) @ one_hot[1]
+        bend = -(dropped * rows.bend_first) @ one_hot[0] - (dropped * rows.bend_second) @ one_hot[1]
+        losses[:, i] = (rows.weights * (np.square(along) / 2 + bend) + rows.falls * along).mean(axis=1)
     return losses
 
 

@@ -18,8 +18,7 @@ from graphfield.estimators.neural_field import NeuralMean, read_config
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.schema import Rows
 from graphfield.fields.streaming import Part, evaluation_rows, slices
-from graphfield.nn.energies import EnergyConfig, EnergyField, hermite_functions
-from graphfield.nn.fields import Samples
+from graphfield.nn.energies import EnergyConfig, EnergyField, hermite_functions, tail_weights
 from graphfield.nn.threads import one_thread_each
 
 DEGREES = (2, 3, 4)
@@ -27,6 +26,24 @@ DEGREES = (2, 3, 4)
 _GRID = torch.linspace(-4, 4, 65)
 # In files: as many weights as may be.
 _ANY = 2**62
+
+
+@dataclass(frozen=True)
+class MatchedRows:
+    """Slopes of log p, weights in the loss and their derivatives, (b, p); what pairs add, (b, E)."""
+
+    slopes: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    falls: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    bend_first: NDArray[np.float64]
+    bend_second: NDArray[np.float64]
+
+
+def _ends(n_nodes: int, n_pairs: int) -> NDArray[np.intp]:
+    """Where the columns of :class:`MatchedRows` end, side by side."""
+    return np.cumsum([n_nodes] * 3 + [n_pairs] * 3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,18 +90,18 @@ class ScoreField(GraphField):
         density = pulls @ hermite_functions(_GRID, pulls.shape[-1])[0].T
         return torch.softmax(density, dim=-1) @ _GRID
 
-    def pair_slopes(self, x: NDArray, rows: Rows) -> Iterator[tuple[slice, NDArray, NDArray]]:
-        """Slopes (b, p) of some rows after the other, and what pairs add: (3, b, E), see ``PairSlopes``."""
+    def pair_slopes(self, x: NDArray, rows: Rows) -> Iterator[tuple[slice, MatchedRows]]:
+        """What score matching says of pairs at some rows after the other."""
+        p, n_pairs = self.n_nodes, self.network.n_pairs
 
-        def both(pairs: Tensor, own: Tensor, nodes: Tensor) -> Tensor:
+        def joined(pairs: Tensor, own: Tensor, nodes: Tensor) -> Tensor:
             added = self.network.pair_slopes(pairs, nodes)
             along = self.network.slopes(own, added, nodes)
-            return torch.cat([along, added.first, added.second, added.bend], dim=-1)
+            return torch.cat([along, *tail_weights(nodes), *vars(added).values()], dim=-1)
 
-        p = self.n_nodes
-        for part, found in self._evaluate(rows, x, both):
-            of_pairs = found[:, p:].reshape(len(found), 3, -1).swapaxes(0, 1)
-            yield part, found[:, :p], of_pairs
+        for part, found in self._evaluate(rows, x, joined):
+            slopes, weights, falls, *added = np.split(found.astype(np.float64), _ends(p, n_pairs), axis=1)
+            yield part, MatchedRows(slopes, weights, falls, *added)
 
     @torch.no_grad()
     @one_thread_each()
@@ -98,7 +115,8 @@ class ScoreField(GraphField):
         found = []
         for part in slices(len(rows), size):
             block = samples.take(torch.arange(part.start, part.start + size).clamp(max=len(rows) - 1)[None])
-            result = compute(*network(block.numeric, block.codes), block.x)[0]
+            pairs, own = network(block.numeric, block.codes)
+            result = compute(pairs, own, block.x)[0]
             found.append((part, result[: part.stop - part.start].numpy()))
         return found
 
@@ -119,7 +137,8 @@ class ScoreField(GraphField):
 
 def _read_config(state: Saved, common: Common, n_entries: int) -> EnergyConfig:
     plain, p = read_config(state, common.schema, _ANY), common.schema.n_nodes
-    pairs = tuple(tuple(end.whole(0, p - 1) for end in pair.listed(2, 2)) for pair in state["pairs"].listed())
+    ends = [[end.whole(0, p - 1) for end in pair.listed(2, 2)] for pair in state["pairs"].listed()]
+    pairs = tuple((first, second) for first, second in ends)
     if any(first >= second for first, second in pairs) or len(set(pairs)) < len(pairs):
         state["pairs"].refuse("pairs of two nodes, the first one before the other, each once")
     config = EnergyConfig(**vars(plain), degree=state["degree"].whole(DEGREES[0], DEGREES[-1]), pairs=pairs)

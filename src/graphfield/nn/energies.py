@@ -1,6 +1,6 @@
 """A log-density of the nodes given z with terms of single nodes and of pairs, through its slopes.
 
-``log p(x | z) = sum_jm c_jm(z) h_m(x_j) + sum over pairs of theta_jkml(z) h_m(x_j) h_l(x_k)`` with Hermite
+``log p(x | z) = sum_jm c_jm(z) h_m(x_j) + sum over pairs of theta_jkmo(z) h_m(x_j) h_o(x_k)`` with Hermite
 polynomials h; the coefficients are a network of z. Training is score matching (Hyvarinen 2005) with weights
 g(x_j) that fall off in the tails, where polynomials are wild (Yu, Drton and Shojaie 2019): the slopes
 s_j = d log p / dx_j minimise ``g (s_j^2 / 2 + ds_j / dx_j) + g' s_j``, which needs no integral over x.
@@ -26,20 +26,20 @@ _REACH = 1.5
 
 @dataclass(frozen=True)
 class PairTerms:
-    """Products h_m(x_j) h_l(x_k) up to a degree m + l; each pair of orders is there in both ways."""
+    """Products h_m(x_j) h_o(x_k) up to a degree m + o; each pair of orders is there in both ways."""
 
     degree: int
 
     @cached_property
     def orders(self) -> list[tuple[int, int]]:
-        """(m, l) of each kind of product."""
+        """(m, o) of each kind of product."""
         all_orders = range(1, self.degree)
-        return [(m, l) for m in all_orders for l in all_orders if m + l <= self.degree]
+        return [(m, o) for m in all_orders for o in all_orders if m + o <= self.degree]
 
     @property
     def turned(self) -> list[int]:
         """The kind of product that each is from the other node's side."""
-        return [self.orders.index((l, m)) for m, l in self.orders]
+        return [self.orders.index((o, m)) for m, o in self.orders]
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ class PairTerms:
 
     def weights(self, device: torch.device) -> Tensor:
         """What squares of a coefficient add to the squared slopes of its two nodes, on average over these."""
-        return torch.tensor([(m + l) / 2 for m, l in self.orders], device=device)
+        return torch.tensor([(m + o) / 2 for m, o in self.orders], device=device)
 
 
 def hermite_functions(x: Tensor, order: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,7 +76,7 @@ def tail_weights(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class EnergyConfig(FieldConfig):
-    """Which pairs (j, k), j < k, have terms, and of which degree m + l."""
+    """Which pairs (j, k), j < k, have terms, and of which degree m + o."""
 
     degree: int = 2
     pairs: tuple[tuple[int, int], ...] = ()
@@ -109,7 +109,7 @@ class EnergyField(Field):
         self.head = Dense(1, self.backbone.width, self.n_outputs + config.n_nodes * OWN_ORDERS, generator)
         ends = torch.tensor(config.pairs, dtype=torch.int64).reshape(-1, 2).T
         self.register_buffer("ends", ends, persistent=False)
-        # Places of h_m(x_j) and h_l(x_k) among the functions of all nodes, (2, E T).
+        # Places of h_m(x_j) and h_o(x_k) among the functions of all nodes, (2, E T).
         orders = torch.tensor(self.terms.orders).T - 1
         places = ends[:, :, None] * self.terms.highest + orders[:, None]
         self.register_buffer("places", places.flatten(1), persistent=False)
@@ -127,10 +127,12 @@ class EnergyField(Field):
         return pairs.unflatten(-1, (self.n_pairs, self.terms.size)), own.unflatten(-1, (-1, OWN_ORDERS))
 
     def row_losses(self, batch: Samples) -> Tensor:
-        return self.losses(*self(batch.numeric, batch.codes), batch.x)
+        pairs, own = self(batch.numeric, batch.codes)
+        return self.losses(pairs, own, batch.x)
 
     def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
-        return self.losses(*self(batch.numeric, batch.codes, keep), batch.x).mean(dim=1)
+        pairs, own = self(batch.numeric, batch.codes, keep)
+        return self.losses(pairs, own, batch.x).mean(dim=1)
 
     def losses(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
         """Of each row, averaged over nodes, (m, b)."""
@@ -170,9 +172,9 @@ class EnergyField(Field):
         (f, *_), (g, *_) = self.functions(x)
         total = torch.nn.functional.pad(own, (0, self.terms.highest - OWN_ORDERS))
         columns = list(total.unbind(dim=-1))
-        for kind, (m, l) in enumerate(self.terms.orders):
+        for kind, (m, o) in enumerate(self.terms.orders):
             columns[m - 1] = columns[m - 1] + self.to_nodes((pairs * g)[..., kind], 0)
-            columns[l - 1] = columns[l - 1] + self.to_nodes((pairs * f)[..., kind], 1)
+            columns[o - 1] = columns[o - 1] + self.to_nodes((pairs * f)[..., kind], 1)
         return torch.stack(columns, dim=-1)
 
     def sizes(self, pairs: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,11 +183,12 @@ class EnergyField(Field):
         Means are those of independent standard normal nodes, under which h_m' = sqrt(m) h_(m-1) are
         orthogonal; a Gaussian density has its precision matrix, whatever the nodes are.
         """
+
         def weighted(values: Tensor, weights: list[int]) -> Tensor:
             return (values.square() * torch.tensor(weights, dtype=values.dtype)).sum(dim=-1)
 
         orders = self.terms.orders
         nodes = weighted(own, [m * (m - 1) for m in range(1, OWN_ORDERS + 1)])
         nodes = nodes + self.to_nodes(weighted(pairs, [m * (m - 1) for m, _ in orders]), 0)
-        nodes = nodes + self.to_nodes(weighted(pairs, [l * (l - 1) for _, l in orders]), 1)
-        return weighted(pairs, [m * l for m, l in orders]).sqrt(), nodes.sqrt()
+        nodes = nodes + self.to_nodes(weighted(pairs, [o * (o - 1) for _, o in orders]), 1)
+        return weighted(pairs, [m * o for m, o in orders]).sqrt(), nodes.sqrt()

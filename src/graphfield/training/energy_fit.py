@@ -17,7 +17,7 @@ from graphfield.training.loop import TrainingResult, train
 from graphfield.training.pair_energies import EnergyProblem, ScoreMoments, best_energies, moving_pairs
 from graphfield.training.plan import Member
 
-_STEPS, _RATE, _EVALUATIONS, _PATIENCE, _BATCH = 400, 2e-3, 40, 10, 512
+_STEPS, _RATE, _EVALUATIONS, _PATIENCE, _BATCH = 400, 5e-3, 40, 10, 512
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _smallest(losses: list[Tensor]) -> int:
     best = min(losses, key=lambda own: float(own.mean()))
     for i, own in enumerate(losses):
         excess = own - best
-        if float(excess.mean()) <= float(excess.std()) / len(excess) ** 0.5 or own is best:
+        if own is best or float(excess.mean()) <= float(excess.std(correction=0)) / len(excess) ** 0.5:
             return i
     raise AssertionError("one of them is the best")
 

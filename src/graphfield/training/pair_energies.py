@@ -1,13 +1,13 @@
 """Sparse score matching: which pairs of nodes have a term in the log-density, as a convex problem.
 
-The log-density is a sum of terms of one node, ``c_jm h_m(x_j)``, and of two, ``theta_jkml h_m(x_j) h_l(x_k)``
-with Hermite polynomials h and ``m + l`` up to a degree; all coefficients are linear in features w(z). Its
+The log-density is a sum of terms of one node, ``c_jm h_m(x_j)``, and of two, ``theta_jkmo h_m(x_j) h_o(x_k)``
+with Hermite polynomials h and ``m + o`` up to a degree; all coefficients are linear in features w(z). Its
 slope s along each node minimises
 
     mean over rows of  sum_j [ g (s_j^2 / 2 + ds_j / dx_j) + g' s_j ]
       + penalty * sum over pairs of the norm of theta_jk
 
-with the weights g(x_j) of :func:`~graphfield.nn.energies.tail_weights`, which is quadratic in the coefficients.
+with the weights g(x_j) of :func:`~graphfield.nn.energies.tail_weights`: it is quadratic in the coefficients.
 """
 
 from __future__ import annotations
@@ -88,9 +88,12 @@ def _columns(features: Tensor, x: Tensor, node: int, terms: PairTerms) -> tuple[
     both = []
     linear = weight * bends[:, node] + slope * slopes[:, node]
     for own in (weight.sqrt() * slopes[:, node], linear):  # (n, orders)
-        pairs = torch.stack([own[:, [m - 1]] * values[..., l - 1] for m, l in terms.orders], dim=1)
+        pairs = torch.stack([own[:, [m - 1]] * values[..., o - 1] for m, o in terms.orders], dim=1)
         pairs[..., node] = 0
-        columns = [features[:, :, None] * pairs.flatten(1)[:, None], features[:, :, None] * own[:, None, :OWN_ORDERS]]
+        columns = [
+            features[:, :, None] * pairs.flatten(1)[:, None],
+            features[:, :, None] * own[:, None, :OWN_ORDERS],
+        ]
         both.append(torch.cat([part.flatten(1) for part in columns], dim=1))
     return both[0], both[1]
 
@@ -186,8 +189,8 @@ def moving_pairs(slopes: Tensor, x: Tensor, features: Tensor, terms: PairTerms) 
     p_values = []
     for feature in features.T:
         total = x.new_zeros(x.shape[1], x.shape[1])
-        for m, l in terms.orders:
-            total += _squared_z(feature[:, None], pushes, values, m - 1, l - 1)
+        for m, o in terms.orders:
+            total += _squared_z(feature[:, None], pushes, values, m - 1, o - 1)
         p_values.append(chdtrc(terms.size, total.double().cpu().numpy()))
     smallest = np.minimum(1.0, len(p_values) * np.min(p_values, axis=0))
     upper = np.triu_indices(x.shape[1], 1)
@@ -196,10 +199,10 @@ def moving_pairs(slopes: Tensor, x: Tensor, features: Tensor, terms: PairTerms) 
     return torch.as_tensor(passing | passing.T, device=x.device)
 
 
-def _squared_z(feature: Tensor, pushes: Tensor, values: Tensor, m: int, l: int) -> Tensor:
+def _squared_z(feature: Tensor, pushes: Tensor, values: Tensor, m: int, o: int) -> Tensor:
     """The square of a sum over rows in units of its standard error, for one kind of term: (p, p)."""
-    push_j, push_k = feature * pushes[..., m], feature * pushes[..., l]
-    value_j, value_k = values[..., m], values[..., l]
+    push_j, push_k = feature * pushes[..., m], feature * pushes[..., o]
+    value_j, value_k = values[..., m], values[..., o]
     total = push_j.T @ value_k + value_j.T @ push_k
     squares = push_j.square().T @ value_k.square() + value_j.square().T @ push_k.square()
     squares += 2 * (push_j * value_j).T @ (push_k * value_k)
