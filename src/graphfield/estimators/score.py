@@ -51,7 +51,8 @@ class ScoreCGM(GraphEstimator):
     normal scores, and its coefficients are the outputs of a network of z. They are found by score matching
     (Hyvarinen 2005): the slopes of the log-density are fitted to the rows, and no density has to be
     integrated. First a convex problem with a penalty on pairs finds which pairs have terms at all; pairs that
-    clearly move with z join them; then the network learns how they move, as far as held-out rows like it.
+    clearly move with z join them; then the network learns how those that stand clear of their noise move, as
+    far as held-out rows like it.
 
     Use it where edges may be no lines, as in ``x_j = x_k^2 + noise``. Where they are, the coefficients of
     :class:`DNNCGM` say more.
@@ -95,7 +96,8 @@ class ScoreCGM(GraphEstimator):
     moves_ : bool
         Whether the network was kept; otherwise coefficients are the same at all z.
     degrees_ : DataFrame
-        Degrees that were tried: ``degree``, ``held_out_loss``, ``pairs``, ``penalty``.
+        Degrees that were tried: ``degree``, ``held_out_loss``, the same of coefficients that are the same at all
+        z (``still_loss``), ``pairs``, ``penalty``.
     training_ : DataFrame
         Loss curve of the network: step, train_loss, held_out_loss, learning_rate.
 

@@ -1,9 +1,4 @@
-"""When a pair of a :class:`ScoreField` is an edge: tests of pairs and a cut, as everywhere.
-
-With slopes s of the log-density, weights g and v what a pair adds to the slope of one of its nodes, the loss
-of a row falls by ``u = -[g ((s - v) v + dv / dx) + g' v]``, summed over both nodes, for each unit of the
-pair, to first order; without an edge its mean is zero (integration by parts).
-"""
+"""When a pair of a :class:`ScoreField` is an edge: tests of pairs and a cut, as everywhere."""
 
 from __future__ import annotations
 
@@ -41,7 +36,7 @@ def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTes
     sums = np.zeros((int(units.max()) + 1, field.network.n_pairs))
     rows = field.encode(data.Z)
     for part, matched in field.pair_slopes(field.standardize(data.X, rows), rows):
-        np.add.at(sums, units[part], _gains(field, matched))
+        np.add.at(sums, units[part], matched.gains)
     p, (j, k) = field.n_nodes, field.network.get_buffer("ends").numpy()
     p_values, used = np.ones((p, p)), np.zeros((p, p), dtype=bool)
     left = 1.0 - freedom * 2 * len(j) / p / len(data.X)
@@ -51,16 +46,6 @@ def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTes
         p_values[j, k] = p_values[k, j] = fdtrc(freedom, max(1.0, (len(sums) - 1) * left), own / freedom)
         used[j, k] = used[k, j] = True
     return PairTests(p_values, len(sums) ** -0.5, np.ones((p, p)), used)
-
-
-def _gains(field: ScoreField, rows: MatchedRows) -> NDArray[np.float64]:
-    """u of each row and pair, (b, E)."""
-    j, k = field.network.get_buffer("ends").numpy()
-    gains = np.zeros(rows.first.shape)
-    for node, added, bend in ((j, rows.first, rows.bend_first), (k, rows.second, rows.bend_second)):
-        left = rows.slopes[:, node] - added
-        gains -= rows.weights[:, node] * (left * added + bend) + rows.falls[:, node] * added
-    return gains
 
 
 def _largest_cut(field: ScoreField, data: TrainingSet, clear: NDArray[np.bool_]) -> float:

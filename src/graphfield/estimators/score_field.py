@@ -30,7 +30,7 @@ _ANY = 2**62
 
 @dataclass(frozen=True)
 class MatchedRows:
-    """Slopes of log p, weights in the loss and their derivatives, (b, p); what pairs add, (b, E)."""
+    """Slopes of log p, weights in the loss and their derivatives, (b, p); what pairs add and gain, (b, E)."""
 
     slopes: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -39,11 +39,12 @@ class MatchedRows:
     second: NDArray[np.float64]
     bend_first: NDArray[np.float64]
     bend_second: NDArray[np.float64]
+    gains: NDArray[np.float64]
 
 
 def _ends(n_nodes: int, n_pairs: int) -> NDArray[np.intp]:
     """Where the columns of :class:`MatchedRows` end, side by side."""
-    return np.cumsum([n_nodes] * 3 + [n_pairs] * 3)
+    return np.cumsum([n_nodes] * 3 + [n_pairs] * 4)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +98,8 @@ class ScoreField(GraphField):
         def joined(pairs: Tensor, own: Tensor, nodes: Tensor) -> Tensor:
             added = self.network.pair_slopes(pairs, nodes)
             along = self.network.slopes(own, added, nodes)
-            return torch.cat([along, *tail_weights(nodes), *vars(added).values()], dim=-1)
+            gains = self.network.pair_gains(along, added, nodes)
+            return torch.cat([along, *tail_weights(nodes), *vars(added).values(), gains], dim=-1)
 
         for part, found in self._evaluate(rows, x, joined):
             slopes, weights, falls, *added = np.split(found.astype(np.float64), _ends(p, n_pairs), axis=1)

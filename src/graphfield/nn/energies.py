@@ -109,6 +109,7 @@ class EnergyField(Field):
         self.head = Dense(1, self.backbone.width, self.n_outputs + config.n_nodes * OWN_ORDERS, generator)
         ends = torch.tensor(config.pairs, dtype=torch.int64).reshape(-1, 2).T
         self.register_buffer("ends", ends, persistent=False)
+        self.register_buffer("free", torch.ones(self.head.bias.shape[-1]), persistent=False)
         # Places of h_m(x_j) and h_o(x_k) among the functions of all nodes, (2, E T).
         orders = torch.tensor(self.terms.orders).T - 1
         places = ends[:, :, None] * self.terms.highest + orders[:, None]
@@ -120,9 +121,15 @@ class EnergyField(Field):
         self.head.weight.zero_()
         self.head.bias.copy_(torch.cat([pairs.flatten(), own.flatten()]).view_as(self.head.bias))
 
+    def hold_still(self, pairs: Tensor) -> None:
+        """In training, coefficients of these pairs (E,) will stay as they are."""
+        free = self.get_buffer("free")
+        free[: self.n_outputs] = (~pairs).to(free.dtype).repeat_interleave(self.terms.size)
+
     def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Coefficients of pairs (m, b, E, T) and of nodes (m, b, p, O)."""
-        out = self.head(self.hidden(numeric, codes, keep))[:, 0]
+        still, free = self.head.bias.detach()[:, 0], self.get_buffer("free")
+        out = torch.lerp(still, self.head(self.hidden(numeric, codes, keep))[:, 0], free)
         pairs, own = out[..., : self.n_outputs], out[..., self.n_outputs :]
         return pairs.unflatten(-1, (self.n_pairs, self.terms.size)), own.unflatten(-1, (-1, OWN_ORDERS))
 
@@ -166,6 +173,19 @@ class EnergyField(Field):
         (f, df, ddf), (g, dg, ddg) = self.functions(x)
         parts = (df * g, f * dg, ddf * g, f * ddg)
         return PairSlopes(*((pairs * part).sum(dim=-1) for part in parts))
+
+    def pair_gains(self, slopes: Tensor, added: PairSlopes, x: Tensor) -> Tensor:
+        """By how much each pair lowers the loss, to first order, for each unit of what it adds: (m, b, E).
+
+        ``-[g ((s - v) v + dv / dx) + g' v]``, summed over both nodes, with v what the pair adds to the slope
+        s; without an edge its mean is zero (integration by parts).
+        """
+        gains = torch.zeros_like(added.first)
+        bends = added.bend_first, added.bend_second
+        for end, own, bend in zip(self.get_buffer("ends"), (added.first, added.second), bends, strict=True):
+            weight, fall = (part[..., end] for part in tail_weights(x))
+            gains -= weight * ((slopes[..., end] - own) * own + bend) + fall * own
+        return gains
 
     def pulls(self, pairs: Tensor, own: Tensor, x: Tensor) -> Tensor:
         """Coefficients of h_1(x_j) to h_highest(x_j) in log p, given the other nodes, (m, b, p, orders)."""

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from scipy.special import chdtrc
 from torch import Tensor
 
+from graphfield.graphs.false_discoveries import q_values
+from graphfield.graphs.pair_tests import FALSE_SHARE
 from graphfield.nn.energies import EnergyConfig, EnergyField, PairTerms
 from graphfield.nn.fields import Samples
 from graphfield.nn.threads import one_thread_each
@@ -52,21 +55,20 @@ class EnergyFit:
 @one_thread_each()
 def fit_energies(task: EnergyTask) -> EnergyFit:
     """A convex problem says which pairs have terms, the loop how they move with z; held-out rows judge."""
-    fits = [_fit_still(task, degree) for degree in task.degrees]
-    still, penalty = fits[_smallest([task.held_out_losses(network) for network, _ in fits])]
-    tried = [
-        {
-            "degree": network.config.degree,
-            "held_out_loss": float(task.held_out_losses(network).mean()),
-            "pairs": network.n_pairs,
-            "penalty": own,
-        }
-        for network, own in fits
-    ]
+    fits = [_fit_degree(task, degree) for degree in task.degrees]
+    losses = [task.held_out_losses(fit.network) for fit in fits]
+    chosen = fits[_smallest(losses)]
+    return replace(chosen, tried=[line for fit in fits for line in fit.tried])
+
+
+def _fit_degree(task: EnergyTask, degree: int) -> EnergyFit:
+    still, penalty = _fit_still(task, degree)
     network, result = _train(task, _with_movers(task, still))
-    moves = float(task.held_out_losses(network).mean()) < float(task.held_out_losses(still).mean())
-    network.embedding.settle_untrained(task.data.codes[task.rows])
-    return EnergyFit(network if moves else still, penalty, moves, tried, vars(result.curve))
+    before, after = (float(task.held_out_losses(own).mean()) for own in (still, network))
+    moves = after < before
+    line = {"degree": degree, "held_out_loss": min(before, after), "still_loss": before}
+    line |= {"pairs": (network if moves else still).n_pairs, "penalty": penalty}
+    return EnergyFit(network if moves else still, penalty, moves, [line], vars(result.curve))
 
 
 def _smallest(losses: list[Tensor]) -> int:
@@ -103,18 +105,31 @@ def _still_network(task: EnergyTask, degree: int, pairs: Tensor, own: Tensor, th
 
 @torch.no_grad()
 def _with_movers(task: EnergyTask, still: EnergyField) -> EnergyField:
-    """With pairs that clearly move with z, at zero so far."""
+    """With pairs that clearly move with z, at zero so far; pairs that are not clear will not move."""
     rows, p = task.data.take(task.rows[None]), task.config.n_nodes
     pairs, own = still(rows.numeric, rows.codes)
-    slopes = still.slopes(own, still.pair_slopes(pairs, rows.x), rows.x)[0]
-    there = own.new_zeros(p, p, dtype=torch.bool)
+    added = still.pair_slopes(pairs, rows.x)
+    slopes = still.slopes(own, added, rows.x)
+    movers = own.new_zeros(p, p, dtype=torch.bool)
     if task.features.shape[1]:
-        there = moving_pairs(slopes, rows.x[0], task.features[task.rows], still.terms)
+        movers = moving_pairs(slopes[0], rows.x[0], task.features[task.rows], still.terms)
     first, second = still.get_buffer("ends")
+    clear = movers.clone()
+    clear[first, second] |= _are_clear(still.pair_gains(slopes, added, rows.x)[0], still.terms.size)
+    there = movers.clone()
     there[first, second] = True
     known = own.new_zeros(p, still.terms.size, p)
     known[first, :, second] = pairs[0, 0]
-    return _still_network(task, still.config.degree, known, own[0, 0], there | there.T)
+    network = _still_network(task, still.config.degree, known, own[0, 0], there | there.T)
+    network.hold_still(~clear[tuple(network.get_buffer("ends"))])
+    return network
+
+
+def _are_clear(gains: Tensor, freedom: int) -> Tensor:
+    """Pairs (E,) whose gains (n, E) stand clear of their noise, given that they were found in these rows."""
+    total, squares = gains.sum(dim=0).clamp(min=0), gains.square().sum(dim=0).clamp(min=1e-12)
+    p_values = chdtrc(freedom, (total.square() / squares).double().cpu().numpy())
+    return torch.as_tensor(q_values(p_values) <= FALSE_SHARE, device=gains.device)
 
 
 def _train(task: EnergyTask, network: EnergyField) -> tuple[EnergyField, TrainingResult]:
@@ -124,4 +139,5 @@ def _train(task: EnergyTask, network: EnergyField) -> tuple[EnergyField, Trainin
     training = TrainingConfig(batch, steps, steps // 4, every, _RATE, "cosine", _PATIENCE)
     member = Member(task.rows, task.held_out, task.seeds[1], task.seeds[2])
     (result,) = train(network, task.data, [member], training, description="Energies")
+    network.embedding.settle_untrained(task.data.codes[task.rows])
     return network, result
