@@ -27,7 +27,7 @@ from graphfield.estimators.score_edges import score_threshold
 from graphfield.estimators.score_field import DEGREES, ScoreField
 from graphfield.estimators.training_jobs import Job
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import DataError
+from graphfield.exceptions import DataError, check_choice
 from graphfield.fields import GraphField, Schema
 from graphfield.fields.base import Common, State
 from graphfield.graphs.threshold import Threshold
@@ -96,8 +96,8 @@ class ScoreCGM(GraphEstimator):
     moves_ : bool
         Whether the network was kept; otherwise coefficients are the same at all z.
     degrees_ : DataFrame
-        Degrees that were tried: ``degree``, ``held_out_loss``, the same of coefficients that are the same at all
-        z (``still_loss``), ``pairs``, ``penalty``.
+        Degrees that were tried: ``degree``, ``held_out_loss``, ``still_loss`` (of coefficients that do not move
+        with z), ``pairs``, ``penalty``.
     training_ : DataFrame
         Loss curve of the network: step, train_loss, held_out_loss, learning_rate.
 
@@ -220,6 +220,24 @@ class ScoreCGM(GraphEstimator):
         self.degrees_, self.training_ = pd.DataFrame(found.tried), pd.DataFrame(found.curve)
         return found
 
+    def predict_effect(self, Z: Any, source: str, target: str) -> pd.DataFrame:
+        """The curve of an edge: the mean of node ``target`` over values of node ``source``, at each row of Z.
+
+        All other nodes are at their means there.
+
+        Returns
+        -------
+        DataFrame
+            ``sample`` (position of the row in Z), ``source_value`` and ``effect``, both in the user's units;
+            21 values within two standard deviations for each row.
+        """
+        field = self._field().of_kind(ScoreField)
+        places = [
+            _find_node(name, role, self.node_names_)
+            for name, role in ((source, "source"), (target, "target"))
+        ]
+        return field.effects(field.rows(Z), *places)
+
     def _find_threshold(self, field: GraphField, data: TrainingSet) -> Threshold:
         return score_threshold(field.of_kind(ScoreField), data)
 
@@ -272,6 +290,11 @@ def _check_nodes(data: TrainingSet) -> None:
             f"ScoreCGM looks at all pairs of nodes beside each node, for which {MAX_NODES} nodes have room, "
             f"but X has {p}. Use DNNCGM, or fewer nodes."
         )
+
+
+def _find_node(name: str, role: str, names: list[str]) -> int:
+    check_choice(role, name, names)
+    return names.index(name)
 
 
 def _mean_training(n_train: int) -> TrainingConfig:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -24,6 +25,8 @@ from graphfield.nn.threads import one_thread_each
 DEGREES = (2, 3, 4)
 # Values of a node, in standard units, over which its conditional density is summed.
 _GRID = torch.linspace(-4, 4, 65)
+# Values of a node over which another is followed: so many, up to so many standard deviations.
+_REACH, _N_VALUES = 2.0, 21
 # In files: as many weights as may be.
 _ANY = 2**62
 
@@ -90,6 +93,19 @@ class ScoreField(GraphField):
         pulls = self.network.pulls(pairs, own, x)
         density = pulls @ hermite_functions(_GRID, pulls.shape[-1])[0].T
         return torch.softmax(density, dim=-1) @ _GRID
+
+    def effects(self, rows: Rows, source: int, target: int) -> pd.DataFrame:
+        """The mean of one node over values of another, with all others at their means, at each row."""
+        values = np.linspace(-_REACH, _REACH, _N_VALUES)
+        repeated = rows.take(np.repeat(np.arange(len(rows)), len(values)))
+        x = np.zeros((len(repeated), self.n_nodes))
+        x[:, source] = np.tile(values, len(rows))
+        means = [found for _, found in self._evaluate(repeated, x, self._conditional_means)]
+        x[:, target] = np.concatenate([np.empty((0, self.n_nodes)), *means])[:, target]
+        nodes, scores = self.offsets_at(repeated) + self.units_at(repeated) * x, self.schema.scores
+        nodes = nodes if scores is None else scores.restore(nodes)
+        sample = np.repeat(np.arange(len(rows)), len(values))
+        return pd.DataFrame({"sample": sample, "source_value": nodes[:, source], "effect": nodes[:, target]})
 
     def pair_slopes(self, x: NDArray, rows: Rows) -> Iterator[tuple[slice, MatchedRows]]:
         """What score matching says of pairs at some rows after the other."""
