@@ -58,6 +58,9 @@ ESTIMATORS = {
     "reggmm-sparse-group": lambda **params: gf.RegGMM(
         penalty="sparse-group", n_penalties=8, n_folds=3, **params
     ),
+    "score": lambda **params: gf.ScoreCGM(
+        **{"degree": 2, "hidden_size": 16, "max_steps": 10, "device": "cpu", "random_state": 0, **params}
+    ),
     "tree": lambda **params: gf.TreeCGM(**{"random_state": 0, **params}),
 }
 

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
     from graphfield.estimators.reggmm import RegGMM as RegGMM
+    from graphfield.estimators.score import ScoreCGM as ScoreCGM
     from graphfield.estimators.together import fit_together as fit_together
     from graphfield.estimators.tree import TreeCGM as TreeCGM
     from graphfield.exceptions import DataError as DataError

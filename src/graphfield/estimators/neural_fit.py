@@ -52,13 +52,7 @@ def fit_fields(
 
     ``training`` is that of the means. Scales may move with ``features`` of the covariates.
     """
-    means: list[MovingMean | None] = [None] * len(jobs)
-    if center == "covariates":
-        means = fit_means(jobs, data, training, folder, features)
-    found = [_prepared(job, data, mean, features) for job, mean in zip(jobs, means, strict=True)]
-    lefts, scales, values = zip(*found, strict=True)
-    if any(x is not data.x for x in values):
-        data = replace(data, x=values[0] if len(values) == 1 else torch.stack(values))
+    means, lefts, scales, data = take_out_levels(jobs, data, training, center, folder, features)
     fitted = []
     for i, edges in enumerate(way.fit(jobs, data, folder, compete=compete)):
         job, own = jobs[i], data.member(i)
@@ -66,6 +60,25 @@ def fit_fields(
         moving = _moving_scales(learn_scales, job, own, features, partial(residuals, edges.judged, own))
         fitted.append(Fitted(means[i], lefts[i], scales[i], edges, scale, moving))
     return fitted
+
+
+def take_out_levels(
+    jobs: Sequence[Job],
+    data: Samples,
+    training: TrainingConfig,
+    center: str,
+    folder: CheckpointFolder | None,
+    features: NDArray[np.float64] | None,
+) -> tuple[list[MovingMean | None], list[Tensor | None], list[MovingScales | None], Samples]:
+    """Means and scales of each job, where they may move with z, and the rows without them."""
+    means: list[MovingMean | None] = [None] * len(jobs)
+    if center == "covariates":
+        means = fit_means(jobs, data, training, folder, features)
+    found = [_prepared(job, data, mean, features) for job, mean in zip(jobs, means, strict=True)]
+    lefts, scales, values = zip(*found, strict=True)
+    if any(x is not data.x for x in values):
+        data = replace(data, x=values[0] if len(values) == 1 else torch.stack(values))
+    return means, list(lefts), list(scales), data
 
 
 def _prepared(

@@ -27,6 +27,7 @@ ESTIMATORS = {
     "KernelCGM": Entry("graphfield.estimators.kernel", "kernel"),
     "DNNCGM": Entry("graphfield.estimators.dnncgm", "dnncgm", {}, neural=True),
     "ArchetypeCGM": Entry("graphfield.estimators.archetype", "archetype", {}, "dnncgm", neural=True),
+    "ScoreCGM": Entry("graphfield.estimators.score", "score", neural=True),
     "AutoCGM": Entry("graphfield.estimators.auto", "auto"),
     "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters"),
     "NodewiseLasso": Entry("graphfield.estimators.nodewise_lasso", "nodewise"),

@@ -41,6 +41,7 @@ _KINDS = {
     "grid": ("graphfield.fields.grid", "GridField"),
     "clusters": ("graphfield.fields.partition", "ClusterField"),
     "neural": ("graphfield.estimators.neural_field", "NeuralField"),
+    "score": ("graphfield.estimators.score_field", "ScoreField"),
     "archetypes": ("graphfield.estimators.neural_field", "ArchetypeField"),
 }
 

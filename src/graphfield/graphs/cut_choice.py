@@ -60,7 +60,7 @@ class CutErrors:
     def largest_cut(self, freedom: float) -> float:
         losses, units = np.concatenate(self._losses), np.concatenate(self._units)
         chance = 2 * freedom * self._tests.standard_error**2 * self._dropped / len(losses)
-        return _largest_cut(losses, units, chance)
+        return largest_cut(losses, units, chance)
 
 
 class NewRowErrors:
@@ -84,10 +84,10 @@ class NewRowErrors:
         self._units.append(units)
 
     def largest_cut(self) -> float:
-        return _largest_cut(np.concatenate(self._losses), np.concatenate(self._units))
+        return largest_cut(np.concatenate(self._losses), np.concatenate(self._units))
 
 
-def _largest_cut(losses: NDArray, units: NDArray[np.intp], chance: NDArray | float = 0.0) -> float:
+def largest_cut(losses: NDArray, units: NDArray[np.intp], chance: NDArray | float = 0.0) -> float:
     """The largest cut whose error is within one standard error of the smallest, both over units.
 
     ``losses`` (rows, cuts) of rows whose units come without others between them, and by how much they are too

@@ -22,6 +22,7 @@ _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, whic
 _KINDS = {
     "DNNCGM": "edges follow the covariates through a neural network",
     "ArchetypeCGM": "the graph mixes a few archetypes in shares that follow the covariates",
+    "ScoreCGM": "edges of any shape follow the covariates through a density",
     "RegGMM": "edges are linear in the covariates",
     "GraphicalLasso": "one sparse graph for everybody",
     "NodewiseLasso": "one sparse graph for everybody",
