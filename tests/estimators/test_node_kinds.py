@@ -264,6 +264,14 @@ def test_estimators_that_take_numbers_alone_say_who_takes_levels():
         gf.GraphicalLasso().fit(X.drop(columns=["scale"]), Z)
 
 
+def test_models_inside_others_take_numbers_alone():
+    X, Z = mixed_table(60)
+    with pytest.raises(gf.ParameterError, match="its node_types must be 'auto'"):
+        gf.Ensemble(estimator=FITS["linear"](), n_members=2).fit(X[["number", "events"]], Z)
+    with pytest.raises(gf.DataError, match="'flag', 'group', 'events', 'scale' are none"):
+        gf.gain_over_one_graph(FITS["linear"](), X, Z)
+
+
 @pytest.mark.skipif(not (REAL_DATA / "mixed" / "group_mixed.csv").exists(), reason="the data are not there")
 @pytest.mark.parametrize("penalty", ["ridge", "sparse-group"])
 def test_known_edges_of_a_mixed_table_in_three_groups(penalty):
