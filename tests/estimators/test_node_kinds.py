@@ -130,11 +130,13 @@ def test_no_gradient_is_larger_than_its_penalty():
 
 def test_strength_between_numbers_is_the_partial_correlation():
     X, Z = mixed_table()
-    numbers = X[["number", "alone"]].assign(third=X.number + np.random.default_rng(2).normal(size=len(X)))
+    noise = np.random.default_rng(2).normal(size=(2, len(X)))
+    numbers = X[["number", "alone"]].assign(third=X.number + noise[0])
+    numbers["fourth"] = numbers.third + X.alone + 0.3 * noise[1]  # little is left of it, much of others
     plain = gf.RegGMM(center="constant").fit(numbers, Z)
     beside = gf.RegGMM(center="constant").fit(numbers.assign(flag=Z.z.to_numpy() > 0), Z)
-    ours, theirs = (model.partial_correlations(Z[:5])[:, 0, 2] for model in (beside, plain))
-    np.testing.assert_allclose(ours, theirs, atol=0.02)  # the flag says next to nothing of them
+    ours, theirs = (model.partial_correlations(Z[:5])[:, :4, :4] for model in (beside, plain))
+    np.testing.assert_allclose(ours, theirs, atol=0.05)  # the flag says next to nothing of them
 
 
 def test_edges_are_found_and_have_signs_where_these_mean_something(mixed):
@@ -189,6 +191,10 @@ def test_effects_by_level_and_coefficients(mixed):
     line = single.predict_effect(Z[:2], "number", "flag")
     np.testing.assert_allclose(coef[:, 1, 0], line.effect, rtol=1e-5)
     assert 0.1 < coef[0, 1, 0] * 3 < 2.5  # log-odds per standard deviation of the number
+    more = X[["number", "flag", "alone"]].assign(flag=True), X[["number", "flag", "alone"]].assign(flag=False)
+    step = np.subtract(*(single.predict(table, Z)[:2, 0] for table in more))
+    np.testing.assert_allclose(coef[:, 0, 1], step, rtol=1e-4)
+    np.testing.assert_allclose(single.predict_effect(Z[:2], "flag", "number").effect, step, rtol=1e-4)
 
 
 def test_saved_models_say_the_same(mixed, tmp_path):
@@ -262,6 +268,14 @@ def test_estimators_that_take_numbers_alone_say_who_takes_levels():
     X, Z = mixed_table(60)
     with pytest.raises(gf.DataError, match=r"'group' must hold numbers.*NodewiseLasso"):
         gf.GraphicalLasso().fit(X.drop(columns=["scale"]), Z)
+
+
+def test_models_inside_others_take_numbers_alone():
+    X, Z = mixed_table(60)
+    with pytest.raises(gf.ParameterError, match="its node_types must be 'auto'"):
+        gf.Ensemble(estimator=FITS["linear"](), n_members=2).fit(X[["number", "events"]], Z)
+    with pytest.raises(gf.DataError, match="'flag', 'group', 'events', 'scale' are none"):
+        gf.gain_over_one_graph(FITS["linear"](), X, Z)
 
 
 @pytest.mark.skipif(not (REAL_DATA / "mixed" / "group_mixed.csv").exists(), reason="the data are not there")

@@ -20,9 +20,9 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
+from graphfield.estimators.node_questions import NodeQuestions
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
-from graphfield.exceptions import ParameterError
 from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
@@ -35,7 +35,7 @@ from graphfield.solvers.marginal_choice import describe_nodes
 TableLike = Any
 
 
-class GraphEstimator(BaseEstimator, ABC):
+class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
@@ -156,14 +156,7 @@ class GraphEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
-        own = self.get_params(deep=False)
-        check_all(self._parameters, own)
-        for name, value in own.items():
-            if isinstance(value, GraphEstimator) and getattr(value, "node_types", "auto") != "auto":
-                raise ParameterError(
-                    f"{name}: {type(self).__name__} takes numbers alone as nodes, so {type(value).__name__} "
-                    "in it must have node_types='auto'."
-                )
+        check_all(self._parameters, self.get_params(deep=False))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -196,19 +189,6 @@ class GraphEstimator(BaseEstimator, ABC):
     @property
     def node_names_(self) -> list[str]:
         return self._known().schema.node_names
-
-    @property
-    def node_kinds_(self) -> dict[str, str]:
-        """What each node is: "gaussian" (a number), "binary", "categorical", "ordinal" or "count"."""
-        schema = self._known().schema
-        return dict(zip(schema.node_names, schema.node_kinds, strict=True))
-
-    @property
-    def node_levels_(self) -> dict[str, list[str]]:
-        """Levels of the nodes that have any, in the order of their codes 0, 1, ..."""
-        types = self._known().schema.types
-        pairs = () if types is None else zip(types.names, types.types, strict=True)
-        return {name: list(one.levels) for name, one in pairs if one.levels}
 
     @property
     def covariate_names_(self) -> list[str]:
@@ -259,20 +239,6 @@ class GraphEstimator(BaseEstimator, ABC):
             ask.coefficient_blocks if self._field().schema.types is None else effects.natural_coefficients
         )
         yield from of_kind(self._field(), Z)
-
-    def predict_effect(self, Z: TableLike, source: str, target: str) -> pd.DataFrame:
-        """What node ``source`` does to node ``target`` at each row of Z.
-
-        Returns
-        -------
-        DataFrame
-            ``sample`` (position of the row in Z), ``source_level``, ``target_level`` and ``effect``: on the
-            mean of a number (of the codes 0, 1, ... of ordinal levels), the log-odds of a binary node, the
-            logarithm of a count, per unit of the source. A node with more than two levels has a line for
-            each: effects are on the logarithm of its probability, up to one constant for all, and those of a
-            source add up to zero over its levels. Other nodes have no level ("").
-        """
-        return effects.effects(self._field(), Z, source, target)
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal.
@@ -382,35 +348,6 @@ class GraphEstimator(BaseEstimator, ABC):
         directed = self._field().at(one_row(z, self.covariate_names_)).directed
         graph = apply_rule(directed, self._cut(threshold), rule)[0]
         return to_networkx(graph, symmetrise(directed)[0], self.node_names_)
-
-    # -- node values ------------------------------------------------------------------------
-
-    def predict(self, X: TableLike, Z: TableLike) -> NDArray[np.float64]:
-        """Fitted node values ``mu(z) + beta(z) (x - mu(z))``: each node from all the others.
-
-        Where the model is one of normal scores, these are brought back to the node's values. Of a binary node
-        it is the probability of its second level, of a count its mean, of an ordinal node the mean of its
-        codes 0, 1, ..., of a categorical one the code of the most likely level; ``node_levels_`` names them.
-        """
-        return ask.predict_values(self._field(), X, Z)
-
-    def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:
-        """Probabilities of the levels of a binary or categorical node given all the others.
-
-        Returns
-        -------
-        DataFrame
-            One row per row of X, one column per level; rows add up to one.
-        """
-        return effects.probabilities(self._field(), X, Z, node)
-
-    def score(self, X: TableLike, Z: TableLike) -> float:
-        """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
-
-        Of nodes that are no plain numbers it is the share of the deviance that the others explain. Rows with
-        missing values are handled as in ``fit`` (parameter ``missing``).
-        """
-        return effects.explained(self._field(), X, Z, self._missing_policy())
 
     # -- files ------------------------------------------------------------------------------
 
