@@ -19,7 +19,8 @@ def read_floors() -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = list(project["dependencies"])
     for extra, lines in project["optional-dependencies"].items():
-        wanted += [] if extra in ("dev", "docs") else [line for line in lines if not line.startswith("graphfield[")]
+        if extra not in ("dev", "docs"):
+            wanted += [line for line in lines if not line.startswith("graphfield[")]
     floors = {}
     for line in wanted:
         pair = re.fullmatch(r"([\w.-]+)>=([\w.]+)", line)

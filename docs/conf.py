@@ -8,8 +8,9 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent / "src")]
 
-import graphfield  # noqa: E402
 from reference_pages import write_pages  # noqa: E402
+
+import graphfield  # noqa: E402
 
 write_pages(DOCS / "reference" / "generated")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class _NoArguments:
-    def __call__(self, gallery_conf: dict[str, Any], script_vars: dict[str, Any]) -> list[str]:
+    def __call__(self, *_: dict[str, Any]) -> list[str]:
         return []
 
     def __repr__(self) -> str:  # the build is kept as long as this does not change

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import graphfield as gf
 from graphfield.cli.parser import make_parser
@@ -42,7 +43,7 @@ def _api() -> str:
     public = {name: getattr(gf, name) for name in gf.__all__ if not name.startswith("_")}
     classes = [name for name, value in public.items() if inspect.isclass(value)]
     faults = [name for name in classes if issubclass(public[name], Exception)]
-    estimators = [name for name in classes if hasattr(public[name], "predict_graph") and name != "EdgeInference"]
+    estimators = [name for name in classes if hasattr(public[name], "edge_weights")]
     functions = [name for name, value in public.items() if inspect.isfunction(value)]
     results = [name for name in classes if name not in faults and name not in estimators]
     parts = [_heading("API", "=")]
@@ -60,11 +61,11 @@ def _api() -> str:
     return "\n".join(parts)
 
 
-def _names(module: object) -> list[str]:
+def _names(module: ModuleType) -> list[str]:
     listed = getattr(module, "__all__", None)
-    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]  # type: ignore[attr-defined]
-    found = own if listed is None else list(listed)
-    return [name for name in found if callable(getattr(module, name)) and inspect.getdoc(getattr(module, name))]
+    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+    found = {name: getattr(module, name) for name in (own if listed is None else listed)}
+    return [name for name, value in found.items() if callable(value) and inspect.getdoc(value)]
 
 
 def _heading(title: str, line: str) -> str:
@@ -97,8 +98,9 @@ def _codes() -> str:
         [
             "# Codes of findings",
             "",
-            "What `graphfield check` and `gf.check_data` find has a code that stays the same while words may change:",
-            "`check.codes()` in Python, `code` in the JSON of `graphfield check --json`. Names in braces are filled in.",
+            "What `graphfield check` and `gf.check_data` find has a code that stays the same while words may",
+            "change: `check.codes()` in Python, `code` in the JSON of `graphfield check --json`. Names in braces",
+            "are filled in.",
             "",
             "| code | what is said |",
             "| --- | --- |",

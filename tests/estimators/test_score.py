@@ -144,14 +144,14 @@ def test_edges_that_no_line_finds(squares):
 
 def test_the_curve_of_a_square_is_one(squares):
     _, Z, model = squares
-    curve = model.predict_effect(Z[:2], "x0", "x1")
+    curve = model.predict_effect(Z[:2], "x1", "x2")
     assert curve["sample"].value_counts().to_dict() == {0: 21, 1: 21}
     own = curve[curve["sample"] == 0]
     low, middle, high = own["effect"].iloc[[0, 10, 20]]
     assert min(low, high) > middle + 1
     assert own["source_value"].is_monotonic_increasing
     with pytest.raises(gf.ParameterError, match="'x9'"):
-        model.predict_effect(Z[:1], "x9", "x1")
+        model.predict_effect(Z[:1], "x9", "x2")
 
 
 def test_a_degree_that_is_not_needed_is_not_taken():

@@ -96,8 +96,8 @@ class ScoreCGM(GraphEstimator):
     moves_ : bool
         Whether the network was kept; otherwise coefficients are the same at all z.
     degrees_ : DataFrame
-        Degrees that were tried: ``degree``, ``held_out_loss``, ``still_loss`` (of coefficients that do not
-        move with z), ``pairs``, ``penalty``.
+        Degrees that were tried: ``degree``, ``held_out_loss``, ``still_loss`` (of coefficients that stay
+        the same over z), ``pairs``, ``penalty``.
     training_ : DataFrame
         Loss curve of the network: step, train_loss, held_out_loss, learning_rate.
 
@@ -118,7 +118,7 @@ class ScoreCGM(GraphEstimator):
     >>> X[:, 1] += X[:, 0] ** 2
     >>> model = gf.ScoreCGM(max_steps=20, random_state=0).fit(X, rng.normal(size=(300, 1)))
     >>> model.degree_, model.pairs_[0]
-    (3, ('x0', 'x1'))
+    (3, ('x1', 'x2'))
     """
 
     _streams = STREAMS

@@ -31,7 +31,10 @@ def score_threshold(field: ScoreField, data: TrainingSet) -> Threshold:
 
 
 def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTests:
-    """As of a course that was found in the same rows and had so many directions to choose from."""
+    """Each pair along its own course, which was found in the same rows.
+
+    It had ``freedom`` directions to choose from; a pair that training held still, one for each kind of term.
+    """
     units = _units(data.labels, len(data.X))
     sums = np.zeros((int(units.max()) + 1, field.network.n_pairs))
     rows = field.encode(data.Z)
@@ -39,11 +42,13 @@ def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTes
         np.add.at(sums, units[part], matched.gains)
     p, (j, k) = field.n_nodes, field.network.get_buffer("ends").numpy()
     p_values, used = np.ones((p, p)), np.zeros((p, p), dtype=bool)
-    left = 1.0 - freedom * 2 * len(j) / p / len(data.X)
+    free = field.network.get_buffer("free").numpy()[: field.network.n_outputs : field.network.terms.size] > 0
+    chosen = np.where(free, freedom, field.network.terms.size)
+    left = 1.0 - 2 * chosen.sum() / p / len(data.X)
     if left > 0 and len(sums) > 1:
         squares = np.maximum(np.square(sums).sum(axis=0) / left**2, 1e-30)
         own = np.square(np.maximum(sums.sum(axis=0), 0.0)) / squares
-        p_values[j, k] = p_values[k, j] = fdtrc(freedom, max(1.0, (len(sums) - 1) * left), own / freedom)
+        p_values[j, k] = p_values[k, j] = fdtrc(chosen, max(1.0, (len(sums) - 1) * left), own / chosen)
         used[j, k] = used[k, j] = True
     return PairTests(p_values, len(sums) ** -0.5, np.ones((p, p)), used)
 
