@@ -8,11 +8,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from graphfield.fields import GraphField, effects
 from graphfield.fields import questions as ask
 
 TableLike = Any
+
+
+def _has_levels(model: Any) -> bool:
+    """Whether a fitted model has nodes with levels: only such a model has probabilities of them."""
+    if hasattr(model, "field_") and model.node_levels_:
+        return True
+    raise AttributeError(
+        "predict_proba is there after a fit to nodes with levels (binary or categorical): see node_types of "
+        "NodewiseLasso and RegGMM."
+    )
 
 
 class NodeQuestions:
@@ -57,6 +68,7 @@ class NodeQuestions:
         """
         return effects.explained(self._field(), X, Z, self._missing_policy())
 
+    @available_if(_has_levels)
     def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:
         """Probabilities of the levels of a binary or categorical node given all the others.
 
