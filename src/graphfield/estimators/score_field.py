@@ -82,6 +82,10 @@ class ScoreField(GraphField):
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
         return self.mean.at(rows, self.schema.encoder)
 
+    def fit_values(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        """In double precision: scores in single precision have less than the values they are made of."""
+        return super().fit_values(np.asarray(values, dtype=np.float64), rows)
+
     def _regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         offsets, units = self.offsets_at(rows), self.units_at(rows)
         x = (values - offsets) / units
