@@ -20,12 +20,14 @@ Case = tuple[str, Callable[..., Line], tuple[Any, ...]]
 
 def seed_options(parser: argparse.ArgumentParser, seeds: int) -> None:
     parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
 
 
 def run_cases(cases: Iterable[Case], arguments: argparse.Namespace) -> None:
-    tasks = [(case, seed, arguments.device) for case in cases for seed in range(arguments.seeds)]
+    seeds = [arguments.first_seed + which for which in range(arguments.seeds)]
+    tasks = [(case, seed, arguments.device) for case in cases for seed in seeds]
     lines: dict[str, list[Line]] = {}
     with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
         for label, line in pool.imap_unordered(_run, tasks):
