@@ -24,6 +24,7 @@ from graphfield.fields.grid import Grid, GridField, GridValues
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.kernel_graphs import (
     SOLVERS,
+    Local,
     Solution,
     best_factor,
     factor_of,
@@ -175,11 +176,9 @@ class KernelCGM(GraphEstimator):
         factor: float,
     ) -> tuple[Grid, Solution]:
         """The graphs at all points, from these rows."""
-        grid = make_grid(encoder, z.take(rows), bandwidth)
-        near = z.take(rows)
-        weights = kernel_weights(near, grid.points(), bandwidth)
-        local = local_moments(values[rows], weights, grid.shares(near))
-        penalties = local.penalties(factor) if self.penalty == "auto" else np.full(len(weights), self.penalty)
+        grid, local = _look_near(values, z, rows, encoder, bandwidth)
+        given = self.penalty != "auto"
+        penalties = np.full(len(local.n_rows), self.penalty) if given else local.penalties(factor)
         return grid, SOLVERS[self.method](local, penalties, _ACCURACY)
 
     def _choose(
@@ -214,16 +213,14 @@ class KernelCGM(GraphEstimator):
     ) -> tuple[int, NDArray[np.float64]]:
         """The penalty's step and the likelihoods of new rows."""
         known, new = rows
-        near, grid = z.take(known), make_grid(encoder, z.take(known), bandwidth)
-        weights = kernel_weights(near, grid.points(), bandwidth)
-        local = local_moments(values[known], weights, grid.shares(near))
+        grid, local = _look_near(values, z, known, encoder, bandwidth)
         shares, solver = grid.shares(z.take(new)), SOLVERS[self.method]
 
         def judge(solution: Solution) -> NDArray[np.float64]:
             return solution.row_likelihood(values[new], shares)
 
         if self.penalty != "auto":
-            penalties = np.full(len(weights), float(self.penalty))
+            penalties = np.full(len(local.n_rows), float(self.penalty))
             return 0, judge(solver(local, penalties))
         return best_factor(local, solver, judge, step)
 
@@ -243,6 +240,16 @@ class KernelCGM(GraphEstimator):
         self.penalty_factor_ = state["penalty_factor"].number_or_nan()
         table = arrays.read("held_out", (AtMost(_MOST_TRIED), len(_COLUMNS)), nan=True)
         self.held_out_ = pd.DataFrame(table, columns=_COLUMNS).fillna({"bandwidth": np.inf})
+
+
+def _look_near(
+    values: NDArray, z: Encoded, rows: NDArray[np.intp], encoder: CovariateEncoder, bandwidth: float
+) -> tuple[Grid, Local]:
+    """The grid, and what these rows say near each of its points."""
+    near = z.take(rows)
+    grid = make_grid(encoder, near, bandwidth)
+    weights = kernel_weights(near, grid.points(), bandwidth)
+    return grid, local_moments(values[rows], weights, grid.shares(near))
 
 
 def _compare(rows: list[NDArray[np.float64]], bandwidths: list[float]) -> tuple[pd.DataFrame, int]:

@@ -28,6 +28,7 @@ from graphfield.estimators.neural import (
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.program import Features, Inputs, NotExported, Precision, Program
 from graphfield.fields.schema import Rows, Schema
+from graphfield.graphs.strength import are_positive_definite
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, mean_config
 from graphfield.nn.gates import GateField
@@ -270,18 +271,10 @@ class ArchetypeField(GraphField):
         order = arrays.read("order", (len(matrices),), np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(matrices))):
             arrays.refuse("order", f"the numbers below {len(matrices)} in some order", str(order))
-        if not _are_positive_definite(matrices):
+        if not are_positive_definite(matrices):
             arrays.refuse("archetypes", "positive definite, each of them", "one that is not")
         state["network"]["rank"].whole(len(matrices), len(matrices))
         config = read_config(state["network"], common.schema, arrays.n_entries())
         gate = from_arrays(GateField, config, weights)
         mean = NeuralMean.from_state(common, config, state, arrays)
         return cls(common, gate, torch.from_numpy(order), torch.from_numpy(matrices), mean)
-
-
-def _are_positive_definite(matrices: NDArray[np.float64]) -> bool:
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.allclose(matrices, matrices.swapaxes(1, 2)))  # which the decomposition does not look at

@@ -26,6 +26,7 @@ from graphfield.fields.program import (
     indicators,
 )
 from graphfield.fields.schema import Rows
+from graphfield.graphs.strength import are_positive_definite
 
 # Points of a grid in a file, and the logarithm of a scale there.
 _MOST_POINTS, _LARGEST_LOG = 100_000, 100.0
@@ -148,7 +149,7 @@ class GridField(GraphField):
         log = partial(arrays.read, shape=(size, p), low=-_LARGEST_LOG, high=_LARGEST_LOG)
         definite = state["definite"].flag()
         matrices = arrays.read("matrices", (size, p, p))
-        if definite and not _are_definite(matrices):
+        if definite and not are_positive_definite(matrices):
             arrays.refuse("matrices", "positive definite, each of them", "one that is not")
         values = GridValues(
             matrices,
@@ -164,11 +165,3 @@ def _read_knots(arrays: SavedArrays, which: int) -> NDArray[np.float64]:
     if not (np.diff(knots) > 0).all():
         arrays.refuse(f"knots/{which}", "ascending", str(knots[:8]))
     return knots
-
-
-def _are_definite(matrices: NDArray[np.float64]) -> bool:
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.allclose(matrices, matrices.swapaxes(1, 2)))

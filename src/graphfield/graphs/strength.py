@@ -175,3 +175,12 @@ def partial_from_precision(precision: NDArray) -> NDArray:
     partial = -precision * scale[..., :, None] * scale[..., None, :]
     off_diagonal = 1 - np.eye(precision.shape[-1])
     return partial * off_diagonal
+
+
+def are_positive_definite(matrices: NDArray[np.float64]) -> bool:
+    """Whether all of them, (m, p, p), are symmetric and have a Cholesky decomposition."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.allclose(matrices, matrices.swapaxes(1, 2)))  # which the decomposition does not look at

@@ -12,6 +12,7 @@ from graphfield.data.encoded import Encoded
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
 from graphfield.solvers.lasso import nodewise_lasso_path, residual_variances
+from graphfield.solvers.leaf_likelihood import penalty_of
 from graphfield.solvers.penalties import RATIO, PathSearch
 
 # Rows that a point must see at least, counted as equal weights would be; with fewer, it looks further.
@@ -33,7 +34,7 @@ class Local:
 
     def penalties(self, factor: float) -> NDArray[np.float64]:
         """A factor means the same where rows are many and where they are few."""
-        return factor * np.sqrt(np.log(max(self.centers.shape[1], 2)) / self.n_rows)
+        return np.array([penalty_of(factor, n, self.centers.shape[1]) for n in self.n_rows])
 
 
 def kernel_weights(rows: Encoded, points: Encoded, bandwidth: float) -> NDArray[np.float64]:

@@ -86,7 +86,7 @@ _PATIENCE = 4
 _EVIDENCE = 1.0
 
 
-def penalty_of(factor: float, n_rows: int, n_nodes: int) -> float:
+def penalty_of(factor: float, n_rows: float, n_nodes: int) -> float:
     """A factor means the same in leaves of different sizes."""
     return float(factor * np.sqrt(np.log(n_nodes) / n_rows))
 
