@@ -81,6 +81,17 @@ def uneven_groups(rng: np.random.Generator, moving: float = 0.0, own: float = 0.
     return X, pd.DataFrame({"age": z[label]}), {"groups": label}, None
 
 
+def drop_out(rng: np.random.Generator, n_groups: int = 80, n_nodes: int = 5) -> Case:
+    """All nodes rise over time within a subject, and who has high levels is seen less often."""
+    illness = rng.normal(size=n_groups)
+    visits = np.clip(np.round(6 - 3 * illness), 2, 12).astype(int)
+    label = np.repeat(np.arange(n_groups), visits)
+    time = np.concatenate([np.arange(seen) / 4 for seen in visits])
+    levels = illness[:, None] + 0.5 * rng.normal(size=(n_groups, n_nodes))
+    X = 0.6 * chain(rng, len(label), heavy=False, n_nodes=n_nodes) + levels[label] + 0.8 * time[:, None]
+    return X, pd.DataFrame({"time": time}), {"groups": label}, None
+
+
 def rare_in_groups(
     rng: np.random.Generator,
     sizes: tuple[int, int],
@@ -128,6 +139,7 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "scale-wave": partial(moving_scale, n=500),
     "slow-series": slow_series,
     "uneven-groups": uneven_groups,
+    "drop-out": drop_out,
     "rare-subjects": partial(rare_in_groups, sizes=(2, 4), counts=(144, 4, 2)),
     "rare-subjects-means": partial(rare_in_groups, sizes=(2, 30), counts=(54, 4, 2), means=1.0),
     "rare-subjects-few": partial(rare_in_groups, sizes=(20, 40), counts=(28, 2), means=0.3),

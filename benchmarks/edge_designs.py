@@ -7,6 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from graphfield.simulate.node_kinds import Binary, Categorical, Count, Gaussian, NodeKind
+from graphfield.simulate.pairwise import PairwiseField
+
 # Noise with mean zero and variance about one; heavy or skewed ones make nodes so.
 NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda rng, size: rng.normal(size=size),
@@ -160,3 +163,55 @@ def mixed_rows(rng: np.random.Generator, n: int) -> pd.DataFrame:
         before = (own - np.mean(own)) / np.std(own)
         table[f"{kind}{position}"] = np.array(list("uvw"))[own] if kind == "levels" else own
     return pd.DataFrame(table)
+
+
+# Nodes of a graph whose edges do not move, a chain and two triangles. The last node is rare. A count has no
+# edge to a number: such pairs have no joint distribution.
+STILL_KINDS = {
+    "mixed": [Gaussian(), Binary(), Count(), Categorical(3)] * 2 + [Binary()],
+    "binary": [Binary()] * 9,
+}
+STILL_PAIRS = [*((j, j + 1) for j in range(8)), (1, 3), (6, 8)]
+_RARE = -1.5
+
+
+class StillPairs(PairwiseField):
+    """Edges that are the same at all z, and log-odds, rates and means that move with a number and a level."""
+
+    def __init__(self, rng: np.random.Generator, kinds: list[NodeKind]) -> None:
+        super().__init__(kinds)
+        nodes, own = self.column_nodes, rng.normal(size=(len(self.column_nodes), 2))
+        units = np.array([kind.unit for kind in kinds])[nodes]
+        self.slopes, self.weights = 0.6 * own * np.minimum(1, 2 * units)[:, None], np.zeros((len(nodes),) * 2)
+        self.base = np.array([kind.base for kind in kinds])[nodes] + _RARE * (nodes == nodes[-1])
+        for j, k in STILL_PAIRS:
+            a, b = np.flatnonzero(nodes == j), np.flatnonzero(nodes == k)
+            signs = rng.choice([-1, 1], (len(a), len(b)))
+            self.weights[np.ix_(a, b)] = 0.6 * signs * np.outer(units[a], units[b])
+        self.weights += self.weights.T
+
+    def covariates(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        return np.column_stack([rng.uniform(-1, 1, n_samples), rng.integers(0, 2, n_samples)])
+
+    def regime(self, Z: np.ndarray) -> np.ndarray:
+        return np.zeros(len(Z), dtype=np.int64)
+
+    def offsets(self, Z: np.ndarray) -> np.ndarray:
+        return self.base + np.column_stack([np.sin(2.5 * Z[:, 0]), Z[:, 1]]) @ self.slopes.T
+
+    def interactions(self, Z: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(self.weights, (len(Z), *self.weights.shape))
+
+    def skeleton(self, Z: np.ndarray) -> np.ndarray:
+        there = np.zeros((9, 9), dtype=bool)
+        there[tuple(np.transpose(STILL_PAIRS))] = True
+        return np.broadcast_to(there | there.T, (len(Z), 9, 9))
+
+
+def still_kinds(rng: np.random.Generator, n: int, kinds: str) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    """Nodes whose edges do not move, covariates that their means follow, and types of the nodes."""
+    field = StillPairs(rng, STILL_KINDS[kinds])
+    Z = field.covariates(n, rng)
+    types = {f"{kind.name}{j}": kind.name for j, kind in enumerate(field.kinds)}
+    X = pd.DataFrame(field.sample(Z, rng), columns=list(types))
+    return X, pd.DataFrame({"z": Z[:, 0], "level": np.where(Z[:, 1] > 0, "a", "b")}), types

@@ -25,6 +25,8 @@ _NEW = 500
 METHODS: dict[str, Callable[[int, str], Any]] = {
     "static": lambda seed, device: gf.NodewiseLasso(),  # noqa: ARG005
     "linear": lambda seed, device: gf.DNNCGM(random_state=seed, device=device),
+    "spline": lambda seed, device: gf.DNNCGM(features="spline", random_state=seed, device=device),
+    "hermite": lambda seed, device: gf.DNNCGM(features="hermite", random_state=seed, device=device),
     "score": lambda seed, device: gf.ScoreCGM(random_state=seed, device=device),
     "score-2": lambda seed, device: gf.ScoreCGM(degree=2, random_state=seed, device=device),
     "score-3": lambda seed, device: gf.ScoreCGM(degree=3, random_state=seed, device=device),

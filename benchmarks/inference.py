@@ -9,6 +9,7 @@
     .venv/bin/python benchmarks/inference.py same [--noise t3 ...] [--n 100 200] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py ising [ISING_DIFFERENCES.npz] [--n 795 1467] [--sets 60]
     .venv/bin/python benchmarks/inference.py kinds [--n 150 300 800] [--sets 100] [--workers 2]
+    .venv/bin/python benchmarks/inference.py kinds-null [--n 400 800 2000] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py moderated [--n 280 407] [--sets 100] [--workers 2]
     .venv/bin/python benchmarks/inference.py many [--sets 20] [--workers 2]
     .venv/bin/python benchmarks/inference.py time [--n 2000] [--p 100]
@@ -25,7 +26,9 @@ two or three of them. ``same``: samples of one graph, two or three, independent 
 normal, heavy or skewed nodes. ``ising``: pairs of Ising models ``graph1_SIZE``, ``thresh1_SIZE``, ... (sets,
 p, p), or without a file dense ones of our own with the same edges, of which some differ in size; and what is
 found between two samples of the first model. ``kinds``: two samples of one distribution, of n and of n or 3 n
-rows, with nodes of all kinds. ``moderated``: moderations of .2 in 12 nodes (Haslbeck, Borsboom and Waldorp).
+rows, with nodes of all kinds. ``kinds-null``: one graph of nodes of all kinds, or all binary, whose means
+follow a number and a level; the share of p-values up to .05 of ``infer_edges``, also with each five rows as a
+group, and false discoveries. ``moderated``: moderations of .2 in 12 nodes (Haslbeck, Borsboom and Waldorp).
 ``many``: 70 nodes, 120 covariates, 400 rows, one edge that follows two of them (SAGE; Meng, Zhang and Li).
 All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with several workers.
 """
@@ -48,6 +51,8 @@ import numpy as np
 import pandas as pd
 from edge_designs import (
     NOISE,
+    STILL_KINDS,
+    STILL_PAIRS,
     dense_ising,
     ising_rows,
     many_covariates,
@@ -56,14 +61,17 @@ from edge_designs import (
     paired_rows,
     random_graphs,
     rows_of_graph,
+    still_kinds,
 )
 from evidence import chain
 from scipy.stats import false_discovery_control, norm
 from seed_runs import write_lines
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import graphfield as gf
 from graphfield.inference.curve import curve_of_pair
+from graphfield.inference.design import Design, Fit
+from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.pair_scores import Scores
 
 SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -98,9 +106,13 @@ def oracle_scores(X: np.ndarray, partial: np.ndarray, j: int) -> Scores:
     return Scores(slice(j, j + 1), u * v + r * (u**2 + v**2) / 2 + r, r, u, v, np.ones(1))
 
 
+def fit_oracle(scores: Scores, design: Design) -> Fit:
+    return fit_scores(scores, design)[0]
+
+
 def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
-    X, z, partial = shapes_data(rng, n, p)
+    X, z, correlations = shapes_data(rng, n, p)
     found = gf.infer_edges(X, pd.DataFrame({"z": z}), covariates=[], random_state=seed)
     lines = []
     for j, (name, shape) in enumerate(SHAPES.items()):
@@ -109,9 +121,8 @@ def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
         value = single["value"].to_numpy()
         judged = np.abs(value) > JUMP if name == "step" else np.full(len(value), True)
         truth = shape(value)
-        best = curve_of_pair(
-            oracle_scores(X, partial, j), found.schema.encoder, found.encoded, None, "z", {}, 50
-        )
+        fit = partial(fit_oracle, oracle_scores(X, correlations, j))
+        best = curve_of_pair(fit, found.schema.encoder, found.encoded, None, "z", {}, 50)
         low, high = best.intervals(0.9, False, seed)
         line: dict[str, Any] = {"shape": name, "n": n, "p": p}
         for kind, band in (("pointwise", single), ("simultaneous", whole)):
@@ -196,6 +207,7 @@ NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "visits": partial(visits, own=0.0),
     "visits-own-graphs": partial(visits, own=0.15),
     "uneven-groups": validity.uneven_groups,
+    "drop-out": validity.drop_out,
     "rare-subjects": partial(validity.rare_in_groups, sizes=(2, 30), counts=(54, 6)),
 }
 
@@ -219,25 +231,38 @@ def null_of(seed: int, name: str) -> list[dict[str, Any]]:
     return [line]
 
 
-# A table of scikit-learn, how many of its nodes, and rows that are drawn.
-PERMUTED = {
-    "wine": (load_wine, 13, 178),
-    "iris": (load_iris, 4, 150),
-    "cancer": (load_breast_cancer, 10, 200),
+def classes_of(read: Callable[..., Any], n_nodes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes without means and scales of the classes, and the classes."""
+    table = read(as_frame=True)
+    X, label = table.data.iloc[:, :n_nodes], table.target.map(lambda code: f"class {code}")
+    return (X - X.groupby(label).transform("mean")) / X.groupby(label).transform("std"), label.to_frame(
+        "label"
+    )
+
+
+def patients() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Measurements of patients, two of which are nearly copies, and their ages and sexes."""
+    table = load_diabetes(as_frame=True, scaled=False).data
+    return table.drop(columns=["age", "sex"]), table[["age", "sex"]].astype({"sex": str})
+
+
+# Tables of scikit-learn, and how many rows are drawn.
+PERMUTED: dict[str, tuple[Callable[[], tuple[pd.DataFrame, pd.DataFrame]], int]] = {
+    "wine": (partial(classes_of, load_wine, 13), 178),
+    "iris": (partial(classes_of, load_iris, 4), 150),
+    "cancer": (partial(classes_of, load_breast_cancer, 10), 200),
+    "diabetes": (patients, 200),
 }
 
 
 def permuted_of(seed: int, name: str) -> list[dict[str, Any]]:
-    """Nodes without means and scales of the classes, classes rearranged."""
-    read, n_nodes, n_rows = PERMUTED[name]
-    rng, table = np.random.default_rng(seed), read(as_frame=True)
-    X, label = table.data.iloc[:, :n_nodes], table.target.map(lambda code: f"class {code}")
-    X = (X - X.groupby(label).transform("mean")) / X.groupby(label).transform("std")
-    rows = rng.choice(len(X), n_rows, replace=False)
-    Z = pd.DataFrame({"label": rng.permutation(label)[:n_rows]})
+    read, n_rows = PERMUTED[name]
+    rng, (X, Z) = np.random.default_rng(seed), read()
+    X = X.iloc[rng.choice(len(X), n_rows, replace=False)].reset_index(drop=True)
+    Z = Z.iloc[rng.permutation(len(Z))[:n_rows]].reset_index(drop=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gf.DataWarning)  # nodes that are nearly sums of others
-        found = gf.infer_edges(X.iloc[rows].reset_index(drop=True), Z, covariates=[], random_state=seed).table
+        found = gf.infer_edges(X, Z, covariates=[], random_state=seed).table
     line: dict[str, Any] = {"design": name, "n": n_rows}
     line |= {f"p_{level:g}": float((found.p_varies <= level).mean()) for level in (0.05, 0.005)}
     return [{**line, "any": float((found.q_varies <= 0.1).any())}]
@@ -362,13 +387,31 @@ def kinds_of(seed: int, n: int, times: int) -> list[dict[str, Any]]:
     return [{**line, "any": float((found.q_value <= 0.1).any())}]
 
 
+def kinds_null_of(seed: int, n: int, kinds: str, grouped: bool) -> list[dict[str, Any]]:
+    X, Z, types = still_kinds(np.random.default_rng(seed), n, kinds)
+    groups = np.arange(n) // 5 if grouped else None
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gf.DataWarning)
+        found = gf.infer_edges(X, Z, groups=groups, node_types=types, random_state=seed).table
+    line: dict[str, Any] = {"design": f"{kinds}{' in groups' if grouped else ''}", "n": n}
+    line["seconds"] = time.perf_counter() - start
+    edges = np.array([pair in STILL_PAIRS for pair in zip(*np.triu_indices(X.shape[1], 1), strict=True)])
+    line["presence"] = float((found.p_value[~edges] <= 0.05).mean())
+    line["presence_fdr"], line["presence_power"] = rates((found.q_value <= 0.1).to_numpy(), edges)
+    for own in ("varies", "z", "level"):
+        line[f"p_{own}"] = float((found[f"p_{own}"] <= 0.05).mean())
+        line[f"p_{own}_edges"] = float((found[f"p_{own}"][edges] <= 0.05).mean())
+    return [{**line, "any_varies": float((found.q_varies <= 0.1).any())}]
+
+
 def moderated_of(seed: int, n: int) -> list[dict[str, Any]]:
     X, Z, beside, alone = moderated(np.random.default_rng(seed), n)
     found = gf.infer_edges(X, Z, covariates=[]).table
     upper = np.transpose(np.triu_indices(12, 1)).tolist()
     both = [[upper.index(pair) for pair in kind.tolist()] for kind in (beside, alone)]
     line: dict[str, Any] = {"design": "moderated", "n": n}
-    for level in (0.02, 0.05):
+    for level in (0.02, 0.05, 0.1):
         clear = (found.q_varies <= level).to_numpy()
         right = [int(clear[kind].sum()) for kind in both]
         name = f"{level:g}"[1:]
@@ -423,6 +466,9 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
         return [partial(ising_of, n=n, file=arguments.file, size=arguments.size) for n in arguments.n]
     if arguments.command == "kinds":
         return [partial(kinds_of, n=n, times=times) for n in arguments.n for times in (1, 3)]
+    if arguments.command == "kinds-null":
+        cases = [(kinds, grouped) for kinds in STILL_KINDS for grouped in (False, True)]
+        return [partial(kinds_null_of, n=n, kinds=k, grouped=g) for n in arguments.n for k, g in cases]
     if arguments.command == "moderated":
         return [partial(moderated_of, n=n) for n in arguments.n]
     if arguments.command == "permuted":
@@ -456,6 +502,7 @@ def main() -> None:
         ("same", 100),
         ("ising", 60),
         ("kinds", 100),
+        ("kinds-null", 100),
         ("moderated", 100),
         ("many", 20),
         ("time", 1),
@@ -476,11 +523,12 @@ def main() -> None:
             command.add_argument("file", type=Path, nargs="?")
             command.add_argument("--size", default="0.6")
             command.add_argument("--n", type=int, nargs="+", default=[795, 1_467])
-        elif name in ("random", "same", "kinds", "moderated"):
+        elif name in ("random", "same", "kinds", "kinds-null", "moderated"):
             default = {
                 "random": [200, 400],
                 "same": [100, 200],
                 "kinds": [150, 300, 800],
+                "kinds-null": [400, 800, 2_000],
                 "moderated": [280, 407, 591],
             }[name]
             command.add_argument("--n", type=int, nargs="+", default=default)

@@ -1,9 +1,13 @@
-"""Nodes of any kind: families beside the same nodes taken as numbers, one graph beside edges linear in z.
+"""Nodes of any kind: families beside the same nodes taken as numbers; one graph, edges linear in z, mixtures.
 
-    .venv/bin/python benchmarks/kinds.py [--settings I1 M1] [--n 1000] [--seeds 0 1] [--table group_mixed.csv]
+    .venv/bin/python benchmarks/kinds.py [--settings I1 M1] [--n 1000] [--seeds 0 1] [--models mixture]
+        [--table group_mixed.csv]
+    .venv/bin/python benchmarks/kinds.py --settings --ordinal
 
 AUPRC against the true graphs, explained deviance (R^2 where all are numbers) of new rows, and seconds. With
-``--table`` (x3 binary, x5 of three levels, x7 the group), also the edges of each group.
+``--models``, those whose names begin so. With ``--table`` (x3 binary, x5 of three levels, x7 the group), also
+the edges of each group. With ``--ordinal``, the log loss of ``predict_proba`` on new rows of three ordinal
+nodes of a chain of six, cut from a Gaussian graph, beside shares alone and a multinomial logistic regression.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
 import graphfield as gf
 from graphfield.metrics import auprc
@@ -22,17 +28,23 @@ from graphfield.metrics import auprc
 N_TEST = 500
 
 
-def compare_kinds(setting: str, n: int, seed: int) -> None:
+def compare_kinds(setting: str, n: int, seed: int, wanted: tuple[str, ...]) -> None:
     sim = gf.make_setting(setting, n + N_TEST, seed)
     types = {f"x{j + 1}": kind for j, kind in enumerate(sim.node_types)}
     models = {
         "static, numbers": gf.NodewiseLasso(),
         "static, families": gf.NodewiseLasso(node_types=types),
+        "tree, numbers": gf.TreeCGM(random_state=0),
+        "tree, families": gf.TreeCGM(random_state=0, node_types=types),
         "linear, numbers": gf.RegGMM(),
         "linear, families": gf.RegGMM(node_types=types),
         "sparse linear, families": gf.RegGMM(penalty="sparse-group", node_types=types),
+        "mixture, numbers": gf.DNNCGM(random_state=seed),
+        "mixture, families": gf.DNNCGM(random_state=seed, node_types=types),
     }
     for name, model in models.items():
+        if not name.startswith(wanted):
+            continue
         start = time.perf_counter()
         model.fit(sim.X[:n], sim.Z[:n])
         seconds = time.perf_counter() - start
@@ -46,10 +58,16 @@ def show_groups(path: Path) -> None:
     table = pd.read_csv(path)
     X, Z = table.drop(columns="x7"), table[["x7"]].astype(str)
     at = Z.drop_duplicates().sort_values("x7")
-    for penalty in ("ridge", "sparse-group"):
+    types = {"x3": "binary", "x5": "categorical"}
+    models = {
+        "linear": gf.RegGMM(node_types=types),
+        "sparse linear": gf.RegGMM(penalty="sparse-group", node_types=types),
+        "mixture": gf.DNNCGM(random_state=0, node_types=types),
+    }
+    for name, model in models.items():
         start = time.perf_counter()
-        model = gf.RegGMM(penalty=penalty, node_types={"x3": "binary", "x5": "categorical"}).fit(X, Z)
-        print(f"{path.name} {penalty}, {time.perf_counter() - start:.1f} s")
+        model.fit(X, Z)
+        print(f"{path.name} {name}, {time.perf_counter() - start:.1f} s")
         strength = model.partial_correlations(at)
         present = np.triu(model.predict_graph(at).any(axis=0))
         for j, k in np.argwhere(present):
@@ -57,19 +75,61 @@ def show_groups(path: Path) -> None:
             print(f"  {X.columns[j]}-{X.columns[k]} {values}")
 
 
+# Shares below the cuts of a scale.
+SCALES = {
+    "3 levels, few in the middle": (0.4, 0.6),
+    "4 levels, even": (0.25, 0.5, 0.75),
+    "4 levels, skewed": (0.6, 0.85, 0.95),
+    "5 levels, skewed": (0.1, 0.2, 0.3, 0.5),
+    "7 levels, even": tuple(np.arange(1, 7) / 7),
+}
+
+
+def compare_ordinal(cuts: tuple[float, ...], edge: float, seed: int, n: int = 600) -> list[float]:
+    """Log losses on new rows: shares, ours, multinomial regression."""
+    chain = np.eye(6) - edge * (np.eye(6, k=1) + np.eye(6, k=-1))
+    latent = np.random.default_rng(seed).multivariate_normal(np.zeros(6), np.linalg.inv(chain), n + 1_000)
+    table = pd.DataFrame(latent / latent.std(axis=0)).rename(columns="x{}".format)
+    ordinal = list(table.columns[:3])
+    for name in ordinal:
+        table[name] = np.digitize(table[name], norm.ppf(cuts))
+    Z = np.zeros((len(table), 1)) + np.arange(len(table))[:, None] % 2
+    model = gf.RegGMM(center="constant", node_types=dict.fromkeys(ordinal, "ordinal")).fit(table[:n], Z[:n])
+    losses = []
+    for name in ordinal:
+        others, answer = table.drop(columns=name), table[name].to_numpy()
+        known = LogisticRegression(C=10, max_iter=500).fit(others[:n], answer[:n])
+        shares = np.tile(np.bincount(answer[:n]) / n, (len(table) - n, 1))
+        ours = model.predict_proba(table[n:], Z[n:], name).to_numpy()
+        rows = np.arange(len(table) - n), answer[n:]
+        losses.append([-np.log(p[rows]).mean() for p in (shares, ours, known.predict_proba(others[n:]))])
+    return list(np.mean(losses, axis=0))
+
+
+def show_ordinal(seeds: list[int]) -> None:
+    for edge in (0.3, 0.5):
+        for name, cuts in SCALES.items():
+            shares, ours, known = np.mean([compare_ordinal(cuts, edge, seed) for seed in seeds], axis=0)
+            print(f"{name}, edges {edge}: shares {shares:.3f}, ours {ours:.3f}, multinomial {known:.3f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", nargs="*", default=["I1", "M1"])
     parser.add_argument("--n", type=int, default=1_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--models", nargs="+", default=[""])
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--ordinal", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", gf.ThresholdWarning)
     for setting in arguments.settings:
         for seed in arguments.seeds:
-            compare_kinds(setting, arguments.n, seed)
+            compare_kinds(setting, arguments.n, seed, tuple(arguments.models))
     if arguments.table is not None:
         show_groups(arguments.table)
+    if arguments.ordinal:
+        show_ordinal(arguments.seeds)
 
 
 if __name__ == "__main__":

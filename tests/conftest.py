@@ -52,6 +52,7 @@ ESTIMATORS = {
         estimator=gf.DNNCGM(**{**FULL, "max_steps": 10}), **{"n_members": 2, "random_state": 0, **params}
     ),
     "graphical-lasso": lambda **params: gf.GraphicalLasso(n_penalties=3, n_folds=3, **params),
+    "joint": lambda **params: gf.JointGraphicalLasso(**{"n_folds": 2, **params}),
     "kernel": lambda **params: gf.KernelCGM(**{"bandwidth": 0.8, "random_state": 0, **params}),
     "nodewise-lasso": lambda **params: gf.NodewiseLasso(n_penalties=10, n_folds=3, **params),
     "reggmm": gf.RegGMM,

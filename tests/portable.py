@@ -22,7 +22,7 @@ from pathlib import Path
 NUMERICAL = (
     *("test_contract", "test_mixture", "test_together", "test_engines", "test_training", "test_mean"),
     *("test_archetype", "test_reggmm", "test_static", "test_partition", "test_marginals", "test_averaged"),
-    *("test_recovery", "test_networks", "test_cores"),
+    *("test_recovery", "test_networks", "test_cores", "test_node_kinds", "test_kernel"),
 )
 
 

@@ -25,6 +25,8 @@ _PUBLIC = {
     "EdgeInference": "graphfield.inference.edge_inference",
     "infer_edges": "graphfield.inference.edges",
     "compare_graphs": "graphfield.inference.compare",
+    "MethodComparison": "graphfield.inference.method_comparison",
+    "compare_methods": "graphfield.inference.compare_methods",
     "SamplePlan": "graphfield.inference.sample_plan",
     "plan_samples": "graphfield.inference.planning",
     "Stability": "graphfield.inference.stability_result",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.ensemble import Ensemble as Ensemble
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from graphfield.estimators.joint import JointGraphicalLasso as JointGraphicalLasso
     from graphfield.estimators.kernel import KernelCGM as KernelCGM
     from graphfield.estimators.nodewise_lasso import NodewiseLasso as NodewiseLasso
     from graphfield.estimators.persistence import load as load
@@ -106,10 +109,12 @@ if TYPE_CHECKING:
     from graphfield.exceptions import TrainingError as TrainingError
     from graphfield.exceptions import TrainingWarning as TrainingWarning
     from graphfield.inference.compare import compare_graphs as compare_graphs
+    from graphfield.inference.compare_methods import compare_methods as compare_methods
     from graphfield.inference.dependence import dependence_test as dependence_test
     from graphfield.inference.edge_inference import EdgeInference as EdgeInference
     from graphfield.inference.edges import infer_edges as infer_edges
     from graphfield.inference.evidence import Evidence as Evidence
+    from graphfield.inference.method_comparison import MethodComparison as MethodComparison
     from graphfield.inference.model_gain import ModelGain as ModelGain
     from graphfield.inference.model_gain import gain_over_one_graph as gain_over_one_graph
     from graphfield.inference.planning import plan_samples as plan_samples

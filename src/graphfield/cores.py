@@ -49,11 +49,13 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
         return list(pool.map(function, items))
 
 
-def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def in_processes(
+    function: Callable[[Item], Result], items: Iterable[Item], *, sure: bool = False
+) -> Iterator[Result]:
     """``function`` of each item, in their order, in processes that compute with one thread each.
 
     ``function`` and the items are copied to these. To start them takes seconds: the first item is done here,
-    and so are the others where that tells that all of it is quick.
+    and so are the others where that tells that all of it is quick; not where one is ``sure`` that it is not.
 
     >>> list(in_processes(abs, [-1, 2, -3]))
     [1, 2, 3]
@@ -63,7 +65,7 @@ def in_processes(function: Callable[[Item], Result], items: Iterable[Item]) -> I
     yield from map(function, items[:1])
     seconds, left = time.perf_counter() - start, items[1:]
     workers = min(len(left), core_count())
-    if workers < 2 or seconds * len(left) < _WORTH:
+    if workers < 2 or (seconds * len(left) < _WORTH and not sure):
         yield from map(function, left)
         return
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):

@@ -60,6 +60,12 @@ def covariate(name, values):
     return lambda X, Z: (X, Z.assign(**{name: values(X.join(Z)) if callable(values) else values}))
 
 
+def shares_of(X):
+    """Percentages to one decimal, as tables have them."""
+    parts = np.exp(0.5 * X)
+    return parts.div(parts.sum(axis=1), axis=0).mul(100).round(1)
+
+
 RNG = np.random.default_rng(1)
 LEVELS = np.array(["A"] * (N - 12) + ["B"] * 7 + ["C"] * 5)
 # Code: a change of the clean table that triggers it, the columns it names; and a near miss that does not.
@@ -94,6 +100,16 @@ CASES = {
         node("f", RNG.integers(0, 3, N)),
         {"f"},
         node("f", RNG.integers(0, 30, N)),
+    ),
+    "parts-of-a-whole": (
+        lambda X, Z: (shares_of(X), Z),
+        {"a", "b", "c"},
+        lambda X, Z: (shares_of(X).mul(RNG.uniform(0.9, 1.1, N), axis=0), Z),
+    ),
+    "zero-counts": (
+        node("f", RNG.negative_binomial(0.3, 0.02, N)),
+        {"f"},
+        node("f", RNG.poisson(30, N)),
     ),
     "mostly-one-value": (
         node("f", lambda T: np.where(RNG.random(N) < 0.9, 0.0, T.a)),
@@ -218,6 +234,18 @@ def test_each_warning_has_its_table_and_a_near_miss(code):
     assert one.message.endswith(".")
     assert one.advice.endswith(".") or not one.looks_wrong
     assert found(*near_miss(*clean()), code) == []
+
+
+def test_parts_of_a_whole_are_told_once():
+    X, Z = clean()
+    assert found(shares_of(X), Z, "collinear-nodes") == []
+
+
+def test_row_numbers_among_the_nodes_make_no_series():
+    X, Z = clean()
+    X = X.assign(row=np.arange(len(X)))
+    assert found(X, Z, "identifier-node")
+    assert found(X, Z, "ordered-rows") == []
 
 
 def test_rows_sorted_by_a_covariate_are_no_series():

@@ -169,6 +169,27 @@ def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
         assert {type(member) for member in fitted.members_} == {gf.RegGMM}
 
 
+@pytest.mark.parametrize("model", ["static", "nodewise"])
+def test_one_graph_from_the_shell_is_not_made_of_means(tmp_path, model):
+    """Two kinds, whose means go down where within each kind both nodes go up together."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"kind": np.repeat(["a", "b"], 60), "x1": rng.normal(size=120)})
+    table["x2"] = table["x1"] + rng.normal(size=120) - 6 * (table["kind"] == "b")
+    table.loc[table["kind"] == "b", "x1"] += 6
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "--covariates", "kind", "--model", model, "--no-verdict", "--out"]
+    assert (
+        main([*fit, str(tmp_path / "m")])
+        == main([*fit, str(tmp_path / "o"), "--set", "center=constant"])
+        == 0
+    )
+    own, ignoring = (
+        gf.load(tmp_path / name).partial_correlations(pd.DataFrame({"kind": ["a"]}))[0, 0, 1] for name in "mo"
+    )
+    assert own > 0.4
+    assert ignoring < -0.4
+
+
 def test_a_graph_without_covariates_is_that_of_typical_ones(model, tmp_path, capsys):
     def graph(*options, folder=model):
         capsys.readouterr()
@@ -376,7 +397,7 @@ def test_extreme_values_that_are_used_as_they_are_are_refused(table, tmp_path, c
     [
         (["--covariates", "agee"], "Did you mean 'age'"),
         (["--covariates", "age", "--nodes", "age,n0"], "node or a covariate"),
-        (["--covariates", "age", "--nodes", "site,n0"], "'site' must hold numbers"),
+        (["--covariates", "age", "--nodes", "site,n0", "--model", "static"], "'site' must hold numbers"),
         (["--covariates", "age", "--nodes", "n0"], "at least 2 nodes"),
         (["--covariates", "age", "--group", "sbject"], "Did you mean 'subject'"),
         (["--covariates", "age", "--set", "dropuot=0.1"], "Did you mean 'dropout'"),

@@ -50,3 +50,35 @@ def test_a_file_and_all_pairs(table, tmp_path, capsys):
 def test_a_rate_that_is_none(table, capsys, fdr):
     assert main(["edges", str(table), "--covariates", "age", "--fdr", fdr]) == 2
     assert "--fdr must be between 0 and 1" in capsys.readouterr().err
+
+
+def test_differences_between_two_values_and_between_levels(table, tmp_path, capsys):
+    sides = ["--between", "age=-0.7", "--and", "age=0.7"]
+    assert main(["differences", str(table), "--covariates", "age", *sides]) == 0
+    said = capsys.readouterr()
+    found = pd.read_csv(io.StringIO(said.out))
+    assert next(zip(found.source, found.target, strict=True)) == ("n2", "n3")
+    assert found.difference[0] > 0.5
+    assert "between age=-0.7 and age=0.7" in said.err
+    assert "That all edges are the same everywhere: p < .001." in said.err
+    frame, out = pd.read_csv(table), tmp_path / "differences.csv"
+    frame.assign(age=np.where(frame.age > 0, "old", "young")).to_csv(tmp_path / "t.csv", index=False)
+    asked = ["--covariates", "age", "--between", "age", "--all", "--out", str(out)]
+    assert main(["differences", str(tmp_path / "t.csv"), *asked]) == 0
+    assert "between age=old and age=young" in capsys.readouterr().out
+    assert len(pd.read_csv(out)) == 15
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--between", "age=1"], "give the other with --and NAME=VALUE"),
+        (["--between", "age"], "'age' is a number: give the values to compare"),
+        (["--between", "age=a", "--and", "age=1"], "is numeric, but --between gives 'a'"),
+        (["--between", "age=1", "--and", "1"], "--and expects covariate=value, got '1'"),
+        (["--between", "age=1", "--and", "ages=2"], "Did you mean 'age'?"),
+    ],
+)
+def test_differences_that_make_no_sense(table, capsys, more, said):
+    assert main(["differences", str(table), "--covariates", "age", *more]) == 2
+    assert said in capsys.readouterr().err

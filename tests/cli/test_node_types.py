@@ -37,10 +37,11 @@ def fit(table, out, *more):
     return main(["fit", str(table), "--covariates", "age", *nodes, "--out", str(out), *more])
 
 
-def test_types_lead_from_the_table_to_the_graph(table, tmp_path, capsys):
+@pytest.mark.parametrize("model", [["--model", "linear"], ["--set", "rank=2", "--set", "max_steps=5"]])
+def test_types_lead_from_the_table_to_the_graph(table, tmp_path, capsys, model):
     out = tmp_path / "model"
     types = ["--node-types", "kind=categorical, visits=count"]
-    assert fit(table, out, "--model", "linear", *types) == 0
+    assert fit(table, out, *model, *types) == 0
     assert "few different values" not in capsys.readouterr().out
     model = gf.load(out)
     kinds = {"number": "gaussian", "answer": "binary", "kind": "categorical", "visits": "count"}
@@ -51,20 +52,61 @@ def test_types_lead_from_the_table_to_the_graph(table, tmp_path, capsys):
     assert found.partial_correlation[0] > 0.3
 
 
+def test_edges_and_differences_of_kinds(table, tmp_path, capsys):
+    nodes = ["--nodes", "number,answer,visits", "--node-types", "visits=count"]
+    assert main(["edges", str(table), "--covariates", "age", *nodes]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert next(zip(found.source, found.target, strict=True)) == ("number", "answer")
+    frame = pd.read_csv(table)
+    frame["age"] = np.where(frame.age > 50, "old", "young")
+    frame.loc[frame.age == "old", "number"] *= -1
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    sides = ["--between", "age=young", "--and", "age=old"]
+    assert main(["differences", str(tmp_path / "t.csv"), "--covariates", "age", *nodes, *sides]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert found[["source", "target"]].to_numpy().tolist() == [["number", "answer"]]
+    assert found.difference[0] < -0.5
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--model", "tree", "--node-types", "kind=categorical"], "Use --model linear or nodewise"),
+        (["--model", "kernel", "--node-types", "kind=categorical"], "Use --model linear or tree"),
         (["--model", "linear", "--node-types", "kind"], "--node-types expects column=kind, got 'kind'"),
         (["--model", "linear", "--node-types", "kind=cat"], "--node-types: column 'kind' must be one of"),
         (["--model", "linear", "--node-types", "kinds=count"], "Did you mean 'kind'?"),
         (["--model", "linear", "--node-types", "number=count"], "to be a count, a whole number from 0 on"),
-        (["--model", "static"], "fit --model linear or nodewise, whose nodes may be levels"),
+        (
+            ["--model", "static"],
+            "fit --model dnncgm, linear, tree, auto or nodewise, whose nodes may be levels",
+        ),
     ],
 )
 def test_types_that_make_no_sense(table, tmp_path, capsys, more, said):
     assert fit(table, tmp_path / "model", *more) == 2
     assert said in capsys.readouterr().err
+
+
+def test_models_inside_others_are_told_the_types(table, tmp_path, capsys):
+    out = tmp_path / "model"
+    inside = ["--model", "ensemble", "--set", "estimator=linear", "--set", "resample=true"]
+    assert fit(table, out, *inside, "--set", "n_members=2", "--node-types", "kind=categorical") == 0
+    assert gf.load(out).node_kinds_["kind"] == "categorical"
+    capsys.readouterr()
+    assert main(["graph", str(out), "--at", "age=50"]) == 0
+    assert "number,answer" in capsys.readouterr().out
+
+
+def test_the_check_asks_in_the_words_of_the_shell(table, capsys):
+    check = ["check", str(table), "--covariates", "age", "--nodes", "number,kind,visits"]
+    assert main(check) == 0
+    said = capsys.readouterr().out
+    assert "if these are told (--node-types)" in said
+    assert "node_types" not in said
+    assert main([*check, "--node-types", "kind=categorical,visits=count"]) == 0
+    assert "Nothing looks wrong" in capsys.readouterr().out
+    assert main([*check, "--node-types", "kinds=categorical"]) == 2
+    assert "--node-types names 'kinds', which is no node. Did you mean 'kind'?" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")
@@ -75,6 +117,29 @@ def test_kinds_have_shapes_in_the_page(table, opened):
     page = opened(model, frame[["age"]])
     drawn = page.run("[...document.querySelectorAll('#net g.node > .node')].map((s) => s.tagName)")
     assert drawn == ["circle", "path", "path", "path"]
-    assert page.run("document.getElementById('net-shapes').textContent") == (
-        "Circle: number; square: yes or no; diamond: levels without an order; triangle: count."
+    assert page.run("[...document.querySelectorAll('#net-shapes .group-key')].map((s) => s.textContent)") == [
+        "number",
+        "yes or no",
+        "levels without an order",
+        "count",
+    ]
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")
+def test_an_edge_without_a_sign_is_not_drawn_as_a_positive_one(opened):
+    rng = np.random.default_rng(0)
+    number = rng.normal(size=300)
+    kind = np.digitize(number + 0.5 * rng.normal(size=300), [-0.5, 0.5])
+    nodes = pd.DataFrame(
+        {"number": number, "other": number + rng.normal(size=300), "kind": np.array(["a", "b", "c"])[kind]}
     )
+    model = gf.RegGMM().fit(nodes, rng.normal(size=(300, 1)))
+    page = opened(model)
+    lines = "[...document.querySelectorAll('#net line.edge')]"
+    drawn = page.run(f"{lines}.map((line) => [line.pair, line.getAttribute('stroke')])")
+    assert dict(drawn) == {0: "#b2182b", 1: "#57606a"}  # number-other and number-kind
+    page.run(f"{lines}.find((line) => line.pair === 1).dispatchEvent(new Event('pointerenter'))")
+    said = page.run("document.getElementById('net-says').textContent")
+    assert "+" not in said
+    assert "(edge, no sign)" in said
+    assert "no sign" in page.run("document.getElementById('legend').textContent")

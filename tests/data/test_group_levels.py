@@ -65,6 +65,41 @@ def test_a_mean_that_moves_with_z_is_no_level():
     assert not find_levels(X, np.column_stack([np.ones(len(z)), z]), WHO)[0].prefers
 
 
+def followed_up(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes without any edge that rise over time; who has high levels is seen less often."""
+    rng = np.random.default_rng(seed)
+    illness = rng.normal(size=80)
+    labels = np.repeat(np.arange(80), np.clip(np.round(6 - 3 * illness), 2, 12).astype(int))
+    time = np.concatenate([np.arange(size) for size in np.bincount(labels)]) / 4.0
+    levels = illness[:, None] + 0.5 * rng.normal(size=(80, 3))
+    return levels[labels] + 0.8 * time[:, None] + 0.6 * rng.normal(size=(len(time), 3)), time, labels
+
+
+def test_a_trend_within_groups_is_no_edge_where_groups_drop_out():
+    slopes, remaining = [], []
+    for seed in range(6):
+        X, time, labels = followed_up(seed)
+        W = np.column_stack([np.ones(len(time)), time])
+        check, levels = find_levels(X, W, labels)
+        assert check.prefers
+        left = X - levels[labels]
+        found = np.linalg.lstsq(W, left, rcond=None)[0]
+        slopes.append(found[1].mean())
+        remaining.append(np.corrcoef((left - W @ found).T)[np.triu_indices(3, 1)].mean())
+    assert np.mean(slopes) > 0.7  # of 0.8; with the slope over all rows 0.57
+    assert np.mean(remaining) < 0.1  # with the slope over all rows 0.2
+
+
+def test_slopes_of_all_rows_stay_where_groups_do_not_drop_out():
+    rng = np.random.default_rng(3)
+    X, _ = repeated(1.0)
+    z = rng.normal(size=len(WHO))
+    X += z[:, None]
+    W = np.column_stack([np.ones(len(z)), z])
+    left = X - find_levels(X, W, WHO)[1][WHO]
+    np.testing.assert_allclose(np.linalg.lstsq(W, left, rcond=None)[0][1], 1, atol=0.2)
+
+
 def test_a_node_that_is_the_same_in_all_rows_of_a_group_keeps_its_values():
     X, _ = repeated(1.0)
     X[:, 0] = X[::ROWS, 0][WHO]

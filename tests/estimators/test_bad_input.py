@@ -160,7 +160,10 @@ def test_identifiers_and_lengths_of_time_as_covariates(estimator, data):
         ({"penalty": "none"}, "or 'auto', got 'none'"),
         ({"rank": 0}, r"rank must be a whole number in \[1, inf\), 'auto' or None, got 0"),
         ({"rank": "all"}, "'auto' or None, got 'all'"),
-        ({"marginals": "gaussian"}, "marginals must be one of 'auto', 'raw', 'normal', got 'gaussian'"),
+        (
+            {"marginals": "gaussian"},
+            "marginals must be one of 'auto', 'raw', 'normal', 'log1p', 'clr', got 'gaussian'",
+        ),
         ({"marginals": True}, "marginals must be one of"),
         ({"marginals": "normal", "center": "none"}, "needs standardize=True and center='covariates'"),
         ({"marginals": "normal", "standardize": False}, "standardize=False .* use marginals='raw'"),

@@ -75,8 +75,11 @@ EDITS = {
         "linear", lambda f: array(f, "interactions").__setitem__((0, 1, 1), 1.0), "interactions"),
     "a negative variance": (
         "static", lambda f: f.arrays["learned/precision"].__setitem__((0, 0), -1.0), "precision"),
+    "a mean beyond every unit": (
+        "linear", lambda f: array(f, "mean").__setitem__((0, 1), 1e300), "mean must be finite"),
     "numbers too large to compute with": (
-        "linear", lambda f: array(f, "mean").__setitem__((0, 1), 1e300), "not finite"),
+        "network", lambda f: [a.fill(1e30) for a in f.arrays.values() if a.dtype == np.float32],
+        "not finite"),
     "numbers of edges that are none": (
         "static", lambda f: f.arrays["learned/path"].__setitem__((0, 2), 0.5), "path"),
     "a tree that runs in a circle": ("tree", lambda f: array(f, "tree/left").__setitem__(0, 0), "left"),

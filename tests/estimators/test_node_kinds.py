@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.data.blocks import Blocks
+from graphfield.data.families import Count
 from graphfield.data.frames import as_frame
 from graphfield.data.node_types import read_node_types
 from graphfield.metrics import auprc
@@ -41,14 +42,16 @@ def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 COUNTED = {"events": "count"}
+SMALL = {"rank": 2, "max_steps": 20, "hidden_size": 8, "device": "cpu", "random_state": 0}
 FITS = {
     "linear": lambda **own: gf.RegGMM(node_types=COUNTED, **own),
     "sparse": lambda **own: gf.RegGMM(penalty="sparse-group", sparsity=0.05, node_types=COUNTED, **own),
     "static": lambda **own: gf.NodewiseLasso(penalty="ebic", n_penalties=8, node_types=COUNTED, **own),
+    "mixture": lambda **own: gf.DNNCGM(node_types=COUNTED, **SMALL | own),
 }
 
 
-@pytest.fixture(params=FITS)
+@pytest.fixture(params=FITS, scope="module")
 def mixed(request):
     X, Z = mixed_table()
     return FITS[request.param]().fit(X, Z), X, Z
@@ -69,6 +72,12 @@ def test_types_are_read_from_the_table_and_numbers_stay_numbers():
     assert found.types[4].levels == tuple(LEVELS)
     assert read_node_types(as_frame(X, "X"), COUNTED).kinds[3] == "count"
     assert read_node_types(as_frame(X[["number", "alone"]], "X"), "auto") is None
+
+
+def test_a_count_of_zero_that_rounding_left_below_it_has_a_loss():
+    family = Count(np.array([5.0]))
+    eta, none = np.array([[0.3]]), np.zeros((1, 1))
+    np.testing.assert_allclose(family.loss(eta, none - 1e-16), family.loss(eta, none), rtol=1e-12)
 
 
 def test_columns_are_standard_and_do_not_depend_on_what_levels_are_called():
@@ -175,6 +184,38 @@ def test_predictions_are_means_and_probabilities(mixed):
         model.predict_proba(X, Z, "number")
 
 
+def test_ordinal_levels_have_probabilities(mixed):
+    model, X, Z = mixed
+    table = model.predict_proba(X, Z, "scale")
+    assert list(table.columns) == list(LEVELS)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0)
+    shares = X.scale.value_counts(normalize=True)[LEVELS]
+    np.testing.assert_allclose(table.mean(), shares, atol=0.03)  # it has no neighbour
+    odds = np.diff(np.log(table), axis=1)
+    mean = model.predict(X, Z)[:, 4]
+    if np.ptp(mean) > 0.01:
+        assert np.corrcoef(odds[:, 0], mean)[0, 1] > 0.999
+
+
+def test_probabilities_of_ordinal_levels_are_calibrated():
+    """Of skewed levels of a latent number: better than shares, and near a multinomial regression."""
+    rng = np.random.default_rng(0)
+    latent = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 1_500)
+    codes = np.digitize(latent[:, 0], [0.3, 1.0, 1.6])
+    X = pd.DataFrame({"answer": codes, "number": latent[:, 1]})
+    Z = np.zeros((1_500, 0))
+    model = gf.NodewiseLasso(penalty=0.001, node_types={"answer": "ordinal"}).fit(X[:1_000], Z[:1_000])
+    found = model.predict_proba(X[1_000:], Z[1_000:], "answer").to_numpy()
+    number, answer = X[["number"]].to_numpy(), codes
+    known = LogisticRegression(C=1e6).fit(number[:1_000], answer[:1_000]).predict_proba(number[1_000:])
+    shares = np.tile(np.bincount(answer[:1_000]) / 1_000, (500, 1))
+    ours, theirs, alone = (
+        -np.log(table[np.arange(500), answer[1_000:]]).mean() for table in (found, known, shares)
+    )
+    assert ours < alone - 0.1
+    assert ours < theirs + 0.05
+
+
 def test_effects_by_level_and_coefficients(mixed):
     model, X, Z = mixed
     effect = (
@@ -207,6 +248,15 @@ def test_saved_models_say_the_same(mixed, tmp_path):
     pd.testing.assert_frame_equal(again.edges(Z), model.edges(Z))
 
 
+def test_counts_of_zero_have_a_loss():
+    X, Z = mixed_table(120)
+    assert (X.events == 0).any()
+    assert Count(np.array([9.0])).loss(np.array([[0.0]]), np.array([[-1e-17]])) == pytest.approx(1.0)
+    model = gf.NodewiseLasso(n_penalties=3, n_folds=2, node_types=COUNTED).fit(X, Z)
+    assert np.isfinite(model.path_.score).all()
+    assert model.penalty_ < model.path_.penalty.max()  # the empty graph is not the best one
+
+
 def test_a_fold_that_lacks_a_level_and_separated_classes_have_finite_answers():
     X, Z = mixed_table(120)
     rare = X.assign(group=np.where(np.arange(120) == 7, "d", X.group), flag=X.number > 10)
@@ -215,6 +265,59 @@ def test_a_fold_that_lacks_a_level_and_separated_classes_have_finite_answers():
     linear = FITS["linear"]().fit(rare, Z)
     assert np.isfinite(linear.edge_weights(Z)).all()
     assert (linear.predict_proba(rare, Z, "flag")["True"] > 0.5).eq(rare.flag).mean() > 0.9
+    mixture = FITS["mixture"](max_steps=5, validation_fraction=0.0).fit(rare, Z)
+    assert np.isfinite(mixture.edge_weights(Z)).all()
+    assert np.isfinite(mixture.predict_proba(rare, Z, "group")).all(axis=None)
+    assert (mixture.predict_proba(rare, Z, "flag")["True"] > 0.5).eq(rare.flag).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rank": None}, "need coefficients that mix patterns: rank='auto'"),
+        ({"loss": "huber", "rank": "auto"}, r"Got rank='auto', sharing='all', loss='huber'.*RegGMM takes"),
+        ({"marginals": "normal"}, "marginals must be 'auto' or 'raw' where nodes are no plain numbers"),
+        ({"center": "none"}, "center must be 'constant' or 'covariates'"),
+    ],
+)
+def test_a_mixture_says_what_it_cannot_do_with_levels(change, message):
+    X, Z = mixed_table(60)
+    with pytest.raises(gf.ParameterError, match=message):
+        FITS["mixture"](**change).fit(X, Z)
+
+
+def test_mixtures_of_levels_begin_anew_and_alone():
+    X, Z = mixed_table(60)
+    numbers = gf.DNNCGM(**SMALL | {"max_steps": 2}).fit(X[["number", "alone"]], Z)
+    with pytest.raises(gf.ParameterError, match="start must be None"):
+        FITS["mixture"]().fit(X, Z, start=numbers)
+    with pytest.raises(gf.DataError, match=r"numbers alone as nodes.*'flag'.*one by one"):
+        gf.fit_together([FITS["mixture"]()], X, Z)
+
+
+def test_numbers_alone_are_fitted_as_ever():
+    """Saying that numbers are numbers changes no bit."""
+    X, Z = mixed_table(60)
+    numbers = X[["number", "alone", "events"]]
+    plain = gf.DNNCGM(**SMALL | {"max_steps": 2}).fit(numbers, Z)
+    told = gf.DNNCGM(node_types={"number": "gaussian"}, **SMALL | {"max_steps": 2}).fit(numbers, Z)
+    np.testing.assert_array_equal(told.edge_weights(Z), plain.edge_weights(Z))
+    assert not told.node_levels_
+
+
+@pytest.mark.slow
+def test_margins_that_bend_with_z_are_followed():
+    """Shares of a level rise and fall with z: what z alone says goes through the family's own link."""
+    rng = np.random.default_rng(5)
+    z = rng.uniform(-1, 1, 600)
+    share = 0.05 + 0.9 * np.exp(-6 * z**2)
+    X = pd.DataFrame({"flag": rng.random(600) < share, "a": rng.normal(size=600), "b": rng.normal(size=600)})
+    model = gf.DNNCGM(**SMALL | {"hidden_size": 16, "max_steps": 400}).fit(X, pd.DataFrame({"z": z}))
+    assert model.mean_depends_on_covariates_
+    at = pd.DataFrame({"z": [-0.95, 0.0, 0.95]})
+    found = model.predict_proba(X[:3].assign(a=0.0, b=0.0), at, "flag")["True"].to_numpy()
+    assert found[1] > 0.75
+    assert max(found[0], found[2]) < 0.3
 
 
 @pytest.mark.parametrize(
@@ -264,28 +367,19 @@ def test_missing_levels_are_filled_by_the_most_frequent_one():
     np.testing.assert_array_equal(model.edge_weights(Z), FITS["linear"]().fit(filled, Z).edge_weights(Z))
 
 
-def test_estimators_that_take_numbers_alone_say_who_takes_levels():
-    X, Z = mixed_table(60)
-    with pytest.raises(gf.DataError, match=r"'group' must hold numbers.*NodewiseLasso"):
-        gf.GraphicalLasso().fit(X.drop(columns=["scale"]), Z)
-
-
-def test_models_inside_others_take_numbers_alone():
-    X, Z = mixed_table(60)
-    with pytest.raises(gf.ParameterError, match="its node_types must be 'auto'"):
-        gf.Ensemble(estimator=FITS["linear"](), n_members=2).fit(X[["number", "events"]], Z)
-    with pytest.raises(gf.DataError, match="'flag', 'group', 'events', 'scale' are none"):
-        gf.gain_over_one_graph(FITS["linear"](), X, Z)
-
-
 @pytest.mark.skipif(not (REAL_DATA / "mixed" / "group_mixed.csv").exists(), reason="the data are not there")
-@pytest.mark.parametrize("penalty", ["ridge", "sparse-group"])
-def test_known_edges_of_a_mixed_table_in_three_groups(penalty):
+@pytest.mark.parametrize("kind", ["linear", "sparse", pytest.param("mixture", marks=pytest.mark.slow)])
+def test_known_edges_of_a_mixed_table_in_three_groups(kind):
     """Five edges and no other; two of them differ between groups, three do not (README beside the data)."""
     table = pd.read_csv(REAL_DATA / "mixed" / "group_mixed.csv")
     X, Z = table.drop(columns="x7"), table[["x7"]].astype(str)
     types = {"x3": "binary", "x5": "categorical"}
-    model = gf.RegGMM(penalty=penalty, node_types=types).fit(X, Z)
+    models = {
+        "linear": gf.RegGMM(node_types=types),
+        "sparse": gf.RegGMM(penalty="sparse-group", node_types=types),
+        "mixture": gf.DNNCGM(node_types=types, device="cpu", random_state=0),
+    }
+    model = models[kind].fit(X, Z)
     at = pd.DataFrame({"x7": ["1", "2", "3"]})
     found = model.edges(at)
     edges = {(a, b) for a, b in zip(found.source, found.target, strict=True)}
@@ -303,7 +397,7 @@ def test_known_edges_of_a_mixed_table_in_three_groups(penalty):
     constant = signed.loc[[("x1", "x3"), ("x3", "x4"), ("x4", "x6")]]
     assert (constant > 0.15).all(axis=None)
     # Groups of their own differ by chance; what a penalty leaves of that is flat.
-    assert np.ptp(constant, axis=1).max() < (0.05 if penalty == "sparse-group" else 0.08)
+    assert np.ptp(constant, axis=1).max() < (0.05 if kind == "sparse" else 0.08)
 
 
 @pytest.mark.slow
@@ -319,3 +413,17 @@ def test_moving_edges_of_simulated_kinds(setting, least):
     ours, one = (auprc(m.fit(train.X, train.Z).edge_weights(Z), truth).mean() for m in (linear, static))
     assert one > least
     assert ours > one + 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setting", "least"), [("I1", 0.65), ("M1", 0.6)])
+def test_a_mixture_follows_waves_that_lines_cannot(setting, least):
+    sim = gf.make_setting(setting, 1_300, 4)
+    types = {f"x{j + 1}": kind for j, kind in enumerate(sim.node_types)}
+    X, Z, test, truth = sim.X[:1_000], sim.Z[:1_000], sim.Z[1_000:], sim.skeleton[1_000:]
+    mixture = gf.DNNCGM(node_types=types, device="cpu", random_state=0).fit(X, Z)
+    linear = gf.RegGMM(node_types=types).fit(X, Z)
+    ours, lines = (auprc(model.edge_weights(test), truth).mean() for model in (mixture, linear))
+    assert ours > least
+    assert ours > lines + 0.05
+    assert mixture.score(sim.X[1_000:], test) > linear.score(sim.X[1_000:], test)

@@ -78,8 +78,11 @@ def test_the_checks_that_are_left_out_are_checks():
 
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    # Random numbers as Z hold no clusters: ByCluster is checked below.
-    _checks([_tiny(name) for name in ESTIMATORS if name != "by-cluster"], but={**PREDICT_NEEDS_Z, **OTHERS}),
+    # Random numbers as Z hold no levels: those that need some are checked below.
+    _checks(
+        [_tiny(name) for name in ESTIMATORS if name not in ("by-cluster", "joint")],
+        but={**PREDICT_NEEDS_Z, **OTHERS},
+    ),
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("_scikit_learns_own_randomness")
@@ -129,7 +132,7 @@ class TreeCGMAtAverageZ(_AtAverageZ, gf.TreeCGM):
     pass
 
 
-class ByClusterInHalves(gf.ByCluster):
+class _InHalves:
     """The checks bring random numbers as Z: here the rows are in cluster A and B by turns."""
 
     def fit(self, X, y):
@@ -145,6 +148,14 @@ class ByClusterInHalves(gf.ByCluster):
         return np.full((np.shape(X)[0] if np.ndim(X) == 2 else 1, 1), "A")
 
 
+class ByClusterInHalves(_InHalves, gf.ByCluster):
+    pass
+
+
+class JointGraphicalLassoInHalves(_InHalves, gf.JointGraphicalLasso):
+    pass
+
+
 TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for two clusters"}
 
 
@@ -157,6 +168,7 @@ TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for 
             but=OTHERS,
         ),
         *_checks([ByClusterInHalves(estimator=gf.GraphicalLasso(penalty=0.1))], but={**OTHERS, **TOO_SMALL}),
+        *_checks([JointGraphicalLassoInHalves(penalty=0.1, strength=0.5)], but=OTHERS),
         *_checks(
             [
                 RegGMMAtAverageZ(),

@@ -225,6 +225,21 @@ def test_a_series_says_when_it_holds_few_stretches(memory, said):
     assert any("independent stretches" in note for note in found.notes) == said
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_levels_of_groups_hide_no_movement(seed):
+    """As in a fit, the test is about what varies within a group."""
+    rng = np.random.default_rng(seed)
+    who, z = np.repeat(np.arange(40), 6), rng.uniform(-1, 1, 240)
+    X = rng.normal(size=(240, 4))
+    X[:, 1] += 1.2 * z * X[:, 0]
+    X += 3 * rng.normal(size=(40, 4))[who]
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        found = gf.dependence_test(
+            X, pd.DataFrame({"z": z}), groups=who, covariates=[], n_permutations=39, random_state=0
+        )
+    assert found.p_value == pytest.approx(2 / 40, abs=0.001)  # the least of two ways with 39 rearrangements
+
+
 @pytest.mark.slow
 def test_few_groups_do_not_make_a_covariate_matter_given_the_others():
     """With signs of groups, a third of such p-values was below .05."""
@@ -432,6 +447,7 @@ def test_command_line(tmp_path, capsys):
     assert "Did you mean 'day'" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore:Groups have levels of their own")  # by chance, in some sets
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["rows", "groups", "series"])
 def test_p_values_are_uniform_under_a_shuffled_covariate(case):

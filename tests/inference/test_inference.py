@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
 from graphfield.graphs.false_discoveries import combine_tests, q_values
+from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_tests import EdgeTests
@@ -129,6 +131,36 @@ def test_says_what_it_is(found: gf.EdgeInference) -> None:
     assert found.movers()[0].startswith(f"n0 - n1 with age ({low:+.2f} at 27, {high:+.2f} at 74)")
     assert found.movers()[0] in found.summary()
     assert found.moved_by() == ["age"]
+
+
+def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInference) -> None:
+    """The test of all covariates together may miss what that of one, given the others, finds."""
+    unseen = replace(found, table=found.table.assign(q_varies=0.2))
+    assert unseen.movers()[0] == found.movers()[0]
+    assert "by the test of all covariates together; by that of one given the others" in unseen.summary()
+    assert unseen.movers()[0] in unseen.summary()
+    silent = replace(found, table=found.table.assign(q_varies=0.2, q_age=0.2, q_site=0.2))
+    assert silent.movers() == []
+    assert "None has one that moves with them." in silent.summary()
+
+
+def test_words_name_the_levels_that_differ_most_clearly() -> None:
+    """A level of few rows may have the largest estimate by chance."""
+    estimate, error = np.array([0.1, 0.12, 0.5, 0.9, 0.11]), np.array([0.03, 0.04, 0.03, 0.6, 0.05])
+    assert Curve(list("abcde"), estimate, np.diag(error**2), 100.0).clearest_levels() == [0, 2]
+
+
+def test_words_end_where_rows_do_and_name_the_bend() -> None:
+    """Most rows are at the high end, and the curve turns there."""
+    rng = np.random.default_rng(0)
+    z = 100 - 100 * rng.beta(1, 3, 900)
+    X = rng.normal(size=(900, 2))
+    X[:, 1] += 1.5 * np.cos(2 * np.pi * (z - 40) / 60) * X[:, 0]  # high at 40 and 100, low at 70
+    words = gf.infer_edges(X, pd.DataFrame({"z": z}), random_state=0).movers()[0]
+    told = [(float(value), float(at)) for value, at in re.findall(r"([-+]\d\.\d\d) at (\d+)", words)]
+    assert [value > 0 for value, _ in told] == [told[0][0] > 0, False, True]
+    assert told[1][1] == pytest.approx(70, abs=10)
+    assert told[2][1] > 94  # the 90th percentile of z is 97
 
 
 def test_same_answer_for_any_container_and_seed() -> None:
@@ -352,6 +384,7 @@ def test_compares_two_levels_and_two_numbers() -> None:
     assert said.startswith(f"{(found.q_value <= 0.1).sum()} of 15 pairs differ")
     assert "between group=a and group=b, at a false-discovery level of 0.10" in said
     assert re.search(r"x1 - x2 \(\+0\.\d\d at group=a, [+-]?0\.\d\d at group=b\)", said)
+    assert said.endswith("Differences are group=b less group=a, with intervals of 90 %.")
     assert type(clear) is pd.DataFrame
     back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
     np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
@@ -456,9 +489,28 @@ def test_compares_all_levels_of_a_category() -> None:
     assert clear[["source", "target"]].to_numpy().tolist() == [["x1", "x2"]]
     assert 0 < clear.low.item() < clear.difference.item() < clear.high.item()
     assert found.p_value.min() <= found.attrs["p_value"] <= 6 * found.p_value.min()
+    assert "between group=a, group=b and group=c, at" in found.attrs["summary"]
+    assert "the largest less the smallest, with intervals of 90 % that hold for any two" in repr(found)
     named = gf.compare_graphs(X, Z, {"group": "c"}, {"group": "a"}, {"group": "b"})
     np.testing.assert_allclose(named.difference, found.difference, atol=1e-9)
     np.testing.assert_allclose(named.p_value, found.p_value, rtol=1e-6)
+
+
+def test_levels_without_common_values_of_others_are_warned_of() -> None:
+    """Where all of one group are old, a comparison over all ages is about nobody."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], 150)
+    age = np.where(group == "a", rng.uniform(20, 80, 300), rng.uniform(55, 80, 300))
+    X, Z = rng.normal(size=(300, 3)), pd.DataFrame({"group": group, "age": age})
+    with pytest.warns(gf.DataWarning, match="Rows with group=b have 'age' from 55.* of all rows"):
+        gf.compare_graphs(X, Z, "group")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gf.compare_graphs(X, Z, {"group": "a", "age": 70}, {"group": "b", "age": 70})
+        gf.compare_graphs(X, Z.assign(age=rng.uniform(20, 80, 300)), "group")
+    sites = Z.assign(site=np.where(group == "a", rng.choice(["s", "t"], 300), "t"))[["group", "site"]]
+    with pytest.warns(gf.DataWarning, match="have 'site' at 't' alone, and"):
+        gf.compare_graphs(X, sites, "group")
 
 
 def test_levels_that_make_no_sense() -> None:

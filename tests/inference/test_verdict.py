@@ -140,6 +140,9 @@ EDGES = {
     ),
     "at the level only": pairs_tested(0.08, 0.4, 0.9, movers=("a - b",)),
     "none": pairs_tested(0.4, 0.4, 0.9),
+    "with one given the others": pairs_tested(
+        0.12, 0.4, 0.9, movers=("a - b with sex (+0.02 at f, +0.38 at m)",), moved_by=("sex",)
+    ),
 }
 
 
@@ -153,8 +156,12 @@ def test_edges_that_move_are_part_of_the_verdict(edges, model):
         without = reach_verdict(fitted, GAINS[gain], TESTS[test])
         text = found.paragraph
         assert (found.supported, found.shows_average) == (without.supported, without.shows_average)
-        assert ("moves with the covariates (tests of 3 pairs" in text) == (edges != "none")
+        assert ("moves with the covariates (tests of 3 pairs" in text) == record.are_moving.any()
         assert all(mover in text for mover in record.movers)
+        if edges == "with one given the others":
+            assert (found.answer, found.moving_pairs) == (without.answer, ())
+            assert "No edge by itself" not in text, "one is named"
+            continue
         if edges == "none":
             assert (found.answer, found.moving_pairs) == (without.answer, ())
             assert ("No edge by itself is seen to move" in text) == (
@@ -304,6 +311,21 @@ def test_what_covariates_explain_is_not_credited_to_other_nodes():
     Z, X = rng.normal(size=(300, 1)), rng.normal(size=(300, 5))
     X[:, :2] += 3 * Z
     assert gf.gain_over_one_graph(gf.RegGMM(), X, Z, n_folds=2).explained.value < 0.02
+
+
+def test_means_that_do_not_follow_the_covariates_are_said():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 1))
+    X = rng.normal(size=(200, 3)) + 2 * Z
+    texts = {}
+    for center in ("constant", "covariates"):
+        model = gf.GraphicalLasso(center=center, penalty=0.1)
+        gain = gf.gain_over_one_graph(model, X, Z)
+        assert gain.follows_means == (center == "covariates")
+        texts[center] = reach_verdict(Fitted.of(model.fit(X, Z), pd.DataFrame(Z)), gain).paragraph
+    told = ("what the covariates leave", "do not follow the covariates")
+    assert [words in texts["covariates"] for words in told] == [True, False]
+    assert [words in texts["constant"] for words in told] == [False, True]
 
 
 def test_an_ensemble_is_compared_by_single_fits(monkeypatch):

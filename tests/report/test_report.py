@@ -383,6 +383,16 @@ def test_of_edges_that_stand_still_the_strongest_are_drawn_first(tmp_path):
     assert sorted(sizes[chosen]) == sorted(sizes)[-len(chosen) :]
 
 
+def test_pairs_that_are_too_weak_on_average_are_named(tmp_path):
+    model = copy.copy(fitted("linear"))
+    sizes = np.sort(np.abs(upper(model.partial_correlations(table()[1].iloc[:60])).mean(axis=0)))
+    change_threshold(model, value=float(sizes[-2:].mean()), clear=~np.eye(6, dtype=bool))
+    told = section(written(model, tmp_path, gain=gain_of(0.001, 0.001)), "summary")
+    assert "The average graph has 1 of 15 possible edges" in told
+    assert "14 more stand clear of their noise but are weaker on average: " in told
+    assert f"{sizes[-2]:.2f})" in told
+
+
 def test_movement_that_is_not_supported_is_not_described(tmp_path):
     told = section(written(fitted("linear"), tmp_path), "summary")
     assert re.search(r"age \(0\.\d+\)", told)

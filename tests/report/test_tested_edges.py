@@ -140,6 +140,19 @@ def test_the_shell_shows_the_edges_of_the_page(folder, capsys):
     assert "was tested on 400 rows" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("asked", [["--average"], ["--at", "age=50", "--at", "drug=0"]])
+def test_pairs_that_pass_and_are_not_listed_are_named(folder, capsys, asked):
+    assert main(["graph", str(folder), *asked]) == 0
+    said = capsys.readouterr()
+    found = int(re.search(r"edges are those of (\d+) pairs? by the tests", said.err)[1])
+    weak = re.search(
+        r"(\d+) of these pairs (?:is|are) not above [\d.]+ in this graph and not listed: ", said.err
+    )
+    assert len(said.out.splitlines()) - 1 + (int(weak[1]) if weak else 0) == found
+    if asked != ["--average"]:
+        assert weak, "a - b changes its sign at 50"
+
+
 def test_tests_that_were_edited_are_refused(folder, tmp_path, capsys):
     own = folder / "edges.json"
     kept = own.read_text()

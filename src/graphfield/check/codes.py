@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding, drop_argument
+from graphfield.data.frames import KIND_MODELS
 from graphfield.data.identifiers import is_whole
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
@@ -111,9 +112,10 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
         "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
         Message(
-            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}); NodewiseLasso and RegGMM "
-            "take levels and counts as nodes if they are told ({types}).",
+            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}). Levels and counts may be "
+            "nodes of {models}, if these are told ({types}).",
             what=what,
+            models=KIND_MODELS,
             types=Argument("node_types"),
             covariates=Argument("covariates"),
             categories=Argument("categories"),

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.codes import code_findings, few_different
+from graphfield.check.counts import composition_findings, zero_findings
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.relations import relation_findings
 from graphfield.check.size import SPARE_ROWS
@@ -19,7 +20,7 @@ from graphfield.check.values import (
     missing_code_findings,
     missing_codes,
 )
-from graphfield.data.frames import Frame
+from graphfield.data.frames import KIND_MODELS, Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.exceptions import agreed, count, first_few, named
 from graphfield.messages import Argument, Message
@@ -33,6 +34,7 @@ _NO_NODE = re.compile(
     r"time|date|year|month|day|hour|week|weekday|id|index|row|.*[_ .](id|index)", re.IGNORECASE
 )
 _NAMED = 5  # columns with their numbers in one message
+IDENTIFIER = "identifier-node"  # the code of nodes that look like one
 
 
 def node_findings(
@@ -52,8 +54,13 @@ def node_findings(
         yield Finding(
             "text-node",
             tuple(text),
-            f"{named('Node', text)} {agreed(len(text), 'holds', 'hold')} text or dates. Levels may be nodes "
-            "of NodewiseLasso and RegGMM; those of other models must hold numbers.",
+            Message(
+                "{names} {hold} text or dates. Levels may be nodes of {models}; those of other models must "
+                "hold numbers.",
+                names=named("Node", text),
+                hold=agreed(len(text), "holds", "hold"),
+                models=KIND_MODELS,
+            ),
             Message(
                 "Convert to numbers, use as covariates, or leave out ({drop}).", drop=drop_argument(text)
             ),
@@ -76,8 +83,13 @@ def node_findings(
             ),
         )
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
+    complete = ~bad[names].to_numpy().any(axis=1)
+    whole = list(composition_findings(names, nodes[names].to_numpy()[complete])) if complete.any() else []
+    yield from whole
     if len(names) > 1:
-        yield from _relations(nodes[names].iloc[rows], bad[names].to_numpy()[rows])
+        related = _relations(nodes[names].iloc[rows], bad[names].to_numpy()[rows])
+        # That one part follows from the others was said.
+        yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
     told = {*typed, *(name for finding in ids for name in finding.columns)}
     yield from _shape_findings(nodes[names], told)
 
@@ -99,7 +111,7 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
     ids = [name for name in names if name in rising or _NO_NODE.fullmatch(name)]
     if ids:
         yield Finding(
-            "identifier-node",
+            IDENTIFIER,
             tuple(ids),
             f"{named('Node', ids)} {agreed(len(ids), 'looks', 'look')} like a row number, an identifier or a "
             "time.",
@@ -114,7 +126,7 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
     codes = [name for name in distinct if name not in ids]
     if codes:
         yield Finding(
-            "identifier-node",
+            IDENTIFIER,
             tuple(codes),
             f"{named('Node', codes)} {agreed(len(codes), 'has', 'have')} a different whole number in every "
             "row, as identifiers do.",
@@ -144,6 +156,8 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
     yield from code_findings(
         [known[j] for j in np.flatnonzero(asked)], names[asked].tolist(), int((~few).sum())
     )
+    asked = ~np.isin(names, list(told))
+    yield from zero_findings(names[asked].tolist(), [known[j] for j in np.flatnonzero(asked)])
     modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
     stuck = (modes > MOSTLY_ONE_VALUE) & ~few
     if stuck.any():

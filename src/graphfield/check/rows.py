@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pandas as pd
@@ -76,8 +76,12 @@ def row_findings(
     labels: pd.Series | None,
     time: pd.Series | None,
     rest: pd.DataFrame,
+    identifiers: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Copied rows, and rows that are not independent although nobody said so."""
+    """Copied rows, and rows that are not independent although nobody said so.
+
+    Nodes that are ``identifiers`` follow each other whatever the rows are.
+    """
     n_rows = len(X.values)
     moments = [] if time is None else [time]
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
@@ -126,7 +130,8 @@ def row_findings(
                 ),
             )
             return
-        following = _following(nodes, _design(Z, bad_z, min(len(nodes), _ORDER_ROWS), rest))
+        measured = nodes.drop(columns=list(identifiers))
+        following = _following(measured, _design(Z, bad_z, min(len(nodes), _ORDER_ROWS), rest))
         if _inflation(following) > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
             yield Finding(
                 SERIES,

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.options import READING, table_options
-from graphfield.cli.values import names
+from graphfield.cli.options import READING, node_type_option, table_options
+from graphfield.cli.values import names, read_kinds
 from graphfield.cli.words import render_for_shell, say
 from graphfield.exceptions import DataError, DataWarning, listing
 
@@ -28,6 +28,7 @@ STANDARD_INPUT = "-"
 def check_parser(group: Any) -> None:
     p = group.add_parser("check", help="look at a table before a fit: what is what, what looks wrong")
     table_options(p)
+    node_type_option(p)
     p.add_argument("--columns", action="store_true", help="also list every column and what was noticed")
     p.add_argument("--strict", action="store_true", help="exit code 1 if anything looks wrong")
     p.set_defaults(run=check)
@@ -101,12 +102,25 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         rest=data.rest,
         pooled=data.pooled,
         trimmed=data.trimmed,
-        typed=[pair.rpartition("=")[0] for pair in names(getattr(arguments, "node_types", None) or "")],
+        typed=_typed_nodes(arguments, data),
     )
     found = _in_shell_words(found, arguments)
     lines = found.lines() if planned else found.lines("Changed")
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
+
+
+def _typed_nodes(arguments: argparse.Namespace, data: TableData) -> list[str]:
+    """Nodes of which ``--node-types`` says what they are."""
+    from graphfield.data.node_types import check_are_nodes, check_node_types
+
+    text = getattr(arguments, "node_types", None)
+    if text is None:
+        return []
+    types = read_kinds(text)
+    check_node_types(types)
+    check_are_nodes(list(types), list(map(str, data.X.columns)))
+    return list(types)
 
 
 def _read_as(data: TableData) -> list[str]:
@@ -159,6 +173,7 @@ def role_facts(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]
         "missing": arguments.missing,
         "rare": arguments.rare,
         "categories": names(arguments.categories) if arguments.categories else [],
+        "node_types": getattr(arguments, "node_types", None),
         "pooled": data.pooled,
         "read_as": None if data.reading is None else data.reading.to_json(),
         "dates": data.dates,

@@ -28,6 +28,7 @@ from graphfield.cli.one_graph import (
     asked_values,
     average_network,
     average_rows,
+    note_weak_pairs,
     rows_to_average,
     with_tested_edges,
 )
@@ -140,9 +141,12 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
+    own = model
     if arguments.threshold == "auto":
         model = with_tested_edges(arguments.model, model)
     network = _network(arguments, model)
+    if model is not own:
+        note_weak_pairs(model, network)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
         sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))

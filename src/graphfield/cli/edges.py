@@ -8,7 +8,8 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
-from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.options import check_new, file_options, node_type_option, seed_option, table_options
+from graphfield.cli.values import chosen_kinds
 from graphfield.cli.words import list_out, render_for_shell
 from graphfield.exceptions import GraphfieldError, ParameterError
 
@@ -26,9 +27,8 @@ _SERIES = (
 def edges_parser(group: Any) -> None:
     p = group.add_parser("edges", help="test every pair of nodes: is there an edge, does it move")
     table_options(p)
-    p.add_argument(
-        "--fdr", type=float, default=0.1, metavar="Q", help="share of false pairs in the list (default 0.1)"
-    )
+    node_type_option(p)
+    fdr_option(p)
     p.add_argument(
         "--varying", action="store_true", help="list the pairs whose edge moves with the covariates"
     )
@@ -42,11 +42,21 @@ def edges_parser(group: Any) -> None:
     p.set_defaults(run=edges)
 
 
+def fdr_option(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "--fdr", type=float, default=0.1, metavar="Q", help="share of false pairs in the list (default 0.1)"
+    )
+
+
+def check_rate(fdr: float) -> None:
+    if not 0 < fdr < 1:
+        raise ParameterError(f"--fdr must be between 0 and 1, got {fdr:g}.")
+
+
 def edges(arguments: argparse.Namespace) -> None:
     from graphfield.inference.edge_record import FDR, EdgeRecord
 
-    if not 0 < arguments.fdr < 1:
-        raise ParameterError(f"--fdr must be between 0 and 1, got {arguments.fdr:g}.")
+    check_rate(arguments.fdr)
     for_page = arguments.out is not None and arguments.out.suffix.lower() == ".json"
     if for_page and arguments.fdr != FDR:
         raise ParameterError(f"A page has its edges at --fdr {FDR:g}: leave --fdr out, or write a .csv file.")
@@ -66,7 +76,12 @@ def run_tests(arguments: argparse.Namespace, data: TableData) -> EdgeInference:
 
     with hide_data_warnings():
         return infer_edges(
-            data.X, data.Z, groups=data.groups, missing=arguments.missing, random_state=arguments.seed
+            data.X,
+            data.Z,
+            groups=data.groups,
+            missing=arguments.missing,
+            node_types=chosen_kinds(arguments),
+            random_state=arguments.seed,
         )
 
 

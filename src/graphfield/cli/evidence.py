@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
-from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.options import check_new, file_options, node_type_option, seed_option, table_options
+from graphfield.cli.values import chosen_kinds
 from graphfield.cli.words import say
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _ONE_BY_ONE = (
 def evidence_parser(group: Any) -> None:
     p = group.add_parser("evidence", help="test whether the graph depends on the covariates at all")
     table_options(p)
+    node_type_option(p)
     p.add_argument("--permutations", type=int, default=_PERMUTATIONS, help="rearrangements (default 199)")
     seed_option(p)
     file_options(p, "FILE.json", help="also write the numbers to a file")
@@ -73,5 +75,6 @@ def _test(arguments: argparse.Namespace, data: TableData, n_permutations: int, t
         time=time,
         missing=arguments.missing,
         n_permutations=n_permutations,
+        node_types=chosen_kinds(arguments),
         random_state=arguments.seed,
     )

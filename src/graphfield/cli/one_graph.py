@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import date_notations
 from graphfield.cli.values import covariate_values
-from graphfield.exceptions import DataWarning, ParameterError, count, listing
+from graphfield.exceptions import DataWarning, ParameterError, agreed, count, first_few, listing
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.estimators.base import GraphEstimator
     from graphfield.inference.verdict_facts import Fitted
+
+_NAMED_PAIRS = 4  # of those that a note names
 
 
 def rows_to_average(
@@ -87,6 +90,19 @@ def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
     if tests.movers:
         _note(f"by these tests, moving most clearly: {'; '.join(tests.movers)}.")
     return tests.applied_to(model)
+
+
+def note_weak_pairs(model: GraphEstimator, network: nx.Graph) -> None:
+    """Say which pairs pass their tests and are not in this graph, as they are too weak in it."""
+    from graphfield.inference.movement_words import pair_name
+
+    pairs = zip(combinations(model.node_names_, 2), model.threshold_.clear_pairs, strict=True)
+    weak = [pair_name(*ends) for ends, is_clear in pairs if is_clear and not network.has_edge(*ends)]
+    if weak:
+        _note(
+            f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not above "
+            f"{model.threshold_.value:.3g} in this graph and not listed: {first_few(weak, _NAMED_PAIRS)}."
+        )
 
 
 def average_network(model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None) -> nx.Graph:

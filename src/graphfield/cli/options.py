@@ -90,7 +90,7 @@ def node_type_option(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--node-types",
         metavar="X3=KIND,...",
-        help="what nodes are, for models that take more than numbers: gaussian, binary, categorical, ordinal "
+        help="what nodes are, where these may be more than numbers: gaussian, binary, categorical, ordinal "
         "or count (default: text and true or false are levels, numbers are numbers)",
     )
 

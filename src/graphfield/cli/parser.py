@@ -11,6 +11,8 @@ from graphfield import __version__
 from graphfield.cli import commands
 from graphfield.cli.bench import bench
 from graphfield.cli.check import check_parser
+from graphfield.cli.compare import compare_parser
+from graphfield.cli.differences import differences_parser
 from graphfield.cli.edges import edges_parser
 from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
@@ -65,7 +67,9 @@ def make_parser() -> argparse.ArgumentParser:
     _fit_parser(group)
     evidence_parser(group)
     edges_parser(group)
+    differences_parser(group)
     stability_parser(group)
+    compare_parser(group)
     plan_parser(group)
     _graph_parser(group)
     report_parser(group)

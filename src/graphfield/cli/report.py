@@ -82,4 +82,6 @@ def table_command(name: str, fit: Mapping[str, Any] | None, out: Path) -> str:
         words += ["--missing", str(fit["missing"])]
     if fit.get("categories"):
         words += ["--categories", ",".join(map(str, fit["categories"]))]
+    if fit.get("node_types"):
+        words += ["--node-types", str(fit["node_types"])]
     return shlex.join([*words, "--out", str(out)])

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphfield.estimators.registry import ESTIMATORS, find_estimator
+from graphfield.estimators.registry import ESTIMATORS, find_estimator, kind_parameters, takes_node_types
 from graphfield.exceptions import DataError, ExtrapolationWarning, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     """The model that ``fit`` was asked for, with its hyper-parameters; several of them for intervals."""
     kind = estimator_class(arguments.model)
     common = {"missing": arguments.missing, "random_state": arguments.seed}
-    if (types := getattr(arguments, "node_types", None)) is not None:
-        common["node_types"] = node_types(types, kind)
+    common["center"] = "covariates"  # also of one graph for all: nodes that only move together have no edge
     known = {name: value for name, value in common.items() if name in kind._get_param_names()}
     model = kind(**{**known, **settings(arguments.set, kind)})
+    if (types := getattr(arguments, "node_types", None)) is not None:
+        set_node_types(model, types)
     if not arguments.intervals:
         return model
     if arguments.model == "ensemble":
@@ -62,14 +63,25 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     return estimator_class("ensemble")(estimator=model, **several, **own)
 
 
-def node_types(text: str, estimator: type[GraphEstimator]) -> dict[str, str]:
-    """``--node-types x3=binary,x5=count``, for a model that takes them."""
-    if "node_types" not in estimator._get_param_names():
-        able = [name for name in MODELS if "node_types" in estimator_class(name)._get_param_names()]
+def set_node_types(model: GraphEstimator, text: str) -> None:
+    """``--node-types x3=binary,x5=count``, for a model that takes them, or one inside it that does."""
+    if not (keys := kind_parameters(model)):
+        able = [short for short, name in MODELS.items() if takes_node_types(name)]
         raise ParameterError(
-            f"{estimator.__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
+            f"{type(model).__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
             f"{' or '.join(able)}."
         )
+    model.set_params(**dict.fromkeys(keys, read_kinds(text)))
+
+
+def chosen_kinds(arguments: argparse.Namespace) -> str | dict[str, str]:
+    """What nodes are, for tests: those of ``--node-types``, and what the table says."""
+    text = getattr(arguments, "node_types", None)
+    return "auto" if text is None else read_kinds(text)
+
+
+def read_kinds(text: str) -> dict[str, str]:
+    """What ``--node-types`` says of columns."""
     chosen: dict[str, str] = {}
     for pair in names(text):
         name, equals, kind = pair.rpartition("=")
@@ -141,7 +153,10 @@ def threshold(text: str) -> float | str | None:
 
 
 def covariate_values(
-    pairs: Sequence[str], encoder: CovariateEncoder, dates: Mapping[str, str] | None = None
+    pairs: Sequence[str],
+    encoder: CovariateEncoder,
+    dates: Mapping[str, str] | None = None,
+    option: str = "--at",
 ) -> dict[str, Any]:
     """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
     values: dict[str, Any] = {}
@@ -149,13 +164,13 @@ def covariate_values(
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"--at expects covariate=value, got {pair!r}.")
+            raise ParameterError(f"{option} expects covariate=value, got {pair!r}.")
         if name in values:
-            raise ParameterError(f"--at gives {name!r} twice.")
+            raise ParameterError(f"{option} gives {name!r} twice.")
         notation = (dates or {}).get(name)
         values[name] = text
         if name in numeric:
-            values[name] = _number(numeric[name], text, notation)
+            values[name] = _number(numeric[name], text, notation, option)
             _note_outside(numeric[name], values[name])
     return values
 
@@ -175,7 +190,7 @@ def _note_outside(column: Numeric, value: float) -> None:
         )
 
 
-def _number(column: Numeric, text: str, notation: str | None) -> float:
+def _number(column: Numeric, text: str, notation: str | None, option: str) -> float:
     name = column.name
     if column.date:
         from graphfield.data.dates import NOTATIONS, parse_date
@@ -193,5 +208,5 @@ def _number(column: Numeric, text: str, notation: str | None) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise DataError(f"Covariate {name!r} is numeric, but --at gives {text!r}.")
+        raise DataError(f"Covariate {name!r} is numeric, but {option} gives {text!r}.")
     return value

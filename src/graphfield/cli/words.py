@@ -27,8 +27,8 @@ _PYTHON_NAMES = {
 }
 # Hyper-parameters of models that have no option of their own, or not in every command.
 _SETTINGS = ("marginals", "missing")
-# An option of 'graph' that other commands speak of, too.
-_OF_GRAPH = "threshold"
+# An option of 'graph' that other commands speak of, too, and one of 'fit'.
+_OF_GRAPH, _OF_FIT = "threshold", "node_types"
 # What the shell says for messages of these codes.
 TEMPLATES = {
     "at-least": "of at least {low:g}",
@@ -41,9 +41,10 @@ TEMPLATES = {
     "force": "Add --force",
     "give-threshold": "Give a number with --threshold",
     "groups": "The column of --group",
+    "kind-models": "--model dnncgm, linear, tree, auto or nodewise",
     "leave-out-node": "Leave {them} out with --drop",
-    "levels-node": "Use it as a covariate, leave it out with --drop, or fit --model linear or nodewise, "
-    "whose nodes may be levels",
+    "levels-node": "Use it as a covariate, leave it out with --drop, or fit {models}, whose nodes may be "
+    "levels",
     "name-file": "name a file with --out",
     "no-groups": "do without --group",
     "one-column": "one column only is left for them",
@@ -98,8 +99,8 @@ def _words(part: Part, given: dict[str, Any]) -> str:
 def _option(argument: Argument, given: dict[str, Any]) -> str:
     """An argument as an option of this command, as a setting of its model, or else as Python has it."""
     known = [name for name in given if argument.name in (name, _PYTHON_NAMES.get(name))]
-    if argument.has_value and argument.name == _OF_GRAPH:
-        known = [_OF_GRAPH]
+    if (argument.has_value and argument.name == _OF_GRAPH) or argument.name == _OF_FIT:
+        known = [argument.name]
     if not known and argument.has_value and argument.name in _SETTINGS:
         return f"--set {argument.name}={_value(argument.value)}"
     if not known:

@@ -9,52 +9,92 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.families import Binary, Categorical, Count, Family, Gaussian
+from graphfield.data.edge_features import Curve, functions_of, n_functions
+from graphfield.data.families import Binary, Categorical, Count, Family, Gaussian, contrasts
 from graphfield.data.node_types import NodeTypes
+from graphfield.data.nodes import read_scale
 from graphfield.data.saved_arrays import SavedArrays
 
 Array = NDArray[np.float64]
 # Variances of columns, and of what is left of them, that count as none, in standard units.
 _NO_VARIANCE = 1e-10
+# How far log-odds, or logarithms of rates, of some rows are from those of all at most.
+_MOST_OFFSET = 4.0
 
 
-def width_of(n_levels: int, kind: str) -> int:
-    return n_levels - 1 if kind == "categorical" else 1
+def _widths(types: NodeTypes, features: str) -> NDArray[np.intp]:
+    numbers = np.array([kind == "gaussian" for kind in types.kinds])
+    return np.where(numbers, n_functions(features), types.widths)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Types of nodes and the units of their columns: ``(f - center) @ root`` are in standard units.
 
-    ``most`` (p,) are the largest codes of the training rows.
+    ``most`` (p,) are the largest codes of the training rows. Numbers may enter by more ``features`` than
+    themselves; ``location`` and ``spread`` (p,) are what these are in units of, ``lines`` (p, M - 1) what is
+    taken from them.
     """
 
     types: NodeTypes
     center: Array  # (d,)
     root: Array  # (d, d), zero between blocks
     most: Array  # (p,)
+    location: Array
+    spread: Array
+    lines: Array
+    features: str = "linear"
 
     @classmethod
-    def learn(cls, types: NodeTypes, X: Array) -> Blocks:
-        """From codes (n, p)."""
-        widths = [width_of(len(one.levels), one.kind) for one in types.types]
-        d = sum(widths)
-        plain = cls(types, np.zeros(d), np.eye(d), X.max(axis=0))
-        f = plain._statistics(X)
-        covariance = np.zeros((d, d))
+    def learn(cls, types: NodeTypes, X: Array, features: str = "linear") -> Blocks:
+        """From codes (n, p).
+
+        A level that these rows lack, but other rows of the table have, counts as there in half a row.
+        """
+        location, spread = X.mean(axis=0), X.std(axis=0)
+        u = (X - location) / np.where(spread > 0, spread, 1.0)
+        lines = np.array([(u[:, j] @ functions_of(features, u[:, j])) / len(u) for j in range(len(u.T))])
+        plain = cls._in_own_units(types, location, spread, lines, features)
+        f = plain.columns(X)
+        center, covariance = f.mean(axis=0), np.zeros((plain.n_columns,) * 2)
         for own in plain.slices:
             covariance[own, own] = np.atleast_2d(np.cov(f[:, own].T, bias=True))
-        return cls(types, f.mean(axis=0), block_power(covariance, plain.slices, -0.5), X.max(axis=0))
+        for j, one in enumerate(types.types):
+            lacking = np.setdiff1d(np.arange(len(one.levels)), X[:, j])
+            if one.kind == "categorical" and len(lacking):
+                own = plain.slices[j]
+                with_lacking = np.vstack([f[:, own], contrasts(len(one.levels))[lacking]])
+                weights = np.repeat([1.0, 0.5], [len(f), len(lacking)])
+                center[own] = np.average(with_lacking, axis=0, weights=weights)
+                covariance[own, own] = np.cov(with_lacking.T, bias=True, aweights=weights)
+        root = block_power(covariance, plain.slices, -0.5)
+        return replace(plain, center=center, root=root, most=X.max(axis=0))
+
+    @classmethod
+    def of_links(cls, types: NodeTypes) -> Blocks:
+        """In the nodes' own units, whatever the rows: parameters are means of numbers, log-odds, logarithms.
+
+        What one model says can then be compared with what another says, and averaged (:meth:`to_links`).
+        """
+        p = len(types.types)
+        return cls._in_own_units(types, np.zeros(p), np.ones(p), np.zeros((p, 0)), "linear")
+
+    @classmethod
+    def _in_own_units(
+        cls, types: NodeTypes, location: Array, spread: Array, lines: Array, features: str
+    ) -> Blocks:
+        d, most = int(_widths(types, features).sum()), np.full(len(types.types), np.inf)
+        return cls(types, np.zeros(d), np.eye(d), most, location, spread, lines, features)
 
     @cached_property
     def widths(self) -> NDArray[np.intp]:
-        return np.array([width_of(len(one.levels), one.kind) for one in self.types.types], dtype=np.intp)
+        return _widths(self.types, self.features)
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
@@ -82,7 +122,8 @@ class Blocks:
     @cached_property
     def families(self) -> list[tuple[Family, NDArray[np.intp]]]:
         """Families and their columns; nodes whose formulas are by element come together."""
-        kinds = np.array(["gaussian" if kind == "ordinal" else kind for kind in self.types.kinds])[self.nodes]
+        known = {"ordinal": "gaussian", "gaussian": "gaussian" if self.features == "linear" else "curve"}
+        kinds = np.array([known.get(kind, kind) for kind in self.types.kinds])[self.nodes]
         found: list[tuple[Family, NDArray[np.intp]]] = []
         if len(own := np.flatnonzero(kinds == "gaussian")):
             variance = np.diagonal(self.root)[own] ** -2.0
@@ -94,7 +135,29 @@ class Blocks:
         for j, one in enumerate(self.types.types):
             if one.kind == "categorical":
                 found.append((Categorical(len(one.levels)), np.flatnonzero(self.nodes == j)))
+            elif one.kind == "gaussian" and self.features != "linear":
+                found.append((self._curve(j), np.flatnonzero(self.nodes == j)))
         return found
+
+    def is_curve(self, node: int) -> bool:
+        """Whether a number enters by more than itself."""
+        return self.features != "linear" and self.types.kinds[node] == "gaussian"
+
+    def curve_at(self, node: int, values: Array) -> Array:
+        """The functions of a number at these values, less their means, (m, M)."""
+        return np.asarray(self._curve(node).columns(values[:, None]) - self.center[self.slices[node]])
+
+    def _curve(self, j: int) -> Curve:
+        own = self.slices[j]
+        root = np.linalg.inv(self.root[own, own])
+        units = float(self.location[j]), float(self.spread[j]), self.lines[j]
+        return Curve(self.features, *units, self.center[own], root @ root)
+
+    @cached_property
+    def answers(self) -> NDArray[np.bool_]:
+        """Columns that are explained by those of others, (d,): not functions of a number, but itself."""
+        curves = np.array([self.is_curve(j) for j in range(len(self.widths))])[self.nodes]
+        return ~curves | np.isin(np.arange(self.n_columns), self.starts)
 
     @cached_property
     def null(self) -> Array:
@@ -103,10 +166,32 @@ class Blocks:
 
     def null_at(self, means: Array) -> Array:
         """Natural parameters at which columns have these means, (d,); both in standard units."""
-        eta, natural = np.empty((1, self.n_columns)), self.center + self._times_inverse_root(means[None])[0]
+        return self._times_inverse_root(self._natural_at(means[None]))[0]
+
+    def offsets_at(self, means: Array) -> Array:
+        """The same for means of rows, (n, d), less those of all; zero of numbers, and not without end."""
+        natural = self._natural_at(means) - self._natural_at(np.zeros((1, self.n_columns)))
         for family, own in self.families:
-            eta[0, own] = family.null(natural[own])
-        return self._times_inverse_root(eta)[0]
+            if isinstance(family, Gaussian):
+                natural[:, own] = 0.0
+        return self._times_inverse_root(np.clip(natural, -_MOST_OFFSET, _MOST_OFFSET))
+
+    def _natural_at(self, means: Array) -> Array:
+        natural, values = np.empty_like(means), self.natural_means(means)
+        for family, own in self.families:
+            natural[:, own] = family.null(values[:, own])
+        return natural
+
+    def bounded_at(self, means: Array) -> Array:
+        """Natural parameters, (n, d), at means that were fitted by least squares; both in standard units."""
+        eta, natural = np.empty_like(means), self.natural_means(means)
+        for family, own in self.families:
+            eta[:, own] = family.null(family.bounded(natural[:, own], self.center[own]))
+        return self._times_inverse_root(eta)
+
+    def natural_means(self, means: Array) -> Array:
+        """Means of columns, (n, d), in the units of :meth:`of_links`."""
+        return self.center + self._times_inverse_root(means)
 
     def columns(self, X: NDArray) -> Array:
         """Of codes (n, p): (n, d) in standard units."""
@@ -119,14 +204,45 @@ class Blocks:
             means[:, own] = family.mean(natural[:, own])
         return self._times_root(means - self.center)
 
+    def to_links(self, eta: Array) -> Array:
+        """Natural parameters in the units of :meth:`of_links`, (n, d); of counts as far as means go.
+
+        Functions of a number have none.
+        """
+        links = self._times_root(eta)
+        for family, own in self.families:
+            if isinstance(family, Gaussian | Curve):
+                links[:, own] = family.mean(links[:, own])
+            elif isinstance(family, Count):
+                links[:, own] = family.log_mean(links[:, own])
+        return links[:, self.answers]
+
+    def link_weights(self, weights: NDArray) -> Array:
+        """Weights from columns, (m, answers, d), in the units of :meth:`of_links`."""
+        numbers = np.isin(self.types.kinds, ("gaussian", "ordinal"))[self.nodes]
+        ahead = np.where(numbers[:, None], np.diag(1 / np.diagonal(self.root)), self.root)
+        for j in np.flatnonzero(self.widths > self.types.widths):  # curves
+            own = self.slices[j]
+            ahead[own, own] = np.linalg.inv(self.root[own, own])
+        return np.asarray(ahead[self.answers] @ weights @ self.root, dtype=np.float64)
+
     def losses(self, eta: Array, columns: Array) -> Array:
         """Half the deviance of each node, (n, p)."""
         natural, losses = self._times_root(eta), np.empty((len(eta), len(self.widths)))
-        f = self.center + self._times_inverse_root(columns)
+        f = self.natural_means(columns)
         for family, own in self.families:
             loss = family.loss(natural[:, own], f[:, own])
             losses[:, np.unique(self.nodes[own])] = loss if family.elementwise else loss[:, None]
         return losses
+
+    def deviance_residuals(self, eta: Array, X: NDArray) -> Array:
+        """Roots of the deviance of each node of codes X, (n, p), with the sign of what is left of it.
+
+        Of numbers in their own units it is just what is left; levels without an order have no sign.
+        """
+        columns = self.columns(X)
+        sign = np.where(self.widths == 1, np.sign(columns - self.means(eta))[:, self.starts], 1.0)
+        return sign * np.sqrt(2 * np.maximum(self.losses(eta, columns), 0.0))
 
     def slopes(self, eta: Array) -> Array:
         """Derivatives of means by natural parameters, averaged, (d, d), in standard units."""
@@ -156,6 +272,8 @@ class Blocks:
             where = np.unique(self.nodes[own])
             if isinstance(family, Categorical):
                 means[:, where[0]] = family.shares(natural[:, own]).argmax(axis=1)
+            elif isinstance(family, Curve):
+                means[:, where[0]] = family.mean(natural[:, own])[:, 0]
             else:
                 means[:, where] = family.mean(natural[:, own])
         return means
@@ -170,14 +288,20 @@ class Blocks:
         return np.hstack([1 - second, second])
 
     def to_arrays(self) -> dict[str, NDArray]:
-        return {"block_center": self.center, "block_root": self.root, "block_most": self.most}
+        units = {"block_location": self.location, "block_spread": self.spread, "block_lines": self.lines}
+        own = {"block_center": self.center, "block_root": self.root, "block_most": self.most}
+        return own if self.features == "linear" else own | units
 
     @classmethod
-    def from_arrays(cls, types: NodeTypes, arrays: SavedArrays) -> Blocks:
-        d = sum(width_of(len(one.levels), one.kind) for one in types.types)
-        read = arrays.read
+    def from_arrays(cls, types: NodeTypes, arrays: SavedArrays, features: str = "linear") -> Blocks:
+        d, p, read = int(_widths(types, features).sum()), len(types.types), arrays.read
         center, root = read("block_center", (d,)), read("block_root", (d, d))
-        found = cls(types, center, root, read("block_most", (len(types.types),)))
+        more = n_functions(features) - 1
+        units = np.zeros(p), np.ones(p), np.zeros((p, more))
+        if features != "linear":
+            spread = read_scale(arrays, "block_spread", p)
+            units = read("block_location", (p,)), spread, read("block_lines", (p, more))
+        found = cls(types, center, root, read("block_most", (p,)), *units, features)
         apart = root[found.nodes[:, None] != found.nodes]
         if apart.any() or np.linalg.matrix_rank(root) < d:
             arrays.refuse("block_root", "units of blocks", "others")

@@ -16,6 +16,8 @@ from scipy.special import expit, softmax, xlogy
 Array = NDArray[np.float64]
 # A share of rows is never taken for 0 or 1: of a level that is there in one row of a million.
 _LEAST_SHARE = 1e-6
+# What a share or a count that was fitted by least squares is at least, as a part of that of all rows.
+_LEAST_PART = 0.1
 
 
 class Family(Protocol):
@@ -26,6 +28,9 @@ class Family(Protocol):
     def columns(self, codes: Array) -> Array: ...
     def null(self, mean: Array) -> Array:
         """eta where the mean is this."""
+
+    def bounded(self, mean: Array, center: Array) -> Array:
+        """Means that were fitted by least squares, within what can be; ``center`` is the mean of all rows."""
 
     def mean(self, eta: Array) -> Array: ...
     def slopes(self, eta: Array) -> Array:
@@ -52,6 +57,9 @@ class Gaussian:
     def null(self, mean: Array) -> Array:
         return (mean - self.center) / self.variance
 
+    def bounded(self, mean: Array, center: Array) -> Array:  # noqa: ARG002
+        return mean
+
     def mean(self, eta: Array) -> Array:
         return self.center + self.variance * eta
 
@@ -77,6 +85,9 @@ class Binary:
     def null(self, mean: Array) -> Array:
         share = np.clip(mean, _LEAST_SHARE, 1 - _LEAST_SHARE)
         return np.log(share) - np.log1p(-share)
+
+    def bounded(self, mean: Array, center: Array) -> Array:
+        return np.clip(mean, _LEAST_PART * center, 1 - _LEAST_PART * (1 - center))
 
     def mean(self, eta: Array) -> Array:
         return np.asarray(expit(eta))
@@ -105,6 +116,9 @@ class Count:
     def null(self, mean: Array) -> Array:
         return np.log(np.maximum(mean, _LEAST_SHARE))
 
+    def bounded(self, mean: Array, center: Array) -> Array:
+        return np.maximum(mean, _LEAST_PART * center)
+
     def mean(self, eta: Array) -> Array:
         return np.exp(self._bounded(eta))
 
@@ -114,10 +128,13 @@ class Count:
     def variances(self, eta: Array) -> Array:
         return self.mean(eta)
 
+    def log_mean(self, eta: Array) -> Array:
+        return self._bounded(eta)
+
     def loss(self, eta: Array, f: Array) -> Array:
         # Beyond the bound it goes on as a line, so that there is no valley there.
         bounded = self._bounded(eta)
-        mean = np.exp(bounded)
+        mean, f = np.exp(bounded), np.maximum(f, 0.0)  # which rounding may have put below zero
         return mean * (1 + eta - bounded) - f * eta + xlogy(f, f) - f
 
     def _bounded(self, eta: Array) -> Array:
@@ -135,8 +152,15 @@ class Categorical:
         return contrasts(self.n_levels)[codes[:, 0].astype(np.intp)]
 
     def null(self, mean: Array) -> Array:
-        shares = np.maximum(1 / self.n_levels + contrasts(self.n_levels) @ mean, _LEAST_SHARE)
+        shares = np.maximum(self._shares_at(mean), _LEAST_SHARE)
         return np.log(shares) @ contrasts(self.n_levels)
+
+    def bounded(self, mean: Array, center: Array) -> Array:
+        shares = np.maximum(self._shares_at(mean), _LEAST_PART * self._shares_at(center))
+        return (shares / shares.sum(axis=-1, keepdims=True)) @ contrasts(self.n_levels)
+
+    def _shares_at(self, mean: Array) -> Array:
+        return 1 / self.n_levels + mean @ contrasts(self.n_levels).T
 
     def shares(self, eta: Array) -> Array:
         """Probability of each level, (n, levels)."""
@@ -161,6 +185,23 @@ class Categorical:
         whole = most + np.log(np.exp(odds - most[:, None]).sum(axis=1))
         # f is a row of the contrasts, whose product with eta is the level's own entry of odds.
         return whole - np.einsum("nc,nc->n", eta, f)
+
+
+def ordered_shares(shares: Array, mean: Array, scale: Array) -> Array:
+    """Probabilities of levels 0, 1, ... given the others, (n, levels), where codes are taken as numbers.
+
+    ``shares`` are those of the levels in all rows; ``mean`` and ``scale`` (n,) are what the others say of the
+    codes. A level has its share times the normal density that it has given the others, over that which it
+    has without them: the odds of neighbouring levels (adjacent categories) are linear in ``mean``.
+
+    >>> ordered_shares(np.array([0.25, 0.5, 0.25]), np.array([1.0, 1.5]), np.full(2, 0.5)).round(3).tolist()
+    [[0.134, 0.731, 0.134], [0.01, 0.419, 0.57]]
+    """
+    levels = np.arange(len(shares))
+    center = shares @ levels
+    whole = np.square(levels - center) / (shares @ np.square(levels - center))
+    left = np.square((levels - mean[:, None]) / scale[:, None])
+    return np.asarray(softmax(np.log(shares) - left / 2 + whole / 2, axis=1))
 
 
 def contrasts(n_levels: int) -> Array:

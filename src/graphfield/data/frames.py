@@ -22,8 +22,12 @@ from graphfield.messages import Message, Row
 _CONVERT_NODE = Message(
     "Convert the column with pandas.to_numeric, or use it as a covariate", code="convert-node"
 )
+# Estimators whose nodes may be levels and counts: some of those that have ``node_types``.
+KIND_MODELS = Message("DNNCGM, RegGMM, TreeCGM, AutoCGM or NodewiseLasso", code="kind-models")
 _LEVELS_NODE = Message(
-    "Use it as a covariate, or fit NodewiseLasso or RegGMM, whose nodes may be levels", code="levels-node"
+    "Use it as a covariate, or fit {models}, whose nodes may be levels",
+    code="levels-node",
+    models=KIND_MODELS,
 )
 MIN_SAMPLES = 10
 MIN_NODES = 2

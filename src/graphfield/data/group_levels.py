@@ -21,6 +21,10 @@ _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
 _FEWEST_GROUPS = 5
 # A node that hardly varies within groups would be gone without its levels.
 _LEAST_WITHIN = 0.02
+# Parts of the groups that are left out in turn, to compare slopes within groups with those of all rows.
+_PARTS = 5
+# Mean square, within groups, of a feature in standard units that does not vary there.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,9 @@ def find_levels(
 
     A mean that is linear in the features W (n, m) of the covariates, the first of them one, is taken out
     first where it predicts the means of groups that did not help to find it; else it would be made of
-    levels. The first half of the rows of a group (``labels`` are 0, 1, 2 and so on) is compared with the
-    second.
+    levels. Where slopes as rows of one group show them predict other groups clearly better, these are taken:
+    who is ill drops out early, so the slope over all rows is one of levels, too. The first half of the rows
+    of a group (``labels`` are 0, 1, 2 and so on) is compared with the second.
 
     >>> rng = np.random.default_rng(0)
     >>> labels, W = np.repeat(np.arange(50), 6), np.ones((300, 1))
@@ -74,13 +79,20 @@ def find_levels(
     sizes = np.bincount(labels)
     place = 2 * labels + _halves(labels, sizes)
     counts = np.bincount(place, minlength=2 * len(sizes)).reshape(-1, 2)
-    if not _predicts_groups(X, W, labels, sizes):
-        W = W[:, :1]
-    of_mean = np.linalg.pinv(W)  # node by node, so that no copy of X is made
+    nodes, given = (_group_means(table, labels, sizes) for table in (X, W))
+    used = W if _predicts_groups(nodes, given) else W[:, :1]
+    slopes = _slopes_within(X, W - given[labels], used, labels)
+    if slopes is not None:
+        fixed = ~slopes.any(axis=1)
+        used = W[:, fixed] if _predicts_groups(nodes - given @ slopes, given[:, fixed]) else W[:, :1]
+    of_mean = np.linalg.pinv(used)  # node by node, so that no copy of X is made
     levels, products = (np.zeros((len(sizes), X.shape[1])) for _ in range(2))
     shares = np.zeros(X.shape[1])
     for j in range(X.shape[1]):
-        left = X[:, j] - W @ (of_mean @ X[:, j])
+        left = X[:, j].astype(np.float64)
+        if slopes is not None:
+            left -= W @ slopes[:, j]
+        left -= used @ (of_mean @ left)
         variance = float(left.var())
         if variance > 0:
             sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
@@ -90,18 +102,65 @@ def find_levels(
     return _judged(gains, shares, len(sizes)), levels
 
 
-def _predicts_groups(
-    X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp], sizes: NDArray[np.intp]
-) -> bool:
-    """Whether a mean linear in W predicts the mean of a group from those of the others, node by node."""
-    nodes, given = (
-        np.column_stack([np.bincount(labels, weights=column) / sizes for column in table.T])
-        for table in (X, W)
-    )
+def _group_means(
+    table: NDArray[np.floating], labels: NDArray[np.intp], sizes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    return np.column_stack([np.bincount(labels, weights=column) / sizes for column in table.T])
+
+
+def _predicts_groups(nodes: NDArray[np.float64], given: NDArray[np.float64]) -> bool:
+    """Whether features predict the mean of a group from those of the others, node by node."""
     spread = nodes.std(axis=0)
     nodes = (nodes - nodes.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     errors = [_left_out_errors(nodes, features) for features in (given[:, :1], given)]
     return _is_clear(errors[0] - errors[1])
+
+
+def _slopes_within(
+    X: NDArray[np.floating],
+    inner: NDArray[np.float64],
+    used: NDArray[np.floating],
+    labels: NDArray[np.intp],
+) -> NDArray[np.float64] | None:
+    """Slopes (m, p) by features less the means of their groups (``inner``); zero for those that do not vary.
+
+    None unless they predict what varies within groups that are left out clearly better than the slopes that
+    all rows have on ``used``, the first columns of the same features.
+    """
+    varies = np.square(inner).mean(axis=0) > _SAME
+    if not varies.any():
+        return None
+    inner, part = np.where(varies, inner, 0.0), labels % _PARTS
+    slopes, pooled = (_slopes_by_part(X, features, part) for features in (inner, used))
+    gains = np.zeros(int(labels.max()) + 1)
+    for j in range(X.shape[1]):
+        own = _less_group_means(X[:, j], labels)
+        variance = float(np.square(own).mean())
+        if variance > 0:
+            errors = (
+                np.square(own - np.einsum("ia,ia->i", inner[:, : by.shape[1]], by[part, :, j]))
+                for by in (pooled, slopes)
+            )
+            gains += np.bincount(labels, weights=(next(errors) - next(errors)) / variance)
+    if not _is_clear(gains[np.bincount(labels) > 1]):
+        return None
+    found = np.zeros((inner.shape[1], X.shape[1]))
+    found[varies] = np.linalg.pinv(inner[:, varies]) @ X
+    return found
+
+
+def _less_group_means(column: NDArray[np.floating], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+    return column - (np.bincount(labels, weights=column) / np.bincount(labels))[labels]
+
+
+def _slopes_by_part(
+    X: NDArray[np.floating], features: NDArray[np.floating], part: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Least squares without each part of the rows in turn, (parts, m, p)."""
+    squares, products = (
+        np.stack([features[part == k].T @ table[part == k] for k in range(_PARTS)]) for table in (features, X)
+    )
+    return np.linalg.pinv(squares.sum(axis=0) - squares, hermitian=True) @ (products.sum(axis=0) - products)
 
 
 def _left_out_errors(nodes: NDArray[np.float64], features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,10 @@
-"""Nodes as normal scores: the transform and its inverse."""
+"""Nodes as normal scores, logarithms or log-ratios: the transforms and their inverses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,8 +14,11 @@ from scipy.stats import rankdata
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import AtMost, SavedArrays
+from graphfield.exceptions import DataError
+from graphfield.messages import Argument
 
-MARGINALS = ("auto", "raw", "normal")
+MARGINALS = ("auto", "raw", "normal", "log1p", "clr")
+SKEPTIC = "skeptic"  # normal scores, and correlations from ranks, where an estimator works from these
 # Points of the map of one node at most; between them it is a straight line.
 MAX_KNOTS = 1_024
 
@@ -53,6 +58,8 @@ class NormalScores:
     targets: NDArray[np.float64]
     offsets: NDArray[np.int64]
 
+    name: ClassVar[str] = "normal"
+
     @classmethod
     def learn(cls, X: NDArray[np.floating]) -> NormalScores:
         """Knots are the distinct values of a node, at most 1,024 of them, evenly spread in rank."""
@@ -89,7 +96,11 @@ class NormalScores:
         """
         return self._mapped(X, self.knots, self.targets, dtype)
 
-    def restore(self, X: NDArray[np.floating]) -> NDArray[np.float64]:
+    def restore(
+        self,
+        X: NDArray[np.floating],
+        beside: NDArray[np.floating] | None = None,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
         """Scores to values; scores beyond those of the training rows count as the last of them."""
         return self._mapped(X, self.targets, self.knots, np.float64)
 
@@ -116,3 +127,87 @@ def _map(
     mean = np.average(seen, weights=counts)
     spread = np.sqrt(np.average((seen - mean) ** 2, weights=counts))
     return knots, center + scale * (scores - mean) / spread
+
+
+@dataclass(frozen=True)
+class LogNodes:
+    """Logarithms of nodes that are never negative: ``log(x + add)``, less the level of the row if "clr".
+
+    The level of a row is the median over its nodes of what their logarithms are above their means
+    (``typical``, of the training rows). With the mean in place of the median, which is the usual centred
+    log-ratio, each node would be minus the sum of the others, and no regression could say more than that.
+
+    >>> shares = np.random.default_rng(0).dirichlet(np.ones(5), 100)
+    >>> logs = LogNodes.learn(shares, "clr", list("abcde"))
+    >>> bool(np.allclose(logs.restore(logs.transform(shares), shares), shares))
+    True
+    """
+
+    add: float
+    typical: NDArray[np.float64] | None = None  # (p,)
+
+    @property
+    def name(self) -> str:
+        return "log1p" if self.typical is None else "clr"
+
+    @classmethod
+    def learn(cls, X: NDArray[np.floating], name: str, nodes: Sequence[str]) -> LogNodes:
+        """One is added for "log1p", and half the smallest value above zero for "clr"."""
+        below = np.flatnonzero(X.min(axis=0) < 0)
+        if len(below):
+            raise DataError(
+                "{marginals} takes logarithms of counts or shares, but node {node!r} goes down to {least:g}. "
+                "Leave it out, or use {auto}.",
+                marginals=Argument("marginals", name),
+                node=nodes[below[0]],
+                least=float(X[:, below[0]].min()),
+                auto=Argument("marginals", "auto"),
+            )
+        if name == "log1p":
+            return cls(1.0)
+        add = float(X[X > 0].min()) / 2
+        return cls(add, np.log(X.astype(np.float64) + add).mean(axis=0))
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        own = {"log_add": np.array([self.add])}
+        return own if self.typical is None else {**own, "log_typical": self.typical}
+
+    @classmethod
+    def from_arrays(cls, arrays: SavedArrays, n_nodes: int) -> LogNodes:
+        add = arrays.read("log_add", (1,), low=0, high=MAX_MAGNITUDE, above=True)
+        typical = arrays.read("log_typical", (n_nodes,)) if "log_typical" in arrays else None
+        return cls(float(add[0]), typical)
+
+    def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
+        """Values to logarithms; what is below zero counts as zero."""
+        logs = np.log(np.maximum(X, 0).astype(np.float64) + self.add)
+        return (logs - self._levels(logs)).astype(dtype)
+
+    def restore(
+        self, X: NDArray[np.floating], beside: NDArray[np.floating] | None = None
+    ) -> NDArray[np.float64]:
+        """Logarithms to values, with the levels of the rows of node values ``beside``, else typical ones."""
+        if beside is not None:
+            X = X + self._levels(np.log(np.maximum(beside, 0).astype(np.float64) + self.add))
+        return np.maximum(np.exp(X) - self.add, 0.0)
+
+    def _levels(self, logs: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """(n, 1), or zero."""
+        return 0.0 if self.typical is None else np.median(logs - self.typical, axis=1, keepdims=True)
+
+
+NodeMap = NormalScores | LogNodes
+
+
+def learn_map(X: NDArray[np.floating], name: str, nodes: Sequence[str]) -> NodeMap | None:
+    """What nodes of these rows are turned into; None where they stay as they are."""
+    if name == "raw":
+        return None
+    return NormalScores.learn(X) if name == "normal" else LogNodes.learn(X, name, nodes)
+
+
+def read_map(arrays: SavedArrays, n_nodes: int) -> NodeMap | None:
+    """Of a file that has one."""
+    if "log_add" in arrays:
+        return LogNodes.from_arrays(arrays, n_nodes)
+    return NormalScores.from_arrays(arrays, n_nodes) if "knots" in arrays else None

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import as_text, is_ordered, level_order
-from graphfield.data.frames import Frame, check_numeric, is_number, node_values, reads_as_number
+from graphfield.data.frames import Frame, as_frame, check_numeric, is_number, node_values, reads_as_number
 from graphfield.data.missing import bad_entries
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
@@ -22,14 +22,25 @@ NODE_TYPES = ("gaussian", "binary", "categorical", "ordinal", "count")
 _WITH_LEVELS = ("binary", "categorical", "ordinal")
 # More levels make no class of a node: each is a regression of its own, from the rows that have it.
 MAX_LEVELS = 50
+# How far from one the shares of levels of a file may add up.
+_SHARES_OFF = 1e-6
 
 
 @dataclass(frozen=True)
 class NodeType:
-    """The kind of a node, and the levels of its training rows as text, in the order of their codes."""
+    """The kind of a node, and the levels of its training rows as text, in the order of their codes.
+
+    ``shares`` are those of the levels of an ordinal node.
+    """
 
     kind: str = "gaussian"
     levels: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many columns the node owns (:mod:`graphfield.data.blocks`)."""
+        return len(self.levels) - 1 if self.kind == "categorical" else 1
 
 
 @dataclass(frozen=True)
@@ -39,9 +50,28 @@ class NodeTypes:
     names: tuple[str, ...]
     types: tuple[NodeType, ...]
 
+    @classmethod
+    def of_numbers(cls, names: Sequence[str]) -> NodeTypes:
+        return cls(tuple(names), (NodeType(),) * len(names))
+
     @property
     def kinds(self) -> list[str]:
         return [one.kind for one in self.types]
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the nodes that are no plain numbers."""
+        return [name for name, kind in zip(self.names, self.kinds, strict=True) if kind != "gaussian"]
+
+    @property
+    def widths(self) -> NDArray[np.intp]:
+        """How many columns each node owns, (p,)."""
+        return np.array([one.width for one in self.types], dtype=np.intp)
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """First column of each node, (p,)."""
+        return np.cumsum(self.widths) - self.widths
 
     def with_categories(self, frame: Frame) -> Frame:
         """The table with levels as pandas categories, which know what may stand for a missing one."""
@@ -65,8 +95,22 @@ class NodeTypes:
                 _check_counts(values[:, position], frame, name)
         return values
 
+    def decode(self, codes: NDArray, named: bool) -> TypedRows:
+        """Rows of codes as they were, with all levels, also those that none of these rows has."""
+        columns = {
+            name: pd.Categorical.from_codes(codes[:, j].astype(np.intp), pd.Index(one.levels))
+            if one.levels
+            else codes[:, j]
+            for j, (name, one) in enumerate(zip(self.names, self.types, strict=True))
+        }
+        return TypedRows(Frame(pd.DataFrame(columns), named), self)
+
     def state(self) -> list[dict[str, Any]]:
-        return [{"kind": one.kind, "levels": list(one.levels)} for one in self.types]
+        return [
+            {"kind": one.kind, "levels": list(one.levels)}
+            | ({"shares": list(one.shares)} if one.shares else {})
+            for one in self.types
+        ]
 
     @classmethod
     def from_state(cls, state: Saved, names: Sequence[str]) -> NodeTypes:
@@ -77,8 +121,35 @@ class NodeTypes:
             low, high = (2, 2 if kind == "binary" else MAX_LEVELS) if kind in _WITH_LEVELS else (0, 0)
             if not low <= len(levels) <= high:
                 one["levels"].refuse(f"those of a {kind} node", f"{len(levels)}")
-            types.append(NodeType(kind, levels))
+            shares = _read_shares(one.get("shares"), len(levels)) if kind == "ordinal" else ()
+            types.append(NodeType(kind, levels, shares))
         return cls(tuple(names), tuple(types))
+
+
+def _read_shares(saved: Saved | None, n_levels: int) -> tuple[float, ...]:
+    """Of the levels of an ordinal node; files that were written before there were any have equal ones."""
+    if saved is None:
+        return (1 / n_levels,) * n_levels
+    shares = tuple(share.number(np.finfo(float).tiny, 1) for share in saved.listed(n_levels, n_levels))
+    if abs(sum(shares) - 1) > _SHARES_OFF:
+        saved.refuse("shares that sum to one", str(sum(shares)))
+    return shares
+
+
+@dataclass(frozen=True, eq=False)
+class TypedRows:
+    """Rows of nodes whose types are known already, as estimators that fit others hand them on as X."""
+
+    frame: Frame
+    types: NodeTypes
+
+    def __len__(self) -> int:
+        return len(self.frame.values)
+
+
+def node_frame(X: Any) -> Frame:
+    """A table of nodes as the user gave it, or as one estimator gives it to another."""
+    return X.frame if isinstance(X, TypedRows) else as_frame(X, "X")
 
 
 def check_node_types(wanted: Any) -> None:
@@ -104,6 +175,19 @@ def check_node_types(wanted: Any) -> None:
             )
 
 
+def check_are_nodes(typed: Sequence[str], names: Sequence[str]) -> None:
+    """Raise where a type is given for a column that is no node."""
+    for name in typed:
+        if name not in names:
+            raise DataError(
+                "{argument} names {name!r}, which is no node.{hint} Nodes are {names}.",
+                argument=Argument("node_types"),
+                name=name,
+                hint=suggestion(name, names),
+                names=listing(names),
+            )
+
+
 def read_node_types(frame: Frame, wanted: str | Mapping[str, str]) -> NodeTypes | None:
     """The types of the columns of a table of nodes; None where all are plain numbers.
 
@@ -112,15 +196,7 @@ def read_node_types(frame: Frame, wanted: str | Mapping[str, str]) -> NodeTypes 
     ones as well.
     """
     given = {} if isinstance(wanted, str) else {str(name): kind for name, kind in wanted.items()}
-    for name in given:
-        if name not in frame.names:
-            raise DataError(
-                "{argument} names {name!r}, which is no node.{hint} Nodes are {names}.",
-                argument=Argument("node_types"),
-                name=name,
-                hint=suggestion(name, frame.names),
-                names=listing(frame.names),
-            )
+    check_are_nodes(list(given), frame.names)
     types = tuple(_read_type(frame, name, given.get(name)) for name in frame.names)
     return None if all(one.kind == "gaussian" for one in types) else NodeTypes(tuple(frame.names), types)
 
@@ -135,7 +211,10 @@ def _read_type(frame: Frame, name: str, given: str | None) -> NodeType:
     levels = _find_levels(present, name, kind)
     if given is None and kind == "categorical" and len(levels) == 2:
         kind = "binary"
-    return NodeType(kind, levels)
+    if kind != "ordinal":
+        return NodeType(kind, levels)
+    counts = pd.Series(_as_level(present)).value_counts()
+    return NodeType(kind, levels, tuple(float(counts[level] / len(present)) for level in levels))
 
 
 def _guess_kind(column: pd.Series) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 
+from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_files import open_regular
 from graphfield.data.saved_values import refuse
 from graphfield.exceptions import ModelFileError
@@ -104,6 +105,10 @@ class SavedArrays:
             bounds = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
             self.refuse(name, f"finite numbers{bounds}", f"{array[~inside].flat[0]!s}")
         return array
+
+    def read_means(self, name: str, shape: Shape) -> NDArray:
+        """Of nodes, in their units, on features of z: errors of predictions are squared."""
+        return self.read(name, shape, low=-MAX_MAGNITUDE, high=MAX_MAGNITUDE)
 
     def read_coefficients(
         self, name: str, shape: tuple[int, ...], most: float = MAX_COEFFICIENT, dtype: DTypeLike = np.float64

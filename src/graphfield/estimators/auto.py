@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from graphfield.estimators.auto_choice import (
 )
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.estimators.parameters import MARGINAL, MISSING, SHARE, UNKNOWN, Custom, Flag, Seed
+from graphfield.estimators.parameters import MARGINAL, MISSING, NODE_TYPE, SHARE, UNKNOWN, Custom, Flag, Seed
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.fields.average import AverageField
@@ -57,6 +57,9 @@ class AutoCGM(AveragedGraph):
     for everybody by more than two standard errors, that is what is kept: the covariates do not help.
     What is kept is fitted again to all rows.
 
+    Where some nodes are no plain numbers, errors are deviances of the families of the nodes, "static" is
+    :class:`NodewiseLasso`, and candidates that take numbers alone are left out (``held_out_`` says which).
+
     Parameters
     ----------
     candidates : sequence of str
@@ -67,9 +70,12 @@ class AutoCGM(AveragedGraph):
     combine : bool, default True
         Whether an average of the candidates may be kept. Its weights minimise the held-out error;
         weights below 0.02 are left out.
-    marginals : {"auto", "raw", "normal"}
-        Nodes as they are or their normal scores, for all candidates alike; "auto" decides as in
-        :class:`DNNCGM`.
+    marginals : {"auto", "raw", "normal", "log1p", "clr"}
+        What nodes are taken as, for all candidates alike: as they are, normal scores, ``log(1 + x)`` (counts
+        with many zeros), or log-ratios (parts of a whole, counts of rows with totals of their own):
+        logarithms less the level of the row, the median over nodes of what they are above their means.
+        "auto" chooses between the first two as in :class:`DNNCGM`. Edges, coefficients and residuals are
+        those of what nodes are taken as; ``predict`` returns to their values.
     validation_fraction : float in (0, 1), default 0.2
         Share of rows (or groups) on which the candidates are compared.
     missing : {"error", "drop", "impute"}
@@ -80,6 +86,9 @@ class AutoCGM(AveragedGraph):
         For the neural candidates: "auto" uses CUDA where there is one; "cpu" or "cuda" decide.
     random_state : int, Generator or None
         Decides which rows are held out, and the random states of the candidates.
+    node_types : "auto" or mapping, default "auto"
+        What nodes are, as in :class:`NodewiseLasso`: "gaussian", "binary", "categorical", "ordinal" or
+        "count".
 
     Attributes
     ----------
@@ -92,7 +101,7 @@ class AutoCGM(AveragedGraph):
         averaged over the training rows; False where one graph for everybody was kept, None where nothing
         could be compared with it.
     marginals_ : str
-        "raw" or "normal": what the nodes were taken as.
+        "raw", "normal", "log1p" or "clr": what the nodes were taken as.
     held_out_ : DataFrame
         One line per candidate, and one for their best average: ``model``, ``error`` (that of one
         graph for everybody is 1), ``gain`` (1 - ``error``: 0.05 is 5 per cent less),
@@ -135,6 +144,7 @@ class AutoCGM(AveragedGraph):
         "unknown": UNKNOWN,
         "device": Custom(_check_device_name),
         "random_state": Seed(),
+        "node_types": NODE_TYPE,
     }
 
     def __init__(
@@ -148,6 +158,7 @@ class AutoCGM(AveragedGraph):
         unknown: str = "error",
         device: str = "auto",
         random_state: Any = None,
+        node_types: str | Mapping[str, str] = "auto",
     ) -> None:
         self.candidates = candidates
         self.combine = combine
@@ -157,6 +168,7 @@ class AutoCGM(AveragedGraph):
         self.unknown = unknown
         self.device = device
         self.random_state = random_state
+        self.node_types = node_types
 
     def _fit(self, data: TrainingSet) -> AverageField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
@@ -217,7 +229,8 @@ class AutoCGM(AveragedGraph):
                 of_average = np.tensordot(weights, [one.of_average for one in named], axes=1)
                 seconds = time.perf_counter() - start
                 average = Judged(AVERAGE, trial, residuals, of_average, seconds), of_members
-        return choose(judged, left_out, average, yardstick)
+        of_numbers = judged[0].field.schema.types is None
+        return choose(judged, left_out, average, yardstick, "squared error" if of_numbers else "deviance")
 
     def _findings(self) -> list[str]:
         return [self.summary_]

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from graphfield.cores import side_by_side
 from graphfield.data.frames import MIN_SAMPLES
+from graphfield.data.node_types import NodeTypes
 from graphfield.estimators.auto_choice import STATIC, Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table, own_tables
-from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.held_out import HeldOut
-from graphfield.estimators.registry import ESTIMATORS, Entry, find_estimator
+from graphfield.estimators.registry import ESTIMATORS, Entry, find_estimator, takes_node_types
+from graphfield.estimators.static import StaticGraph
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import DataWarning, GraphfieldError
+from graphfield.exceptions import DataError, DataWarning, GraphfieldError
 from graphfield.training.progress import progress_bar
 
 # Fewer held-out rows (or groups) than this say nothing about which model is better.
@@ -33,36 +34,42 @@ class Options(Protocol):
     candidates: Sequence[str]
     unknown: str
     device: str
+    node_types: str | Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Plan:
     """An estimator to fit and further arguments of its ``fit``.
 
-    Its ``random_state``, ``unknown`` and ``device`` are set by :class:`AutoCGM` where it has them.
+    Its ``random_state``, ``unknown``, ``device`` and ``node_types`` are set by :class:`AutoCGM` where it has
+    them.
     """
 
     model: GraphEstimator
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Maker = Callable[[Options, Mapping[str, GraphEstimator]], Plan]
+# Of what was fitted before, and of the types of nodes where some are no plain numbers.
+Maker = Callable[[Mapping[str, GraphEstimator], NodeTypes | None], Plan]
 
 
 def _maker(name: str, entry: Entry) -> Maker:
     """How the estimator of this name is fitted, given what was fitted before it."""
 
-    def make(_: Options, fitted: Mapping[str, GraphEstimator]) -> Plan:
+    def make(fitted: Mapping[str, GraphEstimator], types: NodeTypes | None) -> Plan:
         begin = fitted.get(entry.start or "")
         # Only a model that mixes patterns is one to begin with.
         start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
-        return Plan(find_estimator(name)(**(entry.candidate or {})), start)
+        own = name if types is None else entry.stand_in or name
+        if types is not None and not takes_node_types(own):
+            other = next(one for one in zip(types.names, types.kinds, strict=True) if one[1] != "gaussian")
+            raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.")
+        return Plan(find_estimator(own)(**(entry.candidate or {})), start)
 
     return make
 
 
-# How each candidate is fitted, given the options and what was fitted before it (of its kind, neural or not).
-# In this order.
+# How each candidate is fitted, in this order.
 CANDIDATES: dict[str, Maker] = {
     entry.command: _maker(name, entry) for name, entry in ESTIMATORS.items() if entry.candidate is not None
 }
@@ -166,12 +173,13 @@ class Fits:
 
     def _fit(self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part) -> GraphEstimator:
         rows = part.rows
-        plan = CANDIDATES[name](self.auto, fitted)
+        plan = CANDIDATES[name](fitted, self.data.inputs.types)
         model, known = plan.model, plan.model.get_params(deep=False)
         common = {"random_state": self.seeds[name], "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
+        common["node_types"] = self.auto.node_types
         model.set_params(**{key: value for key, value in common.items() if key in known})
-        if isinstance(model, GraphicalLasso):  # few groups cannot make five folds
+        if isinstance(model, StaticGraph):  # few groups cannot make five folds
             model.n_folds = min(model.n_folds, self.n_units(rows))
         X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
         groups = None if self.data.labels is None else self.data.labels[rows]

@@ -62,10 +62,12 @@ def choose(
     left_out: Sequence[LeftOut],
     average: tuple[Judged, Mapping[str, float]] | None,
     yardstick: Yardstick,
+    unit: str = "squared error",
 ) -> Choice:
     """The best of those that clearly beat one graph for everybody, or the average if it beats them all.
 
-    ``judged`` has "static" in it; ``average`` comes with the weights of its members.
+    ``judged`` has "static" in it; ``average`` comes with the weights of its members; ``unit`` is what errors
+    are called.
     """
     errors = {one.name: yardstick.errors(one.residuals) for one in judged}
     if average is not None:
@@ -93,7 +95,7 @@ def choose(
     lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, np.nan, one.note) for one in left_out]
     table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
     varies = gains.varies(best) if len(judged) > 1 else None
-    return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out), varies)
+    return Choice(weights, table, _summary(best, weights, gains, yardstick, left_out, unit), varies)
 
 
 def no_comparison(n_train: int, n_held_out: int, fraction: float, what: str) -> Choice:
@@ -151,7 +153,12 @@ class _Gains:
 
 
 def _summary(
-    best: str, weights: dict[str, float], gains: _Gains, yardstick: Yardstick, left_out: Sequence[LeftOut]
+    best: str,
+    weights: dict[str, float],
+    gains: _Gains,
+    yardstick: Yardstick,
+    left_out: Sequence[LeftOut],
+    unit: str,
 ) -> str:
     n_rows, n_units = len(yardstick.units), len(np.unique(yardstick.units))
     rows = f"{n_rows:,} held-out rows" + ("" if n_units == n_rows else f" ({n_units:,} groups)")
@@ -171,7 +178,7 @@ def _summary(
         gain, standard_error = gains.over(best, STATIC)
         kept = f"an average of {_mix(weights)}" if best == AVERAGE else best
         text = (
-            f"The model is {kept}. On {rows} its squared error is {_percent(gain)} (standard error "
+            f"The model is {kept}. On {rows} its {unit} is {_percent(gain)} (standard error "
             f"{_percent(standard_error)}) below that of one graph for everybody"
         )
         if singles:

@@ -366,7 +366,10 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
 
     def facts(self) -> dict[str, Any]:
         """What was fitted as values of JSON, as ``graphfield fit`` writes it beside the model."""
-        return {"model": type(self).__name__, "marginals": getattr(self, "marginals_", "raw")}
+        return {
+            "model": type(self).__name__,
+            "marginals": getattr(self, "marginals_", self._known().schema.marginals),
+        }
 
     # -- shared by the subclasses -----------------------------------------------------------
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from graphfield.data.covariate_text import MANY_LEVELS
 from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
 from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.data.node_types import check_node_types
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -124,8 +125,14 @@ class ByCluster(GraphEstimator):
     def models_(self) -> dict[str, GraphEstimator]:
         return dict(zip(self.clusters_, self._models, strict=True))
 
+    @property
+    def node_types(self) -> Any:
+        """As the estimator says; None where it takes numbers alone."""
+        return getattr(self._prototype(), "node_types", None)
+
     def _check_together(self) -> None:
-        self._prototype()
+        if self.node_types is not None:
+            check_node_types(self.node_types)
 
     def _prototype(self) -> GraphEstimator:
         return GraphicalLasso() if self.estimator is None else given_estimator(self.estimator)

@@ -106,8 +106,10 @@ def own_tables(
 
 
 def node_table(inputs: Inputs, rows: NDArray[np.intp] | slice) -> Any:
-    """Some rows of X as the user gave it: with names where it had any."""
+    """Some rows of X as the user gave it: with names and types where it had any."""
     values = inputs.X[rows]
+    if inputs.types is not None:
+        return inputs.types.decode(values, inputs.nodes_named)
     return pd.DataFrame(values, columns=inputs.node_names) if inputs.nodes_named else values
 
 
@@ -143,12 +145,14 @@ class AveragedGraph(GraphEstimator):
 
     @property
     def marginals_(self) -> str:
-        return "raw" if self._known().schema.scores is None else "normal"
+        return self._known().schema.marginals
 
     def _learn_marginals(
         self, data: TrainingSet, schema: Schema, marginals: str
     ) -> tuple[Schema, TrainingSet]:
         """Nodes as all members are to see them: an average needs members on one scale."""
+        if schema.types is not None:  # each node has the likelihood of its family, as it is
+            marginals = "raw"
         scores, self.marginal_check_ = data.choose_scores(schema.encoder, marginals)
         if scores is None:
             return schema, data

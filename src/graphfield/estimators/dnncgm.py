@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import NodeScaler
-from graphfield.data.saved_arrays import SavedArrays
-from graphfield.data.saved_values import Saved, optional
 from graphfield.data.splits import cross_parts
-from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import (
     PARAMETERS,
     STREAMS,
@@ -27,26 +21,26 @@ from graphfield.estimators.dnncgm_setup import (
     chosen_penalty,
     field_config,
     problem_of,
-    read_training_columns,
     scale_features,
     training_config,
     wanted_marginals,
 )
 from graphfield.estimators.neural import make_samples
+from graphfield.estimators.neural_estimator import NeuralEstimator
+from graphfield.estimators.neural_families import ColumnRows, check_options, check_way, fit_columns
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
 from graphfield.estimators.neural_fit import Fitted, fit_fields
 from graphfield.estimators.training_jobs import Job, StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.estimators.ways import Way
 from graphfield.fields import Schema
-from graphfield.fields.base import Common, State
-from graphfield.nn.fields import CoefField
-from graphfield.solvers.marginal_choice import MarginalCheck
+from graphfield.fields.base import Common, GraphField
+from graphfield.fields.blocks import BlockField
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
 
 
-class DNNCGM(GraphEstimator):
+class DNNCGM(NeuralEstimator):
     """Covariate-dependent graphical model with neural coefficients.
 
     On standardised nodes, ``x_j - mu_j(z) = sum_{k != j} beta_jk(z) (x_k - mu_k(z)) + eps_j`` with
@@ -122,6 +116,21 @@ class DNNCGM(GraphEstimator):
         "auto" uses CUDA where there is one; "cpu" or "cuda" decide.
     random_state : int, Generator or None
         A whole number gives the same bits again on the same device.
+    node_types : "auto" or mapping, default "auto"
+        What each node is: "gaussian" (a number), "binary", "categorical", "ordinal" or "count". "auto" reads
+        it from the table: booleans, text and pandas categories (ordered ones are ordinal) are levels, numbers
+        are numbers; a mapping such as ``{"x3": "count"}`` decides for the columns it names. Where some are no
+        numbers, coefficients lead to the log-odds of binary and categorical nodes and the logarithm of
+        counts: shares and penalty are chosen by squared errors of standardised design columns (of levels, the
+        Brier score), patterns are then those of each node's likelihood. It needs patterns (``rank``), scales
+        do not move with z there, and there is no ``start``.
+    features : {"linear", "spline", "hermite"}
+        How numbers enter the regressions of the others: as they are, or by functions, each with a coefficient
+        that moves with z: a natural cubic spline with four degrees of freedom, or polynomials up to the third
+        (Hermite's, of the standardised number, flat beyond 3). An edge is as strong as the norm of its
+        functions, and has no sign; ``predict_effect`` has its curve. Finds edges such as
+        x_j = x_k^2, which lines cannot; costs power where lines would do, and time and memory of three to
+        four times as many nodes. As with ``node_types``, it needs patterns.
 
     Attributes
     ----------
@@ -200,6 +209,8 @@ class DNNCGM(GraphEstimator):
         unknown: str = "error",
         device: str = "auto",
         random_state: Any = None,
+        node_types: str | Mapping[str, str] = "auto",
+        features: str = "linear",
     ) -> None:
         self.network = network
         self.sharing = sharing
@@ -221,6 +232,8 @@ class DNNCGM(GraphEstimator):
         self.unknown = unknown
         self.device = device
         self.random_state = random_state
+        self.node_types = node_types
+        self.features = features
 
     def _fit(
         self,
@@ -230,7 +243,10 @@ class DNNCGM(GraphEstimator):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         additive: bool = True,
-    ) -> NeuralField:
+    ) -> GraphField:
+        by_columns = data.inputs.types is not None or self.features != "linear"
+        if by_columns:
+            check_options(self, data, start)
         origin = None if start is None else StartingPoint.of(start)
         seed = data.streams.root
         folder = None
@@ -240,24 +256,27 @@ class DNNCGM(GraphEstimator):
             folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
         split = data.split(self.validation_fraction)
+        if by_columns:
+            return self._fit_columns(data, split, folder, additive=additive)
         (field,) = fit_models([self], [data], [split], origin, folder, additive=additive)
         return field
 
-    @property
-    def _network(self) -> CoefField:
-        return self._known().of_kind(NeuralField).network
-
-    @property
-    def rank_(self) -> int | None:
-        return self._network.config.rank
-
-    @property
-    def mean_depends_on_covariates_(self) -> bool:
-        return self._known().of_kind(NeuralField).mean.moves
-
-    @property
-    def marginals_(self) -> str:
-        return "raw" if self._known().schema.scores is None else "normal"
+    def _fit_columns(
+        self,
+        data: TrainingSet,
+        split: tuple[NDArray, NDArray],
+        folder: CheckpointFolder | None,
+        *,
+        additive: bool,
+    ) -> BlockField:
+        schema, device = self._learn_schema(data, standardize=True, unknown=self.unknown), self.device
+        rows = ColumnRows.of(data, schema, self.features, resolve_device(device))
+        of_columns, n_train = rows.column_schema, len(split[0])
+        way = check_way(choose_way(self, of_columns, n_train, additive=additive), self)
+        job = self._job(of_columns, split, data, rows.samples.x.device, way, None)
+        field, edges = fit_columns(job, rows, way, training_config(self, n_train), self.center, folder)
+        self._note(edges, way, None)
+        return field
 
     def _check_together(self) -> None:
         check_together(self)
@@ -286,9 +305,6 @@ class DNNCGM(GraphEstimator):
         scaler, edges = units, fitted.edges
         if fitted.left is not None:
             scaler = NodeScaler(units.center, units.scale * fitted.left.cpu().numpy())
-        self.training_, self.variation_ = edges.history, edges.variation
-        self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
-        self.penalty_, self.lost_, self.additive_ = edges.penalty, edges.lost, edges.additive
         common = Common(
             schema,
             scaler,
@@ -298,52 +314,6 @@ class DNNCGM(GraphEstimator):
             bool(self.standardize),
         )
         return NeuralField(common, edges.coef, NeuralMean.of(fitted.mean, units), self.device)
-
-    def _findings(self) -> list[str]:
-        steps = f"{self.n_steps_} training steps. Way of fitting: {self.way_}."
-        if self.additive_:
-            return [steps, f"Edges follow single covariates; penalty {self.penalty_:.3g}."]
-        if self.rank_ is None or self.variation_ == 0:
-            return [steps]
-        return [steps, f"The graph mixes {self.rank_} patterns of edges; penalty {self.penalty_:.3g}."]
-
-    def facts(self) -> dict[str, Any]:
-        check, history = self.marginal_check_, self.training_
-        chosen = history if self.rank_ is None else history[history["rank"] == self.rank_]
-        losses = chosen["held_out_loss"].dropna()
-        return super().facts() | {
-            "way": self.way_,
-            "steps": self.n_steps_,
-            "rank": self.rank_,
-            "penalty": self.penalty_,
-            "variation": self.variation_,
-            "held_out_loss": float(losses.min()) if len(losses) else None,
-            "normal_scores_gain": None if check is None or math.isnan(check.gain) else check.gain,
-            "mean_depends_on_covariates": self.mean_depends_on_covariates_,
-        }
-
-    def _get_learned(self) -> State:
-        return {
-            "way": self.way_,
-            "n_steps": self.n_steps_,
-            "best_step": self.best_step_,
-            "lost": self.lost_,
-            "penalty": self.penalty_,
-            "variation": self.variation_,
-            "additive": self.additive_,
-            "marginal_check": None if self.marginal_check_ is None else asdict(self.marginal_check_),
-            "training": self.training_.to_dict("list"),
-        }, {}
-
-    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
-        self.field_ = replace(self._known().of_kind(NeuralField), device=self.device)
-        self.way_ = state["way"].text()
-        self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
-        self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
-        self.variation_ = state["variation"].number(0, 1)
-        self.additive_ = state["additive"].flag() if state.known("additive") else False
-        self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
-        self.training_ = pd.DataFrame(read_training_columns(state["training"]))
 
 
 def fit_models(
@@ -375,7 +345,7 @@ def fit_models(
     found = fit_fields(jobs, samples, way, training, first.center, folder, features=W, compete=compete)
     fields = []
     for model, one, own in zip(models, found, tables, strict=True):
-        model.way_, model.marginal_check_ = str(way), check
+        model._note(one.edges, way, check)
         fields.append(model._take(one, schema, units))
         own.judged = fields[-1].with_network(one.edges.judged)
     return fields

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import features
+from graphfield.data.edge_features import FEATURES
 from graphfield.data.encoded import Encoded
 from graphfield.data.fingerprints import fingerprint
 from graphfield.data.room import free_memory, size_text
@@ -22,6 +23,7 @@ from graphfield.estimators.parameters import (
     CENTER,
     MARGINAL,
     MISSING,
+    NODE_TYPE,
     PENALTY,
     UNKNOWN,
     Choice,
@@ -105,6 +107,8 @@ PARAMETERS: dict[str, Rule] = {
     "schedule": Custom(check_schedule),
     "device": Custom(partial(resolve_device, fallback=True)),
     "random_state": Seed(),
+    "node_types": NODE_TYPE,
+    "features": Choice(FEATURES),
 }
 
 
@@ -115,10 +119,10 @@ def check_together(model: Parameters) -> None:
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
             "needs sharing='all', loss='squared' and a network with hidden layers. Use rank=None here."
         )
-    if model.marginals == "normal" and not _has_scores(model):
+    if model.marginals not in ("auto", "raw") and not _has_scores(model):
         raise ParameterError(
-            "marginals='normal' needs standardize=True and center='covariates' or 'constant'; with "
-            f"standardize={model.standardize} and center={model.center!r}, use marginals='raw'."
+            f"marginals={model.marginals!r} needs standardize=True and center='covariates' or 'constant'; "
+            f"with standardize={model.standardize} and center={model.center!r}, use marginals='raw'."
         )
     if model.network == "linear" and model.sharing != "all":
         raise ParameterError(

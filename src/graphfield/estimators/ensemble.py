@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.data.covariates import UNKNOWN_POLICIES
+from graphfield.data.marginals import SKEPTIC
 from graphfield.data.missing import POLICIES
+from graphfield.data.node_types import check_node_types
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import (
     AveragedGraph,
@@ -113,7 +115,8 @@ class Ensemble(AveragedGraph):
             for which in range(int(self.n_members))
         ]
         for member in members:  # they get scores, where it is to be scores
-            member.set_params(**dict.fromkeys(_settings(member, "marginals"), "raw"))
+            wanted = _settings(member, "marginals")
+            member.set_params(**{key: "raw" for key, value in wanted.items() if value != SKEPTIC})
             if policy == "average":
                 member.set_params(**dict.fromkeys(_settings(member, "unknown"), policy))
         rows = None
@@ -124,7 +127,7 @@ class Ensemble(AveragedGraph):
             # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
             # may fit in another way.
             neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
-            fit_all = _fit_together if neural else _fit_in_turn
+            fit_all = _fit_together if neural and schema.types is None else _fit_in_turn
             fit_all(members, seen, rows)
         drawn: Literal["seeds", "resamples"] = "resamples" if self.resample else "seeds"
         return self._average(members, np.ones(len(members)), schema, seen.inputs, drawn)
@@ -162,8 +165,14 @@ class Ensemble(AveragedGraph):
     def _missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
 
+    @property
+    def node_types(self) -> Any:
+        """As the estimator says; None where it takes numbers alone."""
+        return getattr(self._prototype(), "node_types", None)
+
     def _check_together(self) -> None:
-        self._prototype()
+        if self.node_types is not None:
+            check_node_types(self.node_types)
 
     def single_fit(self) -> GraphEstimator:
         """An unfitted estimator as the members are, for one fit in place of many."""

@@ -53,15 +53,20 @@ def family_field(schema: Schema, rows: FamilyRows, S: NDArray, data: TrainingSet
 def check_standard(model: object, data: TrainingSet) -> None:
     """Raise for hyper-parameters that make no sense unless all nodes are numbers."""
     types = data.inputs.types
-    assert types is not None
-    plain = {"center": ("constant", "covariates"), "standardize": (True,)}
+    which = "numbers enter by curves"
+    if types is not None:
+        which = f"nodes are no plain numbers ({listing(types.others, most=4)})"
+    plain = {
+        "center": ("constant", "covariates"),
+        "standardize": (True,),
+        "marginals": ("auto", "raw"),
+    }
     for name, allowed in plain.items():
         if (value := getattr(model, name, allowed[0])) not in allowed:
-            other = [one for one, kind in zip(types.names, types.kinds, strict=True) if kind != "gaussian"]
             raise ParameterError(
-                "{name} must be {allowed} where nodes are no plain numbers ({nodes}), got {value!r}.",
+                "{name} must be {allowed} where {which}, got {value!r}.",
                 name=Argument(name),
                 allowed=" or ".join(map(repr, allowed)),
-                nodes=listing(other, most=4),
+                which=which,
                 value=value,
             )

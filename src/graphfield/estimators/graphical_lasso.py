@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.marginals import MARGINALS, SKEPTIC
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
+from graphfield.estimators.parameters import Choice
 from graphfield.estimators.static import StaticGraph
+from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
+from graphfield.fields.schema import Schema
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
+from graphfield.solvers.marginal_choice import MarginalCheck
+from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
+from graphfield.solvers.rank_correlations import rank_correlations
 
 
 class GraphicalLasso(StaticGraph):
@@ -36,13 +45,21 @@ class GraphicalLasso(StaticGraph):
         One mean for each node, or one that is linear in the covariates, so that nodes that only move together
         with z get no edge. With "covariates", scales of nodes may move with z as well (node by node, where
         held-out rows support it): then it is the graph of nodes divided by them.
+    marginals : {"raw", "auto", "normal", "skeptic"}, default "raw"
+        Nodes as they are, or their normal scores (the nonparanormal model: Liu, Lafferty and Wasserman
+        2009), also where held-out rows prefer these ("auto"). "skeptic" has the normal scores and finds the
+        graph from rank correlations, ``2 sin(pi / 6 rho)`` with Spearman's rho, projected to a correlation
+        matrix (Liu et al. 2012): increasing functions of the nodes change nothing, and wild values little.
     missing : {"error", "drop", "impute"}, default "error"
         What to do with rows that have missing or infinite values.
 
     Attributes
     ----------
     precision_ : ndarray of shape (p, p)
-        In the user's units; where scales of nodes move with z, with scales as in the average row.
+        In the user's units (of normal scores: in units of scores with the spread of the node); where scales
+        of nodes move with z, with scales as in the average row.
+    marginals_ : str
+        "raw", "normal" or "skeptic": what the nodes were taken as.
     penalty_ : float
         The chosen penalty, on standardised nodes.
     path_ : DataFrame
@@ -65,6 +82,8 @@ class GraphicalLasso(StaticGraph):
     precision_: NDArray[np.float64]
     _solvers = (graphical_lasso_cv, graphical_lasso_ebic, graphical_lasso_at)
     _definite = True
+    _parameters: ClassVar = {**StaticGraph._parameters, "marginals": Choice((*MARGINALS, SKEPTIC))}
+    marginal_check_: MarginalCheck | None = None
 
     def __init__(
         self,
@@ -74,6 +93,7 @@ class GraphicalLasso(StaticGraph):
         n_folds: int = 5,
         ebic_gamma: float = 0.5,
         center: str = "constant",
+        marginals: str = "raw",
         missing: str = "error",
     ) -> None:
         self.penalty = penalty
@@ -81,7 +101,25 @@ class GraphicalLasso(StaticGraph):
         self.n_folds = n_folds
         self.ebic_gamma = ebic_gamma
         self.center = center
+        self.marginals = marginals
         self.missing = missing
+
+    @property
+    def marginals_(self) -> str:
+        return SKEPTIC if self.marginals == SKEPTIC else self._known().schema.marginals
+
+    def _take_scores(self, schema: Schema, data: TrainingSet) -> tuple[Schema, TrainingSet]:
+        scores, self.marginal_check_ = data.choose_scores(schema.encoder, self.marginals)
+        if scores is None:
+            return schema, data
+        return schema.with_scores(scores), data.with_nodes(scores.transform)
+
+    def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+        if self.marginals != SKEPTIC:
+            return super()._choose(values, pairs)
+        if self.penalty == "cv":
+            return graphical_lasso_cv(values, pairs, self.n_penalties, rank_correlations)
+        return self._choose_for(rank_correlations(values), len(values))
 
     def _use(
         self,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.blocks import Blocks
 from graphfield.data.frames import Frame
+from graphfield.data.node_types import NodeTypes
 from graphfield.estimators.inputs import HeldOutTable
 from graphfield.exceptions import ExtrapolationWarning
-from graphfield.fields import GraphField, Rows
+from graphfield.fields import Conditionals, GraphField, Rows
+from graphfield.fields.walker import parts_of, rows_at_a_time
 from graphfield.solvers.simplex import simplex_weights
 
 # A member with less weight than this is not worth its time.
@@ -39,9 +43,12 @@ class HeldOut:
         return len(np.unique(self.units))
 
     def residuals(self, field: GraphField) -> NDArray[np.float64]:
-        """What ``field`` leaves of every node, (n, p)."""
+        """What ``field`` leaves of every node, (n, p); squares are deviances where some are no numbers."""
+        types = field.schema.types
+        if types is not None:
+            return Blocks.of_links(types).deviance_residuals(self._links(field), self.values)
         left = np.empty(self.values.shape)
-        for rows, fitted in field.fit_values(self.values, _encoded(field, self.Z)):
+        for rows, fitted in field.fit_values(self.values, encode_rows(field, self.Z)):
             left[rows] = self.values[rows] - fitted
         return left
 
@@ -50,29 +57,61 @@ class HeldOut:
 
         The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else.
         """
-        given = _encoded(field, Z)
-        rows = np.unique(np.linspace(0, len(given) - 1, _AVERAGED_ROWS).round().astype(np.intp))
-        distinct, index = field.distinct(given.take(rows))
-        shares = np.bincount(index) / len(rows)
-        average, done = np.zeros((self.values.shape[1],) * 2), 0
-        for here in field.chunks(distinct):
-            average += np.tensordot(shares[done : done + len(here)], here.weights, axes=1)
-            done += len(here)
-        return self.residuals_with(field, average)
+        return self.residuals_with(field, average_weights(field, Z))
+
+    def _links(self, field: GraphField) -> NDArray[np.float64]:
+        links = np.empty((len(self.values), field.n_columns))
+        for rows, part in field.fit_links(self.values, encode_rows(field, self.Z)):
+            links[rows] = part
+        return links
 
     def residuals_with(self, field: GraphField, weights: NDArray) -> NDArray[np.float64]:
         """What is left with the means, scales and normal scores of ``field``, but one graph at every z.
 
-        Its weights are those of nodes divided by the field's units, which may move with z as scales do.
+        Its weights are those of nodes divided by the field's units, which may move with z as scales do; of
+        columns, as links have them, where some nodes are no numbers.
         """
-        here, scores = field.at(_encoded(field, self.Z)), field.schema.scores
+        if field.schema.types is not None:
+            return self._deviances_with(field, field.schema.types, weights)
+        here, scores = field.at(encode_rows(field, self.Z)), field.schema.scores
         mean, unit = here.offsets, here.units
         values = self.values if scores is None else scores.transform(self.values)
         fitted = mean + unit * ((values - mean) / unit @ weights.T)
-        return self.values - (fitted if scores is None else scores.restore(fitted))
+        return self.values - (fitted if scores is None else scores.restore(fitted, self.values))
+
+    def _deviances_with(self, field: GraphField, types: NodeTypes, weights: NDArray) -> NDArray[np.float64]:
+        blocks, links, rows = Blocks.of_links(types), self._links(field), encode_rows(field, self.Z)
+        columns = blocks.columns(self.values)
+        for where, part in parts_of(rows, rows_at_a_time(field.n_columns)):
+            own, means = field.links_at(part)
+            links[where] += np.einsum("njk,nk->nj", weights - own, columns[where] - means)
+        return blocks.deviance_residuals(links, self.values)
 
 
-def _encoded(field: GraphField, Z: Frame) -> Rows:
+def average_weights(field: GraphField, Z: Frame) -> NDArray[np.float64]:
+    """Over the rows of Z, (p, p); of columns, (d, d), as links have them, where some nodes are no numbers."""
+    if field.schema.types is None:
+        return _average_over(field, Z, lambda here: here.weights)
+    return _average_over(field, Z, lambda here: field.links_at(here.at)[0])
+
+
+def _average_over(
+    field: GraphField, Z: Frame, weights: Callable[[Conditionals], NDArray]
+) -> NDArray[np.float64]:
+    """The average of what a field says over rows of Z."""
+    given = encode_rows(field, Z)
+    rows = np.unique(np.linspace(0, len(given) - 1, _AVERAGED_ROWS).round().astype(np.intp))
+    distinct, index = field.distinct(given.take(rows))
+    shares = np.bincount(index) / len(rows)
+    average, done = np.zeros(()), 0
+    for here in field.chunks(distinct):
+        average = average + np.tensordot(shares[done : done + len(here)], weights(here), axes=1)
+        done += len(here)
+    return average
+
+
+def encode_rows(field: GraphField, Z: Frame) -> Rows:
+    """Rows of Z, some of which may be outside of what the field has seen."""
     with warnings.catch_warnings():
         # The field has seen other rows only, so a value outside of theirs is no news.
         warnings.simplefilter("ignore", ExtrapolationWarning)

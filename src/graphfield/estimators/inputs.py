@@ -21,7 +21,7 @@ from graphfield.data.frames import (
     node_values,
 )
 from graphfield.data.missing import handle_missing
-from graphfield.data.node_types import NodeTypes, read_node_types
+from graphfield.data.node_types import NodeTypes, TypedRows, node_frame, read_node_types
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.messages import Argument, Message
@@ -60,11 +60,13 @@ def training_inputs(
 
     Without ``node_types`` all nodes must be numbers.
     """
-    x_frame, z_frame = as_frame(X, "X"), as_frame(Z, "Z")
+    x_frame, z_frame = node_frame(X), as_frame(Z, "Z")
     check_same_length(x_frame, z_frame)
     check_roles_disjoint(x_frame, z_frame)
     types = None
-    if node_types is None:
+    if isinstance(X, TypedRows):
+        types = X.types
+    elif node_types is None:
         check_numeric(x_frame)  # text is named as such before it is counted as missing
     else:
         types = read_node_types(x_frame, node_types)

@@ -31,11 +31,10 @@ from graphfield.solvers.kernel_graphs import (
     kernel_weights,
     local_moments,
 )
+from graphfield.solvers.penalties import compare_rows
 
 # Bandwidths that are tried, in standard deviations of a covariate: from one graph for all down.
 _WIDEST, _NARROWEST, _RATIO = 4.0, 0.1, 0.6
-# The widest bandwidth that is behind the best one by no more than this many standard errors is taken.
-_EVIDENCE = 1.0
 # Bandwidths worse than the best, one after the other, after which the search ends.
 _PATIENCE = 2
 # Points of the grid: knots lie about a bandwidth apart, but there are no more than so many in all.
@@ -199,7 +198,9 @@ class KernelCGM(GraphEstimator):
             means = [own.mean() for *_, own in tried]
             if len(tried) - 1 - int(np.argmax(means)) >= _PATIENCE:
                 break
-        self.held_out_, which = _compare([own for *_, own in tried], [one for one, *_ in tried])
+        table, which = compare_rows(own for *_, own in tried)
+        self.held_out_ = pd.DataFrame([(one, *own) for (one, *_), own in zip(tried, table, strict=True)])
+        self.held_out_.columns = pd.Index(_COLUMNS)
         return tried[which][0], tried[which][1] if self.penalty == "auto" else np.nan
 
     def _judge(
@@ -222,7 +223,7 @@ class KernelCGM(GraphEstimator):
         if self.penalty != "auto":
             penalties = np.full(len(local.n_rows), float(self.penalty))
             return 0, judge(solver(local, penalties))
-        return best_factor(local, solver, judge, step)
+        return best_factor(lambda factor: judge(solver(local, local.penalties(factor))), step)
 
     def _findings(self) -> list[str]:
         width = "infinite: one graph for all" if np.isinf(self.bandwidth_) else f"{self.bandwidth_:.2g}"
@@ -250,17 +251,6 @@ def _look_near(
     grid = make_grid(encoder, near, bandwidth)
     weights = kernel_weights(near, grid.points(), bandwidth)
     return grid, local_moments(values[rows], weights, grid.shares(near))
-
-
-def _compare(rows: list[NDArray[np.float64]], bandwidths: list[float]) -> tuple[pd.DataFrame, int]:
-    """The table, and which is the widest that is not clearly behind the best."""
-    likelihood = np.array(rows)
-    best = int(np.argmax(likelihood.mean(axis=1)))
-    behind = likelihood[best] - likelihood
-    error = behind.std(axis=1) / np.sqrt(likelihood.shape[1])
-    close = behind.mean(axis=1) <= _EVIDENCE * error
-    columns = [bandwidths, likelihood.mean(axis=1), behind.mean(axis=1), error]
-    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True))), int(np.argmax(close))
 
 
 def _bandwidths() -> list[float]:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
+from graphfield.data.frames import KIND_MODELS
 from graphfield.fields import GraphField, effects
 from graphfield.fields import questions as ask
 
@@ -21,8 +22,8 @@ def _has_levels(model: Any) -> bool:
     if hasattr(model, "field_") and model.node_levels_:
         return True
     raise AttributeError(
-        "predict_proba is there after a fit to nodes with levels (binary or categorical): see node_types of "
-        "NodewiseLasso and RegGMM."
+        "predict_proba is there after a fit to nodes with levels (binary, categorical or ordinal): see "
+        f"node_types of {KIND_MODELS}."
     )
 
 
@@ -70,7 +71,11 @@ class NodeQuestions:
 
     @available_if(_has_levels)
     def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:
-        """Probabilities of the levels of a binary or categorical node given all the others.
+        """Probabilities of the levels of a node given all the others.
+
+        An ordinal node is fitted as a number, by its codes. The probability of a level is proportional to its
+        share in the training rows times the normal density that its code has given the others, over that
+        which it has without them: the odds of neighbouring levels are linear in the mean of the codes.
 
         Returns
         -------

@@ -107,8 +107,3 @@ def check_all(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise for the first value that its rule does not accept."""
     for name, rule in rules.items():
         rule.check(name, values[name])
-        inner = getattr(values[name], "node_types", "auto")  # of an estimator inside another
-        if inner != "auto":
-            raise ParameterError(
-                f"{name} must take numbers alone as nodes here: its node_types must be 'auto', got {inner!r}."
-            )

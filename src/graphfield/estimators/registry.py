@@ -16,15 +16,22 @@ class Entry:
     candidate: dict[str, Any] | None = None  # hyper-parameters with which AutoCGM fits it, if it does
     start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
+    stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
 
 
 # In the order in which they are offered and compared. RegGMM as a candidate has more ridge than by default:
 # nearly the same graphs, and better predictions from few rows.
 ESTIMATORS = {
-    "GraphicalLasso": Entry("graphfield.estimators.graphical_lasso", "static", {"center": "covariates"}),
+    "GraphicalLasso": Entry(
+        "graphfield.estimators.graphical_lasso",
+        "static",
+        {"center": "covariates"},
+        stand_in="NodewiseLasso",
+    ),
     "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
     "TreeCGM": Entry("graphfield.estimators.tree", "tree", {}),
     "KernelCGM": Entry("graphfield.estimators.kernel", "kernel"),
+    "JointGraphicalLasso": Entry("graphfield.estimators.joint", "joint"),
     "DNNCGM": Entry("graphfield.estimators.dnncgm", "dnncgm", {}, neural=True),
     "ArchetypeCGM": Entry("graphfield.estimators.archetype", "archetype", {}, "dnncgm", neural=True),
     "ScoreCGM": Entry("graphfield.estimators.score", "score", neural=True),
@@ -38,3 +45,13 @@ ESTIMATORS = {
 def find_estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(ESTIMATORS[name].module), name)
+
+
+def takes_node_types(name: str) -> bool:
+    """Whether the estimator of this name can be told that nodes are no plain numbers, and fits them."""
+    return "node_types" in find_estimator(name)._get_param_names()
+
+
+def kind_parameters(model: Any) -> list[str]:
+    """Parameters by which a model, or one inside it, is told what nodes are."""
+    return [key for key in model.get_params() if key.split("__")[-1] == "node_types"]

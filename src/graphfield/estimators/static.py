@@ -20,6 +20,7 @@ from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, Wor
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.linear import StaticField
+from graphfield.fields.schema import Schema
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.scale_choice import learn_node_scales
@@ -72,6 +73,7 @@ class StaticGraph(GraphEstimator):
 
     def _fit(self, data: TrainingSet) -> GraphField:
         schema = self._learn_schema(data, standardize=True, unknown="average")
+        schema, data = self._take_scores(schema, data)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, mean, scales = scaler.transform(data.all_nodes), None, None
         if self.center == "covariates":
@@ -84,17 +86,24 @@ class StaticGraph(GraphEstimator):
         common = Common(schema, scaler, residual_scale, scales)
         return StaticField(common, weights.astype(np.float32), mean, self._definite)
 
+    def _take_scores(self, schema: Schema, data: TrainingSet) -> tuple[Schema, TrainingSet]:
+        """Nodes as they are, or as a subclass has them."""
+        return schema, data
+
     @property
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
 
     def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
-        by_cv, by_ebic, at = self._solvers
         if self.penalty == "cv":
-            return by_cv(values, pairs, self.n_penalties)
-        S = values.T @ values / len(values)
+            return self._solvers[0](values, pairs, self.n_penalties)
+        return self._choose_for(values.T @ values / len(values), len(values))
+
+    def _choose_for(self, S: NDArray[np.float64], n_samples: int) -> PenaltyChoice:
+        """Where no rows are held out: from the correlation matrix."""
+        _, by_ebic, at = self._solvers
         if self.penalty == "ebic":
-            return by_ebic(S, len(values), self.n_penalties, self.ebic_gamma)
+            return by_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)
         return at(S, float(self.penalty))
 
     def _get_learned(self) -> State:

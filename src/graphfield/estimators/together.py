@@ -15,7 +15,7 @@ from graphfield.estimators.dnncgm import DNNCGM, fit_models
 from graphfield.estimators.dnncgm_setup import STREAMS
 from graphfield.estimators.inputs import Inputs, check_flag, root_seed
 from graphfield.estimators.training_set import Streams, TrainingSet
-from graphfield.exceptions import DataError, ParameterError
+from graphfield.exceptions import DataError, ParameterError, listing
 
 # What may differ between models that train together; all else decides the shape of the computation.
 MAY_DIFFER = ("penalty", "random_state")
@@ -78,7 +78,16 @@ def fit_together(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
         )
+    if first.features != "linear":
+        raise ParameterError(
+            f"Models that train together have features='linear', got {first.features!r}. Fit them one by one."
+        )
     data = first._read_rows(X, Z, groups, X_val, Z_val)
+    if data.inputs.types is not None:
+        raise DataError(
+            "Models that train together take numbers alone as nodes, but these are of other kinds: "
+            f"{listing(data.inputs.types.others, most=4)}. Fit them one by one."
+        )
     chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
     others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
     tables = [data, *(replace(data, streams=streams) for streams in others)]

@@ -37,6 +37,10 @@ class StartingPoint:
     def of(cls, model: Any) -> StartingPoint:
         field = getattr(model, "field_", None)
         network = getattr(field, "network", None)
+        if hasattr(field, "blocks"):
+            raise ParameterError(
+                "start must be a DNNCGM of nodes that are numbers; this one has others, too."
+            )
         if not isinstance(network, CoefField):
             raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
         schema, mean = model.field_.schema, model.field_.mean
@@ -84,7 +88,12 @@ class StartingPoint:
 
 
 # What the weights of a network speak of.
-_KINDS = {"raw": "nodes as they are", "normal": "normal scores"}
+_KINDS = {
+    "raw": "nodes as they are",
+    "normal": "normal scores",
+    "log1p": "logarithms",
+    "clr": "log-ratios",
+}
 
 
 def _architecture(config: FieldConfig) -> dict[str, Any]:
@@ -105,7 +114,7 @@ def _levels(schema: Schema) -> list[list[str]]:
 
 
 def _marginals(schema: Schema) -> str:
-    return "raw" if schema.scores is None else "normal"
+    return schema.marginals
 
 
 F = TypeVar("F", bound=Field)
@@ -125,6 +134,8 @@ class Job:
     penalty: float | None  # on patterns; None: chosen on held-out rows
     spares_held_out: bool  # the held-out rows are the user's own, which train nothing
     labels: NDArray | None = None  # of groups, one for each row of the samples
+    nodes: Tensor | None = None  # the node that owns each column of x, where some own several
+    answers: Tensor | None = None  # whether each column of x is explained by others, where some are not
 
     def units(self, n_rows: int) -> Tensor:
         """Labels of groups; without any, and among the user's own held-out rows, each row is on its own."""

@@ -14,8 +14,9 @@ from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
 from graphfield.data.group_levels import LevelCheck, find_levels
-from graphfield.data.marginals import NormalScores
+from graphfield.data.marginals import SKEPTIC, NodeMap, learn_map
 from graphfield.data.missing import handle_missing
+from graphfield.data.node_types import node_frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
 from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
@@ -101,14 +102,14 @@ class TrainingSet:
 
     def choose_scores(
         self, encoder: CovariateEncoder, wanted: str
-    ) -> tuple[NormalScores | None, MarginalCheck | None]:
-        """The map to normal scores, where nodes are to be these; with "auto", the check that decides it."""
+    ) -> tuple[NodeMap | None, MarginalCheck | None]:
+        """What nodes are turned into, if anything; with "auto", the check that decides it."""
         check = None
         if wanted == "auto":
             W = features(encoder, encoder.transform(self.Z))
             check = prefer_normal_scores(self.X, W, self.labels)
             wanted = "normal" if check.prefers else "raw"
-        return (NormalScores.learn(self.X) if wanted == "normal" else None), check
+        return learn_map(self.X, "normal" if wanted == SKEPTIC else wanted, self.inputs.node_names), check
 
     def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
         """The same rows with other node values."""
@@ -153,7 +154,7 @@ def read_training_set(
 
 def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> HeldOutTable:
     """The rows that the user holds out, checked against those of the fit."""
-    x_frame = match_columns(as_frame(X_val, "X"), inputs.node_names, inputs.nodes_named, "X")
+    x_frame = match_columns(node_frame(X_val), inputs.node_names, inputs.nodes_named, "X")
     if inputs.types is not None:
         x_frame = inputs.types.with_categories(x_frame)
     z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")

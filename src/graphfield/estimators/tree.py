@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from graphfield.data.blocks import Blocks
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.nodes import NodeScaler
@@ -19,7 +21,8 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import fit_parts, with_typical_scale
 from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.parameters import MISSING, SHARE, UNKNOWN, Number, Seed
+from graphfield.estimators.nodewise_lasso import NodewiseLasso
+from graphfield.estimators.parameters import MISSING, NODE_TYPE, SHARE, UNKNOWN, Number, Seed
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
@@ -46,6 +49,9 @@ class TreeCGM(GraphEstimator):
     of the nodes is not linear in z, a neural model follows better. Means that are linear in z (and of levels)
     are taken out before the tree is grown, and again in each leaf, where held-out rows support that.
 
+    Where some nodes are no plain numbers, the tree is grown in the same way from their standardised columns
+    (indicators of levels, counts), and each leaf is a :class:`NodewiseLasso` with the families of the nodes.
+
     Parameters
     ----------
     max_leaves : int, default 32
@@ -62,6 +68,9 @@ class TreeCGM(GraphEstimator):
         training shares of the known levels in place of their indicators.
     random_state : int, Generator or None
         Decides which rows are held out. A whole number makes the fit reproducible.
+    node_types : "auto" or mapping, default "auto"
+        What nodes are, as in :class:`NodewiseLasso`: "gaussian", "binary", "categorical", "ordinal" or
+        "count". A split that would leave a node with one value in a leaf is not made.
 
     Attributes
     ----------
@@ -70,7 +79,7 @@ class TreeCGM(GraphEstimator):
     rules_ : list of str
         Which covariates belong to each leaf, such as ``"age <= 43 and site is 'B'"``.
     leaf_penalties_ : ndarray of shape (n_leaves_,)
-        Penalties of the graphical lasso in each leaf, on nodes standardised within the leaf.
+        Penalties of the lasso in each leaf, on nodes standardised within the leaf.
     held_out_ : DataFrame
         For each size that was tried: ``leaves`` (before merging), ``log_likelihood`` (mean over held-out
         rows, nodes in standard units), ``behind`` and its ``standard_error`` (distance to the best tree).
@@ -108,6 +117,7 @@ class TreeCGM(GraphEstimator):
         "missing": MISSING,
         "unknown": UNKNOWN,
         "random_state": Seed(),
+        "node_types": NODE_TYPE,
     }
 
     def __init__(
@@ -119,6 +129,7 @@ class TreeCGM(GraphEstimator):
         missing: str = "error",
         unknown: str = "error",
         random_state: Any = None,
+        node_types: str | Mapping[str, str] = "auto",
     ) -> None:
         self.max_leaves = max_leaves
         self.min_leaf_rows = min_leaf_rows
@@ -126,14 +137,16 @@ class TreeCGM(GraphEstimator):
         self.missing = missing
         self.unknown = unknown
         self.random_state = random_state
+        self.node_types = node_types
 
     def _fit(self, data: TrainingSet) -> TreeField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
-        values, z = (
-            scaler.transform(data.all_nodes),
-            tree_features(schema.encoder, data.encode(schema.encoder)),
-        )
+        z = tree_features(schema.encoder, data.encode(schema.encoder))
+        if schema.types is None:
+            values = scaler.transform(data.all_nodes)
+        else:
+            values = Blocks.learn(schema.types, np.asarray(data.X, dtype=np.float64)).columns(data.all_nodes)
         rows = data.split(self.validation_fraction)
         W = features(schema.encoder, data.encode(schema.encoder))
         mean = _moving_mean(values, W, *rows, data.labels)
@@ -224,14 +237,17 @@ def _varying(Z: pd.DataFrame) -> list[str]:
     return [str(name) for name in Z if Z[name].nunique() > 1]
 
 
-def _leaf_model(rows: NDArray[np.bool_], factor: float, data: TrainingSet, *, moves: bool) -> GraphicalLasso:
+def _leaf_model(
+    rows: NDArray[np.bool_], factor: float, data: TrainingSet, *, moves: bool
+) -> GraphicalLasso | NodewiseLasso:
     """Held-out rows choose the penalty of a large leaf well; a small one needs all its rows for that."""
+    kind = GraphicalLasso if data.inputs.types is None else NodewiseLasso
     center = "covariates" if moves else "constant"
     penalty = penalty_of(factor, int(rows.sum()), data.X.shape[1])
-    by_penalty = GraphicalLasso(penalty=penalty, center=center)
+    by_penalty = kind(penalty=penalty, center=center)
     if rows.sum() >= _MANY_ROWS or data.own is not None:
         return by_penalty
-    by_folds = GraphicalLasso(center=center)
+    by_folds = kind(center=center)
     n_units = rows.sum() if data.labels is None else len(np.unique(data.labels[rows]))
     return by_folds if n_units >= by_folds.n_folds else by_penalty
 

@@ -15,7 +15,7 @@ from graphfield.nn.fields import CoefField, Samples
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.finished_mixture import LastStep
-from graphfield.training.mixture import MixtureFits, MixtureTask
+from graphfield.training.mixture import Again, MixtureFits, MixtureTask
 from graphfield.training.plan import Member
 
 
@@ -32,6 +32,7 @@ class Edges:
     variation: float = 1.0  # the share of the patterns' variation that was kept
     lost: bool = False
     additive: bool = False  # edges follow single covariates
+    again: Again | None = None  # how patterns are found from other responses
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class MixedPatterns(Way):
                 job.penalty,
                 None if job.start is None else job.start.gate(),
                 job.units(len(data)),
+                job.nodes,
+                job.answers,
             )
             for job in jobs
         ]
@@ -129,9 +132,6 @@ class MixedPatterns(Way):
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
             coef = done.judged if job.spares_held_out else done.field
-            fitted.append(
-                Edges(
-                    coef, done.judged, history, *steps, done.penalty, done.variation, additive=done.additive
-                )
-            )
+            kept, how = (done.penalty, done.variation), (done.additive, done.again)
+            fitted.append(Edges(coef, done.judged, history, *steps, *kept, False, *how))
         return fitted

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import unknown_levels
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
-from graphfield.data.marginals import NormalScores
+from graphfield.data.marginals import NodeMap
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -23,7 +23,7 @@ from graphfield.fields.base import Common, Draws, GraphField, State
 from graphfield.fields.program import Average, Program
 from graphfield.fields.schema import Rows
 from graphfield.fields.state import pack_parts, unpack_parts
-from graphfield.fields.streaming import rows_within
+from graphfield.fields.streaming import Part, rows_within
 from graphfield.fields.walker import groups_of, parts_of
 
 # How far from one the weights of a file may add up.
@@ -65,6 +65,8 @@ class AverageField(GraphField):
     def weights_at(self, rows: Rows) -> NDArray[np.float32]:
         if len(self.members) == 1:
             return self.members[0].weights_at(rows.members[0])
+        if self.schema.types is not None:
+            return self.block_weights_at(rows)
         # Doubles, so that equal members average to themselves after rounding.
         total = np.zeros((len(rows), self.n_nodes, self.n_nodes))
         unit = self.units_at(rows)
@@ -77,11 +79,30 @@ class AverageField(GraphField):
         return self._average(rows, lambda member, own: member.offsets_at(own))
 
     def _average(self, rows: Rows, value: Callable[[GraphField, Rows], NDArray]) -> NDArray[np.float64]:
-        """Of values of the members at their own rows, (m, p)."""
-        total = np.zeros((len(rows), self.n_nodes))
-        for share, member, own in zip(self.shares, self.members, rows.members, strict=True):
-            total += share * value(member, own)
-        return total
+        """Of values of the members at their own rows."""
+        both = zip(self.shares, self.members, rows.members, strict=True)
+        return np.asarray(sum(share * value(member, own) for share, member, own in both), dtype=np.float64)
+
+    def column_strengths_at(self, rows: Rows) -> NDArray[np.float32]:
+        found = self._average(rows, lambda member, own: member.column_strengths_at(own).astype(np.float64))
+        return found.astype(np.float32)
+
+    def column_residuals(self, values: NDArray, rows: Rows) -> NDArray[np.float64]:
+        return self._average(rows, lambda member, own: member.column_residuals(values, own))
+
+    def fit_links(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        def links(member: GraphField, own: Rows) -> NDArray[np.float64]:
+            found = np.empty((len(values), self.n_columns))
+            for where, part in member.fit_links(values, own):
+                found[where] = part
+            return found
+
+        yield slice(0, len(values)), self._average(rows, links)
+
+    def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        found = [member.links_at(own) for member, own in zip(self.members, rows.members, strict=True)]
+        weights, means = (np.tensordot(self.shares, parts, axes=1) for parts in zip(*found, strict=True))
+        return weights, means
 
     def units_at(self, rows: Rows) -> NDArray[np.float64]:
         """Those of the first member; those of the others are much the same."""
@@ -104,7 +125,7 @@ class AverageField(GraphField):
     def draws(self) -> Draws | None:
         return None if self.drawn is None else Draws(self.members, self.drawn)
 
-    def with_scores(self, scores: NormalScores | None) -> Self:
+    def with_scores(self, scores: NodeMap | None) -> Self:
         members = [member.with_scores(scores) for member in self.members]
         return replace(super().with_scores(scores), members=members)
 
@@ -119,7 +140,7 @@ class AverageField(GraphField):
     @classmethod
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> AverageField:
         names = common.schema.encoder.names
-        members = unpack_parts(state["members"], arrays, common.schema.node_names, names)
+        members = unpack_parts(state["members"], arrays, common.schema, names)
         for header, member in zip(state["members"].listed(), members, strict=True):
             missing = unknown_levels(common.schema.encoder, member.schema.encoder)
             if missing:

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
-from graphfield.data.marginals import NormalScores
+from graphfield.data.marginals import NodeMap
 from graphfield.data.missing import check_complete
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import NodeScaler, rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import listing
+from graphfield.fields.columns import ColumnQuestions
 from graphfield.fields.program import Features, Linear, NotExported, Program, Scaled, log_scales
 from graphfield.fields.schema import Rows, Schema
 from graphfield.fields.streaming import Part, cache_slices, joined_parts
@@ -63,7 +64,7 @@ F = TypeVar("F", bound="GraphField")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphField(ABC):
+class GraphField(ColumnQuestions, ABC):
     """z -> graph, as a frozen value. NumPy in, NumPy out.
 
     Weights of edges, and what is left of each node given the others, are in units of :meth:`units_at`: edges
@@ -99,15 +100,6 @@ class GraphField(ABC):
     @property
     def n_nodes(self) -> int:
         return self.schema.n_nodes
-
-    @property
-    def column_starts(self) -> NDArray[np.intp]:
-        """First of the columns that each node owns, (p,): one each, unless nodes have levels."""
-        return np.arange(self.n_nodes)
-
-    @property
-    def n_columns(self) -> int:
-        return self.n_nodes
 
     @property
     def threshold(self) -> Threshold:
@@ -188,6 +180,9 @@ class GraphField(ABC):
 
         (b, columns) and (b, columns, columns).
         """
+        if self.schema.types is not None:
+            yield from self.column_parts(values, rows)
+            return
         here = self.at(rows)
         x = self.standardize(values, here.at)
         residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
@@ -197,11 +192,14 @@ class GraphField(ABC):
     def fit_values(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         """Positions of some rows and what the other nodes say of each node there, until all rows were."""
         scores = self.schema.scores
+        if self.schema.types is not None:
+            yield from self.fit_means(values, rows)
+            return
         if scores is None:
             yield from self._regressions(values, rows)
             return
         for where, fitted in joined_parts(self._regressions(scores.transform(values, values.dtype), rows)):
-            yield where, scores.restore(fitted)
+            yield where, scores.restore(fitted, values[where])
 
     def _regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         for group in self.walk(rows):
@@ -212,11 +210,11 @@ class GraphField(ABC):
 
     def walk(self, rows: Rows) -> Iterator[Group]:
         """All rows in bounded memory; those that are alike come together."""
-        return groups_of(*self.distinct(rows), rows_at_a_time(self.n_nodes))
+        return groups_of(*self.distinct(rows), rows_at_a_time(self.n_columns))
 
     def chunks(self, distinct: Rows) -> Iterator[Conditionals]:
         """Consecutive rows, few enough for the memory at a time."""
-        for _, part in parts_of(distinct, rows_at_a_time(self.n_nodes)):
+        for _, part in parts_of(distinct, rows_at_a_time(self.n_columns)):
             yield self.at(part)
 
     # -- as a whole -------------------------------------------------------------------------
@@ -228,7 +226,7 @@ class GraphField(ABC):
     def with_threshold(self, threshold: Threshold) -> Self:
         return replace(self, common=replace(self.common, threshold=threshold))
 
-    def with_scores(self, scores: NormalScores | None) -> Self:
+    def with_scores(self, scores: NodeMap | None) -> Self:
         """The same field of nodes whose values are turned into these scores first."""
         schema = self.schema.with_scores(scores)
         return replace(self, common=replace(self.common, schema=schema))

@@ -10,14 +10,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
-from graphfield.data.families import contrasts
+from graphfield.data.families import contrasts, ordered_shares
 from graphfield.data.missing import check_complete, handle_missing
+from graphfield.data.node_types import NodeTypes
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import GraphField
 from graphfield.fields.blocks import BlockField
 from graphfield.fields.questions import coefficients, match_rows, read_values, score_values
 from graphfield.fields.schema import Rows
 from graphfield.fields.walker import row_blocks
+
+# Values of a number that enters by a curve, in standard deviations from its mean.
+_CURVE_STEPS = np.linspace(-2, 2, 9)
 
 
 def find_node(field: GraphField, node: Any) -> int:
@@ -35,29 +39,27 @@ def natural_coefficients(field: GraphField, Z: Any) -> Iterator[NDArray[np.float
 
     On the mean of a number, the log-odds of a binary node, the logarithm of a count; per unit of the other.
     """
-    blocks = _single_columns(field)
-    unit = np.diagonal(blocks.root)
-    numbers = np.array([kind in ("gaussian", "ordinal") for kind in blocks.types.kinds])
-    ratio = np.where(numbers, 1 / unit, unit)[:, None] * unit
+    _check_single_columns(field)
 
     def compute(rows: Rows) -> NDArray[np.float32]:
-        weights = field.of_kind(BlockField).columns.at(rows).weights
-        return (weights * ratio).astype(np.float32)
+        return field.links_at(rows)[0].astype(np.float32)
 
     for _, found, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, compute):
         yield found[which]
 
 
-def _single_columns(field: GraphField) -> Blocks:
-    """The blocks of a field; raises where one is wider than a column."""
-    blocks = field.of_kind(BlockField).blocks
-    wide = [name for name, w in zip(blocks.types.names, blocks.widths, strict=True) if w > 1]
-    if wide:
+def _check_single_columns(field: GraphField) -> None:
+    """Raise where a node owns more than one column."""
+    names, widths = field.schema.node_names, np.diff(np.append(field.column_starts, field.n_columns))
+    wide = np.flatnonzero(widths > 1)
+    if len(wide):
+        types, node = field.schema.types, int(wide[0])
+        levels = types is not None and types.types[node].levels
         raise DataError(
-            f"Node {wide[0]!r} has more than two levels, so no single coefficient leads to or from it. Use "
-            "predict_effect(Z, source, target), a table by level, or edge_weights(Z)."
+            f"Node {names[node]!r} {'has more than two levels' if levels else 'enters by a curve'}, so no "
+            "single coefficient leads to or from it. Use predict_effect(Z, source, target), a table by level "
+            "or value, or edge_weights(Z)."
         )
-    return blocks
 
 
 def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame:
@@ -65,34 +67,33 @@ def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame
     k, j = find_node(field, source), find_node(field, target)
     if k == j:
         raise ParameterError(f"source and target must be two nodes, got {source!r} twice.")
-    if not isinstance(field, BlockField):
+    types = field.schema.types
+    if types is None:
         return _effect_table(coefficients(field, Z)[:, j, k][:, None, None], [""], [""])
-    blocks, (distinct, index) = field.blocks, field.distinct(field.rows(Z))
-    ahead, back = _to_natural(blocks, j), _from_values(blocks, k)
-    here = field.columns.at(distinct)
-    found = ahead @ here.weights[:, blocks.slices[j], blocks.slices[k]] @ back  # (m, of target, of source)
-    return _effect_table(found[index], _labels(blocks, k), _labels(blocks, j))
+    ends = np.append(field.column_starts, field.n_columns)
+    (ahead, of_target), (back, of_source) = _levels(types, j), _values(field, types, k)
+    rows = slice(types.starts[j], types.starts[j] + types.widths[j])
+    distinct, index = field.distinct(field.rows(Z))
+    parts = [field.links_at(here.at)[0][:, rows, ends[k] : ends[k + 1]] for here in field.chunks(distinct)]
+    found = ahead @ np.concatenate(parts) @ back.T  # (m, of target, of source)
+    return _effect_table(found[index], of_source, of_target)
 
 
-def _to_natural(blocks: Blocks, j: int) -> NDArray[np.float64]:
-    """From standard units of a node's natural parameters to those of its levels, its mean or its log-odds."""
-    root = blocks.root[blocks.slices[j], blocks.slices[j]]
-    one = blocks.types.types[j]
+def _levels(types: NodeTypes, node: int) -> tuple[NDArray[np.float64], list[str]]:
+    """Of which mixtures of the columns of a node an effect is told, and what they are called."""
+    one = types.types[node]
     if one.kind == "categorical":
-        return contrasts(len(one.levels)) @ root
-    return 1 / root if one.kind in ("gaussian", "ordinal") else root
+        return contrasts(len(one.levels)), list(one.levels)
+    return np.eye(1), [""]
 
 
-def _from_values(blocks: Blocks, k: int) -> NDArray[np.float64]:
-    """From a unit of a node, or its levels, to standard units of its columns."""
-    root = blocks.root[blocks.slices[k], blocks.slices[k]]
-    one = blocks.types.types[k]
-    return root @ contrasts(len(one.levels)).T if one.kind == "categorical" else root
-
-
-def _labels(blocks: Blocks, node: int) -> list[str]:
-    one = blocks.types.types[node]
-    return list(one.levels) if one.kind == "categorical" else [""]
+def _values(field: GraphField, types: NodeTypes, node: int) -> tuple[NDArray[np.float64], list[str]]:
+    """The same of a source, whose effect may be a curve: within two standard deviations of its mean."""
+    if not isinstance(field, BlockField) or not field.blocks.is_curve(node):
+        return _levels(types, node)
+    blocks = field.blocks
+    values = blocks.location[node] + blocks.spread[node] * _CURVE_STEPS
+    return blocks.curve_at(node, values), [f"{value:.6g}" for value in values]
 
 
 def _effect_table(found: NDArray, of_source: list[str], of_target: list[str]) -> pd.DataFrame:
@@ -110,35 +111,42 @@ def _effect_table(found: NDArray, of_source: list[str], of_target: list[str]) ->
 
 def probabilities(field: GraphField, X: Any, Z: Any, node: Any) -> pd.DataFrame:
     """Of the levels of a node given all others, one column per level."""
-    j = find_node(field, node)
+    j, types = find_node(field, node), field.schema.types
     kind = field.schema.node_kinds[j]
-    if not isinstance(field, BlockField) or kind not in ("binary", "categorical"):
+    if types is None or not types.types[j].levels:
         raise ParameterError(
-            f"Node {node!r} is {kind}, and probabilities are of levels, of binary and categorical nodes. Use "
-            "predict(X, Z) for its mean, or say what it is with node_types."
+            f"Node {node!r} is {kind}, and probabilities are of levels, of binary, categorical and ordinal "
+            "nodes. Use predict(X, Z) for its mean, or say what it is with node_types."
         )
     x_frame, z_frame = match_rows(field, X, Z)
     check_complete(x_frame, z_frame)
-    levels = field.blocks.types.types[j].levels
+    levels, blocks = types.types[j].levels, Blocks.of_links(types)
     found = np.empty((len(x_frame.values), len(levels)))
-    for rows, eta in field.fit_parameters(read_values(field, x_frame), field.encode(z_frame)):
-        found[rows] = field.blocks.probabilities(eta, j)
+    at = field.encode(z_frame)
+    scale = (field.scales_at(at) * field.units_at(at))[:, j]
+    for rows, links in field.fit_links(read_values(field, x_frame), at):
+        if kind == "ordinal":
+            shares, mean = np.array(types.types[j].shares), links[:, types.starts[j]]
+            found[rows] = ordered_shares(shares, mean, scale[rows])
+        else:
+            found[rows] = blocks.probabilities(links, j)
     return pd.DataFrame(found, columns=pd.Index(levels), index=x_frame.values.index)
 
 
 def explained(field: GraphField, X: Any, Z: Any, missing: str) -> float:
     """Mean over nodes of the share of the deviance that the others explain: R^2 of numbers."""
-    if not isinstance(field, BlockField):
+    if field.schema.types is None:
         return score_values(field, X, Z, missing)
     x_frame, z_frame, _ = handle_missing(*match_rows(field, X, Z), missing)
-    values, blocks = read_values(field, x_frame), field.blocks
+    values, blocks = read_values(field, x_frame), Blocks.of_links(field.schema.types)
     if len(values) < 2:
         raise DataError(f"Explained deviance needs at least 2 rows, got {len(values)}.")
     columns, left = blocks.columns(values), np.zeros(field.n_nodes)
-    for rows, eta in field.fit_parameters(values, field.encode(z_frame)):
-        left += blocks.losses(eta, columns[rows]).sum(axis=0)
+    for rows, links in field.fit_links(values, field.encode(z_frame)):
+        left += blocks.losses(links, columns[rows]).sum(axis=0)
     at_mean = np.tile(blocks.null_at(columns.mean(axis=0)), (len(columns), 1))
     whole = blocks.losses(at_mean, columns).sum(axis=0)
     # A node that never changes is explained in full or not at all, as in scikit-learn's r2_score.
-    share = np.divide(left, whole, out=(left > 1e-9).astype(np.float64), where=whole > 1e-9)
+    least = 1e-9 * np.square(field.common.scaler.scale)
+    share = np.divide(left, whole, out=(left > least).astype(np.float64), where=whole > least)
     return float(np.mean(1 - share))

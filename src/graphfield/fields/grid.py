@@ -157,7 +157,7 @@ class GridField(GraphField):
             log("log_units"),
             None if definite else log("log_scales"),
         )
-        return cls(common, grid, values, arrays.read("mean", (n_features(encoder), p)))
+        return cls(common, grid, values, arrays.read_means("mean", (n_features(encoder), p)))
 
 
 def _read_knots(arrays: SavedArrays, which: int) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ class LinearField(GraphField):
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> LinearField:  # noqa: ARG003
         m, p = n_features(common.schema.encoder), common.schema.n_nodes
         interactions = arrays.read_coefficients("interactions", (m, p, p))
-        return cls(common, interactions, arrays.read("mean", (m, p)))
+        return cls(common, interactions, arrays.read_means("mean", (m, p)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,5 +101,5 @@ class StaticField(GraphField):
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> StaticField:
         p = common.schema.n_nodes
         weights = arrays.read_coefficients("weights", (p, p), dtype=np.float32)
-        mean = arrays.read("mean", (n_features(common.schema.encoder), p)) if "mean" in arrays else None
+        mean = arrays.read_means("mean", (n_features(common.schema.encoder), p)) if "mean" in arrays else None
         return cls(common, weights, mean, state["from_precision"].flag())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import as_text, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
-from graphfield.data.marginals import NormalScores
+from graphfield.data.marginals import NodeMap
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import DataError, listing
@@ -57,11 +57,37 @@ class PartitionField(GraphField):
             result[own] = getattr(field, name)(seen)
         return result
 
-    def weights_at(self, rows: Rows) -> NDArray[np.float32]:
-        weights = np.empty((len(rows), self.n_nodes, self.n_nodes), dtype=np.float32)
+    def _filled_pairs(self, name: str, rows: Rows, size: int) -> NDArray[np.float32]:
+        result = np.empty((len(rows), size, size), dtype=np.float32)
         for own, field, seen in self.by_part(rows):
-            weights[own] = field.weights_at(seen)
-        return weights
+            result[own] = getattr(field, name)(seen)
+        return result
+
+    def weights_at(self, rows: Rows) -> NDArray[np.float32]:
+        return self._filled_pairs("weights_at", rows, self.n_nodes)
+
+    def column_strengths_at(self, rows: Rows) -> NDArray[np.float32]:
+        return self._filled_pairs("column_strengths_at", rows, self.n_columns)
+
+    def column_residuals(self, values: NDArray, rows: Rows) -> NDArray[np.float64]:
+        left = np.empty((len(rows), self.n_columns))
+        for own, field, seen in self.by_part(rows):
+            left[own] = field.column_residuals(values[own], seen)
+        return left
+
+    def fit_links(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        for own, field, seen in self.by_part(rows):
+            for inner, links in field.fit_links(values[own], seen):
+                yield own[inner], links
+
+    def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        weights, means = (
+            np.empty((len(rows), self.n_columns, self.n_columns)),
+            np.empty((len(rows), self.n_columns)),
+        )
+        for own, field, seen in self.by_part(rows):
+            weights[own], means[own] = field.links_at(seen)
+        return weights, means
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
         return self._filled("offsets_at", rows)
@@ -87,7 +113,7 @@ class PartitionField(GraphField):
             for inner, fitted in field.fit_values(values[own], seen):
                 yield own[inner], fitted
 
-    def with_scores(self, scores: NormalScores | None) -> Self:
+    def with_scores(self, scores: NodeMap | None) -> Self:
         parts = [field.with_scores(scores) for field in self.parts]
         return replace(super().with_scores(scores), parts=parts)
 
@@ -120,8 +146,8 @@ class TreeField(PartitionField):
 
     @classmethod
     def from_state(cls, common: Common, state: Saved, arrays: SavedArrays) -> TreeField:
-        names = common.schema.node_names, common.schema.encoder.names
-        parts = unpack_parts(state["parts"], arrays, *names, some=True)
+        whole = common.schema
+        parts = unpack_parts(state["parts"], arrays, whole, whole.encoder.names, some=True)
         own = arrays.below("tree/")
         tree = Tree.from_arrays(own, tree_features(common.schema.encoder, None).shape[1])
         part_of_leaf = own.read("part", (len(tree.leaves),), np.int64)
@@ -185,7 +211,7 @@ class ClusterField(PartitionField):
         (levels,) = (column.levels for column in encoder.categorical if column.name == by)
         state["parts"].listed(len(levels), len(levels))
         others = [name for name in encoder.names if name != by]
-        unpack = partial(unpack_parts, state["parts"], arrays, common.schema.node_names)
+        unpack = partial(unpack_parts, state["parts"], arrays, common.schema)
         first = state["parts"].listed()[0]["schema"]["encoder"]["names"].names()
         return cls(common, unpack(others if first else []), by)
 

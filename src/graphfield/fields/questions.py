@@ -96,6 +96,11 @@ def _check_numbers(field: GraphField) -> None:
     """Raise where some nodes are no plain numbers, of which there is no precision matrix."""
     pairs = zip(field.schema.node_names, field.schema.node_kinds, strict=True)
     other = [f"{name!r} ({kind})" for name, kind in pairs if kind != "gaussian"]
+    if not other and field.n_columns > field.n_nodes:
+        raise DataError(
+            "A precision matrix is one of lines between numbers, and these enter by curves. Ask for "
+            "edge_weights or predict_effect instead."
+        )
     if other:
         raise DataError(
             f"A precision matrix is one of numbers, and {first_few(other, 4)} cannot have one. Ask for "

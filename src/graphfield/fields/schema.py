@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import MIN_NODES, Frame, as_frame, match_columns, node_values
-from graphfield.data.marginals import NormalScores
+from graphfield.data.marginals import NodeMap, read_map
 from graphfield.data.node_types import NodeTypes
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
@@ -46,14 +46,15 @@ class Rows:
 class Schema:
     """Names of the nodes, what is made of their values, and how covariates become numbers.
 
-    Where there are ``scores``, the field is one of normal scores: what it says of nodes it says of these.
+    Where there are ``scores``, the field is one of normal scores or logarithms: what it says of nodes it says
+    of these.
     Where there are ``types``, some nodes are no plain numbers, and levels have codes.
     """
 
     node_names: list[str]
     nodes_named: bool
     encoder: CovariateEncoder
-    scores: NormalScores | None = None
+    scores: NodeMap | None = None
     types: NodeTypes | None = None
 
     @property
@@ -82,7 +83,12 @@ class Schema:
     def features(self, rows: Rows) -> NDArray[np.float64]:
         return features(self.encoder, rows.encoded)
 
-    def with_scores(self, scores: NormalScores | None) -> Self:
+    @property
+    def marginals(self) -> str:
+        """What nodes are turned into: "raw" (as they are), "normal", "log1p" or "clr"."""
+        return "raw" if self.scores is None else self.scores.name
+
+    def with_scores(self, scores: NodeMap | None) -> Self:
         return replace(self, scores=scores)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -99,6 +105,6 @@ class Schema:
             state["node_names"].names(least=MIN_NODES),
             CovariateEncoder.from_state(state["encoder"]),
         )
-        scores = NormalScores.from_arrays(arrays, len(names)) if "knots" in arrays else None
+        scores = read_map(arrays, len(names))
         types = optional(state.known("node_types"), lambda own: NodeTypes.from_state(own, names), None)
         return cls(names, state["nodes_named"].flag(), encoder, scores, types)

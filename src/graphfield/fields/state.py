@@ -112,15 +112,20 @@ def join_states(states: Sequence[State], name: str) -> tuple[list[dict[str, Any]
 
 
 def unpack_parts(
-    headers: Saved, arrays: SavedArrays, node_names: list[str], covariates: list[str], *, some: bool = False
+    headers: Saved, arrays: SavedArrays, whole: Schema, covariates: list[str], *, some: bool = False
 ) -> list[GraphField]:
-    """Inverse of :func:`pack_parts`, for parts that have these nodes and covariates, or ``some`` of these."""
+    """Inverse of :func:`pack_parts`, for parts that have the nodes of the whole and these covariates.
+
+    Or ``some`` of these.
+    """
     fields = []
     for which, header in enumerate(headers.listed(least=1)):
         field = unpack_field(header, arrays.below(f"part/{which}/"))
         schema = header["schema"]
-        if field.schema.node_names != node_names:
+        if field.schema.node_names != whole.node_names:
             schema["node_names"].refuse("those of the whole model", listing(field.schema.node_names, most=4))
+        if field.schema.types != whole.types:
+            schema["node_types"].refuse("those of the whole model", listing(field.schema.node_kinds, most=4))
         own = field.schema.encoder.names
         if own != ([name for name in covariates if name in own] if some else covariates):
             expected = listing(covariates, most=4) or "none"

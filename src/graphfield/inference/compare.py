@@ -24,13 +24,14 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
+from graphfield.inference.overlap import warn_of_no_overlap
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
-_NAMED = 3  # pairs that the summary names
+_NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
 
 
 def compare_graphs(
@@ -110,7 +111,10 @@ def compare_graphs(
     first, second = np.triu_indices(len(names), 1)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    table.attrs["summary"] = _summary(table, sides, estimates)
+    places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
+    table.attrs["summary"] = _summary(table, places, estimates)
+    if estimates is not None:
+        table.attrs["summary"] += f" {_reading(places, level)}"
     return table
 
 
@@ -118,6 +122,7 @@ def _compare_numbers(
     question: Question, sides: Sequence[Mapping[str, Any]], level: float
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
+    warn_of_no_overlap(encoder, encoded, sides)
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
@@ -126,12 +131,18 @@ def _compare_numbers(
     return _differences(scores, encoder, encoded, starts, sides, level)
 
 
-def _summary(
-    table: pd.DataFrame, sides: Sequence[Mapping[str, Any]], estimates: NDArray[np.float64] | None
-) -> str:
+def _reading(places: list[str], level: float) -> str:
+    """What stands in the table."""
+    what = f"{places[1]} less {places[0]}" if len(places) == 2 else "the largest less the smallest"
+    whose = "" if len(places) == 2 else " that hold for any two values"
+    return f"Differences are {what}, with intervals of {100 * level:g} %{whose}."
+
+
+def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None) -> str:
     """How many pairs differ, and what the clearest of them are: on each side, or by how much they differ."""
-    places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
-    between = " and ".join(places) if len(places) == 2 else f"{len(places)} values"
+    between = f"{len(places)} values"
+    if len(places) <= _NAMED_VALUES:
+        between = f"{', '.join(places[:-1])} and {places[-1]}"
     differ = table.index[table["q_value"] <= FDR]
     n_differ = len(differ)
     verb = agreed(max(1, n_differ), "differs", "differ")
@@ -152,9 +163,13 @@ def _summary(
     if estimates is None:
         return told
     strongest = np.abs(estimates[:, differ]).argmax(axis=0)
-    sizes = [int((strongest == side).sum()) for side in range(len(sides))]
+    sizes = [int((strongest == side).sum()) for side in range(len(places))]
     counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
     return f"{told} Strongest: {', '.join(counts)}."
+
+
+def _told(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _difference(

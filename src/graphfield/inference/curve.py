@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,14 @@ from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import ParameterError
 from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, position_of
-from graphfield.inference.design import Design
+from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
-from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
-from graphfield.inference.pair_scores import Scores
 
 # Draws of a whole curve, and the largest estimate.
 _DRAWS, _MOST = 10_000, 0.999
+# Standard errors by which a curve must lie above or below both its ends for a bend: the clearest of several.
+_BEND = 2.5
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,28 @@ class Curve:
         at = np.arctanh(self.estimate)
         return np.tanh(at - half), np.tanh(at + half)
 
+    def telling_places(self, low: float, high: float) -> list[int]:
+        """Positions of the values nearest to these two, and of the bend between them where it is clear."""
+        nearest = (int(np.abs(np.asarray(self.values) - end).argmin()) for end in (low, high))
+        first, last = sorted(nearest)
+        if first == last:
+            first, last = 0, len(self.values) - 1
+        inner, variance = np.arange(first + 1, last), np.diag(self.covariance)
+        from_ends = []
+        for end in (first, last):
+            error = np.sqrt(np.maximum(variance + variance[end] - 2 * self.covariance[end], 1e-20))
+            from_ends.append(((self.estimate - self.estimate[end]) / error)[inner])
+        size = np.where(from_ends[0] * from_ends[1] > 0, np.abs(from_ends).min(axis=0), 0.0)
+        bend = [int(inner[size.argmax()])] if size.max(initial=0.0) > _BEND else []
+        return [first, *bend, last]
+
+    def clearest_levels(self) -> list[int]:
+        """Positions of the two values whose estimates differ most clearly: extremes are those of few rows."""
+        variance = np.diag(self.covariance)
+        error = np.sqrt(np.maximum(variance + variance[:, None] - 2 * self.covariance, 1e-20))
+        apart = np.abs(self.estimate - self.estimate[:, None]) / error
+        return sorted(map(int, np.unravel_index(apart.argmax(), apart.shape)))
+
     def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
         """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""
         rng = np.random.default_rng(seed)
@@ -56,7 +78,7 @@ class Curve:
 
 
 def curve_of_pair(
-    scores: Scores,
+    fit_pair: Callable[[Design], Fit],
     encoder: CovariateEncoder,
     encoded: Encoded,
     starts: NDArray[np.intp] | None,
@@ -64,7 +86,10 @@ def curve_of_pair(
     others: Mapping[str, Any],
     n_points: int,
 ) -> Curve:
-    """By a spline of the covariate that is rough enough for bias to be small beside chance."""
+    """By a spline of the covariate that is rough enough for bias to be small beside chance.
+
+    Of an edge that is several numbers, which ``fit_pair`` has as columns, the norm, without errors.
+    """
     names = [column.name for column in encoder.columns]
     check_covariates(encoder, (covariate, *others))
     if covariate in others:
@@ -73,11 +98,15 @@ def curve_of_pair(
     degrees = dict.fromkeys(names, test_degrees(encoder, n_units)) | {covariate: curve_degrees(n_units)}
     basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
     design = Design.of(basis.at(encoded), starts)
-    fit, _ = fit_scores(scores, design)
+    fit = fit_pair(design)
     values, places = _places(encoder, encoded, covariate, n_points)
     rows = hold_values(encoder, encoded, others)
     at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
     freedom = design.freedom(slice(None))
+    if fit.coef.shape[1] > 1:
+        return Curve(
+            values, np.sqrt(np.square(at @ fit.coef).sum(axis=1)), np.full((len(at),) * 2, np.nan), freedom
+        )
     # A spline may overshoot what a partial correlation can be.
     estimate = np.clip(at @ fit.coef[:, 0], -_MOST, _MOST)
     return Curve(values, estimate, at @ fit.covariance[0] @ at.T, freedom)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,16 +12,23 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
+from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.evidence import (
+    OF_KINDS,
+    OF_NUMBERS,
     CovariateEvidence,
     Evidence,
+    Measured,
     covariate_sentence,
     overall_sentence,
     verdict,
 )
 from graphfield.inference.held_out_gain import MAX_WIDTH, Gains, held_out_gains
-from graphfield.inference.question import Question, labels_of, sort_rows, times_of
+from graphfield.inference.kind_regressions import gains_of_kinds, scores_of_kinds
+from graphfield.inference.question import Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.sign_tests import SignTests
 from graphfield.inference.tests_of_covariates import Tested, Tests, holm
 from graphfield.inference.unseen_rows import can_compare, predict_held_out
 from graphfield.training.progress import progress_bar
@@ -46,6 +53,7 @@ def dependence_test(
     n_folds: int = 5,
     model: Any = None,
     missing: str = "error",
+    node_types: str | Mapping[str, str] = "auto",
     random_state: Any = 0,
 ) -> Evidence:
     """Test whether the graph depends on the covariates, and say by how much held-out rows gain from it.
@@ -70,7 +78,8 @@ def dependence_test(
     X, Z : tables of shape (n, p), (n, q)
         As for ``fit``.
     groups : sequence of length n, optional
-        Rows with equal labels (one subject) are not independent.
+        Rows with equal labels (one subject) are not independent. Levels that groups have of their own are
+        subtracted first, as in ``fit``, so that the test is about the graph that a model shows.
     time : sequence of length n, optional
         Numbers or dates; rows that follow each other are not independent.
     covariates : sequence of str, optional
@@ -89,6 +98,11 @@ def dependence_test(
         :func:`graphfield.gain_over_one_graph`; see ``Evidence.model_gain_over_static``.
     missing : {"error", "drop", "impute"}
         As for ``fit``.
+    node_types : "auto" or mapping
+        Which nodes are no numbers, as in :func:`graphfield.compare_graphs`. What is tested then is whether
+        log-odds ratios (or ratios of rates, or partial correlations) depend on z, by scores of pairs as in
+        :func:`graphfield.infer_edges`: what a row (a group, a stretch of time) adds to them gets a random
+        sign. Gains are those of held-out deviance.
     random_state : int, Generator or None
 
     Returns
@@ -106,8 +120,9 @@ def dependence_test(
     check_number("n_permutations", n_permutations, 19, integer=True)
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
-    inputs = training_inputs(X, Z, missing)
-    labels = labels_of(groups, X, inputs)
+    inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types))
+    inputs, labels, _ = without_levels(inputs, groups, X)
+    labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None else times_of(time, X)[inputs.rows]
     inputs, labels = sort_rows(inputs, labels, times)
     encoder = CovariateEncoder().fit(inputs.Z)
@@ -136,7 +151,9 @@ def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
     notes: list[str] = []
     tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
     smooths, rng = tested.smooths(question.degrees), np.random.default_rng(seed)
-    tests = Tests(tested.nodes(), smooths, tested.apart, tested.schemes, question.n_permutations, rng)
+    kinds = question.inputs.types is not None
+    tests = (_sign_tests if kinds else _permutation_tests)(tested, smooths, rng)
+    of = OF_KINDS if kinds else OF_NUMBERS
     n, n_tested = len(question.inputs.X), len(tested.inputs.X)
     if n_tested < n:
         notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
@@ -152,7 +169,7 @@ def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
         given_others = {
             name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
         }
-        gains = _gains(question, wanted, notes, tick)
+        gains = (_gains_of_kinds if kinds else _gains)(question, wanted, notes, tick)
     if overall.n_permutations < question.n_permutations:
         notes.append(
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
@@ -167,17 +184,45 @@ def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
     names = [smooth.name for smooth in smooths]
     return Evidence(
         verdict=verdict(overall.p_value, gains.over_static),
-        sentence=overall_sentence(names, overall, gains.over_static),
+        sentence=overall_sentence(names, overall, gains.over_static, of),
         p_value=overall.p_value,
         gain_over_static=gains.over_static,
         gain_over_linear=gains.over_linear,
-        per_covariate=_lines(given_others, gains, single),
+        per_covariate=_lines(given_others, gains, single, of),
         n_permutations=overall.n_permutations,
         scheme=tests.words,
         n_rows=n,
         n_folds=len(question.splits()),
         notes=tuple(notes),
+        error=of.error,
+        regressions=of.regressions,
     )
+
+
+def _permutation_tests(question: Question, smooths: list[Smooth], rng: np.random.Generator) -> Tests:
+    return Tests(question.nodes(), smooths, question.apart, question.schemes, question.n_permutations, rng)
+
+
+def _sign_tests(question: Question, smooths: list[Smooth], rng: np.random.Generator) -> SignTests:
+    name = "rows" if question.labels is None and not question.timed else "stretches of time"
+    return SignTests(
+        scores_of_kinds(question),
+        smooths,
+        question.apart,
+        question.units(),
+        name if question.labels is None else "groups",
+        question.n_permutations,
+        rng,
+    )
+
+
+def _gains_of_kinds(
+    question: Question, wanted: list[str], notes: list[str], tick: Callable[[], None]
+) -> Gains:
+    fewer = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
+    if len(fewer.inputs.X) < len(question.inputs.X):
+        notes.append("Held-out gains are those of these rows.")
+    return gains_of_kinds(fewer, wanted, tick)
 
 
 def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
@@ -196,7 +241,9 @@ def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callab
     return held_out_gains(nodes, smooths, question.splits(), question.units(), wanted, tick)
 
 
-def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple[CovariateEvidence, ...]:
+def _lines(
+    tests: dict[str, Tested | None], gains: Gains, single: bool, of: Measured
+) -> tuple[CovariateEvidence, ...]:
     adjusted = holm({name: None if test is None else test.p_value for name, test in tests.items()})
     lines = []
     for name, test in tests.items():
@@ -211,7 +258,7 @@ def _lines(tests: dict[str, Tested | None], gains: Gains, single: bool) -> tuple
                 n_permutations=0 if test is None else test.n_permutations,
                 verdict=verdict(adjusted[name], gain),
                 sentence=covariate_sentence(
-                    name, test, adjusted[name], gain, single=single, n_tested=len(tests)
+                    name, test, adjusted[name], gain, single=single, n_tested=len(tests), of=of
                 ),
             )
         )

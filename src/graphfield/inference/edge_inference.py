@@ -20,16 +20,21 @@ from graphfield.exceptions import ParameterError, agreed, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.graphs.groups import node_positions
+from graphfield.inference.asked_values import position_of
 from graphfield.inference.curve import Curve, curve_of_pair
-from graphfield.inference.design import Design
+from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
+from graphfield.inference.kind_scores import KindScores
+from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
 from graphfield.inference.movement_words import movement_words, pair_name, rounded_values
 from graphfield.inference.pair_scores import PairScores
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
 _MOST_NAMED, _TOLD_POINTS = 2, 11
+# The share of rows before the first and up to the last place that is told.
+_TOLD_ROWS = (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +44,8 @@ class EdgeInference:
     Attributes
     ----------
     table : DataFrame
-        One line per pair: ``source``, ``target``, ``estimate`` (partial correlation averaged over the rows),
+        One line per pair: ``source``, ``target``, ``estimate`` (partial correlation averaged over the rows;
+        of a pair that is several numbers, since a node has three levels or more, their norm),
         ``p_value`` and ``q_value`` (is there an edge at any z), ``p_varies`` and ``q_varies`` (does it move
         with z), and for each covariate that was tested ``p_NAME`` and ``q_NAME`` (does it move with this one,
         given the others; not a number where the covariate cannot be told apart from the others). Q-values are
@@ -50,7 +56,7 @@ class EdgeInference:
         Those that were tested one by one.
     schema : Schema
         Names of the nodes, and how covariates are read.
-    scores : PairScores
+    scores : PairScores or KindScores
         What each row says of each pair.
     encoded, starts, seed
         Covariates of the rows, where each group begins (None without groups), what random draws start from.
@@ -59,7 +65,7 @@ class EdgeInference:
     table: pd.DataFrame
     covariates: tuple[str, ...]
     schema: Schema
-    scores: PairScores
+    scores: PairScores | KindScores
     encoded: Encoded
     starts: NDArray[np.intp] | None
     seed: int
@@ -102,6 +108,8 @@ class EdgeInference:
         degrees, products = graph_degrees(encoder, n_units), has_products(encoder, n_units)
         basis = learn_basis(encoder, self.encoded, degrees, products=products)
         design, functions = Design.of(basis.at(self.encoded), self.starts), basis.at(asked)
+        if isinstance(self.scores, KindScores):
+            return kind_p_values_at(self.scores, design, functions)
         freedom = design.freedom(slice(None))
         found = np.empty((len(asked), self.scores.n_pairs))
         for part in self.scores.parts():
@@ -153,34 +161,57 @@ class EdgeInference:
         check_number("level", level, 0, 1, open_low=True, open_high=True)
         check_flag("simultaneous", simultaneous)
         check_number("n_points", n_points, 2, integer=True)
-        curve = self._curve(source, target, covariate, others or {}, n_points)
+        pair = self._pair(source, target)
+        if not self.has_sign(pair):
+            raise ParameterError(
+                f"The edge of {source!r} and {target!r} is several numbers, since a node has three levels or "
+                "more, and a band has one. Ask for its strength by level with predict_effect of a fitted "
+                "model, or name two other nodes."
+            )
+        curve = self._curve(pair, covariate, others, n_points)
         low, high = curve.intervals(level, simultaneous, self.seed)
         return WideTable({"value": curve.values, "estimate": curve.estimate, "low": low, "high": high})
 
-    def _curve(
-        self, source: str, target: str, covariate: str, others: Mapping[str, Any], n_points: int
-    ) -> Curve:
+    def _pair(self, source: str, target: str) -> int:
         j, k = np.sort(node_positions([source, target], self.schema.node_names))
         if j == k:
             raise ParameterError(f"{source!r} has no edge to itself: name two different nodes.")
         p = self.schema.n_nodes
-        pair = int(j * (2 * p - j - 1) // 2 + k - j - 1)
-        return curve_of_pair(
-            self.scores.of(slice(pair, pair + 1)),
-            self.schema.encoder,
-            self.encoded,
-            self.starts,
-            covariate,
-            others,
-            n_points,
-        )
+        return int(j * (2 * p - j - 1) // 2 + k - j - 1)
+
+    def _curve(
+        self, pair: int, covariate: str, others: Mapping[str, Any] | None = None, n_points: int = _TOLD_POINTS
+    ) -> Curve:
+        def fit_pair(design: Design) -> Fit:
+            if isinstance(self.scores, KindScores):
+                return fit_columns(self.scores, pair, design)
+            return fit_scores(self.scores.of(slice(pair, pair + 1)), design)[0]
+
+        encoder = self.schema.encoder
+        return curve_of_pair(fit_pair, encoder, self.encoded, self.starts, covariate, others or {}, n_points)
+
+    def has_sign(self, pair: int) -> bool:
+        """Whether an edge is one number: not where one of its nodes has three levels or more."""
+        return isinstance(self.scores, PairScores) or bool(self.scores.pairs.widths[pair] == 1)
 
     def movers(self, fdr: float = 0.1, most: int = 3) -> list[str]:
         """What the pairs do that move most clearly, in words: with which covariates, and what they are where.
 
-        Covariates are those with which the pair moves given the others; of one pair two at most.
+        Covariates are those with which the pair moves given the others; of one pair two at most. Where no
+        pair moves by the test of all covariates together, those that move with one given the others.
         """
-        return [self._movement(line, fdr) for _, line in self.varying(fdr).head(most).iterrows()]
+        found = self.varying(fdr)
+        if not len(found):
+            found = self._moving_with_one(fdr)
+        return [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
+
+    def _moving_with_one(self, fdr: float) -> pd.DataFrame:
+        """Pairs that move with some covariate given the others, the clearest first."""
+        labels = [_label(name) for name in self.covariates]
+        rates, p_values = (self.table[[f"{what}_{label}" for label in labels]] for what in "qp")
+        found = (rates <= fdr).any(axis=1)
+        order = p_values[found].min(axis=1).sort_values(kind="stable").index
+        return self.table.loc[order].reset_index(drop=True)
 
     def moved_by(self, fdr: float = 0.1) -> list[str]:
         """Covariates with which any pair moves, given the others; the only one with which any pair moves."""
@@ -203,13 +234,17 @@ class EdgeInference:
 
     def _along(self, source: str, target: str, covariate: str) -> str:
         column = next(one for one in self.schema.encoder.columns if one.name == covariate)
-        curve = self._curve(source, target, covariate, {}, _TOLD_POINTS)
-        in_order, values = True, list(map(str, curve.values))
-        if isinstance(column, Numeric):
-            values = [column.shown(value) for value in rounded_values(curve.values)]
-        else:
-            in_order = column.ordered
-        return movement_words(values, curve.estimate.tolist(), in_order=in_order)
+        pair = self._pair(source, target)
+        curve, signed = self._curve(pair, covariate), self.has_sign(pair)
+        estimates = curve.estimate.tolist()
+        if not isinstance(column, Numeric):
+            levels, in_order = list(map(str, curve.values)), column.ordered
+            clearest = None if in_order else curve.clearest_levels()
+            return movement_words(levels, estimates, in_order=in_order, places=clearest, signed=signed)
+        values = [column.shown(value) for value in rounded_values(curve.values)]
+        rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
+        places = curve.telling_places(*(column.mean + column.scale * np.quantile(rows, _TOLD_ROWS)))
+        return movement_words(values, estimates, in_order=True, places=places, signed=signed)
 
     def __repr__(self) -> str:
         return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
@@ -219,7 +254,7 @@ class EdgeInference:
         rows = count(len(self.encoded), "row")
         if self.starts is not None:
             rows += f" of {count(self._n_units, 'group')}"
-        n_edges, n_moving = len(self.edges(fdr)), len(self.varying(fdr))
+        n_edges, n_moving, movers = len(self.edges(fdr)), len(self.varying(fdr)), self.movers(fdr)
         text = (
             f"By {rows}, at a false-discovery level of {fdr:.2f}: of {count(len(self.table), 'pair')} of "
             f"nodes, {_having(n_edges)} an edge at some value of the covariates"
@@ -227,7 +262,10 @@ class EdgeInference:
             f"with them{false_words(n_moving, 'not to move', fdr)}."
         )
         if n_moving:
-            text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(self.movers(fdr))}."
+            text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}."
+        elif movers:
+            text = f"{text[:-1]} by the test of all covariates together; by that of one given the others, "
+            text += f"these do: {'; '.join(movers)}."
         if are_many(self.schema.encoder, self._n_units):
             text += (
                 " There are few rows for so many covariates, so edges are taken to follow few of them, in "

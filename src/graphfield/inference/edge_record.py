@@ -162,7 +162,7 @@ def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:
     table = found.table
     moving, there = (table[name].to_numpy() <= FDR for name in ("q_varies", "q_value"))
     order = np.lexsort((np.where(moving, table["p_varies"], table["p_value"]), ~moving))
-    kept = [int(pair) for pair in order if moving[pair] or there[pair]]
+    kept = [int(pair) for pair in order if (moving[pair] or there[pair]) and found.has_sign(int(pair))]
     return kept[: max(_LEAST_PAIRS, _MOST_CURVES // n_covariates)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from graphfield.data.encoded import Encoded
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.estimators.training_set import without_levels
-from graphfield.exceptions import DataWarning
+from graphfield.exceptions import DataError, DataWarning, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
@@ -43,8 +44,12 @@ from graphfield.inference.enough_rows import (
     rough_functions,
     test_degrees,
 )
+from graphfield.inference.kind_regressions import scores_of_kinds
+from graphfield.inference.kind_scores import KindScores
+from graphfield.inference.kind_tests import kind_edge_tests
 from graphfield.inference.pair_scores import PairScores, pair_scores
-from graphfield.inference.question import Question, sort_rows
+from graphfield.inference.question import Question, numbers_alone, sort_rows
+from graphfield.solvers.family_folds import n_ticks as n_ticks_of_kinds
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
@@ -61,6 +66,7 @@ def infer_edges(
     groups: Any = None,
     covariates: Sequence[str] | None = None,
     missing: str = "error",
+    node_types: str | Mapping[str, str] = "auto",
     random_state: Any = None,
 ) -> EdgeInference:
     """Test every pair of nodes: is there an edge at any z, does it move with z, and with which covariate?
@@ -82,6 +88,9 @@ def infer_edges(
         Which to test one by one, each given all others; default all. None (``[]``) saves time.
     missing : {"error", "drop", "impute"}
         As for ``fit``.
+    node_types : "auto" or mapping
+        Which nodes are no numbers, as in :func:`graphfield.compare_graphs`: "binary", "categorical",
+        "ordinal" (which counts as a number here) or "count".
     random_state : int, Generator or None
         For simultaneous bands, which draw at random. Nothing else does.
 
@@ -97,6 +106,13 @@ def infer_edges(
     which are not zero for a pair: each covariate is tested by a debiased lasso, and the result's summary says
     so. P-values are made for independent rows or groups, not for time series.
 
+    Where some nodes are no numbers, their regressions are by likelihood (logistic, multinomial, Poisson), and
+    the score of a pair is that of its log-odds ratio (or ratio of rates) given all others, in units of the
+    standard deviations that these leave of both nodes, which are the units of partial correlations. How
+    frequent levels are, or how large counts, may move with z as means may. An edge of a node with three
+    levels or more is several numbers: it is tested as one, its ``estimate`` is their norm, and it has no
+    bands. Levels that groups have of their own are subtracted from numbers alone.
+
     Examples
     --------
     >>> import graphfield as gf
@@ -108,30 +124,22 @@ def infer_edges(
     (3, 6, 6)
     """
     seed = root_seed(random_state)
-    question = read_question(X, Z, groups, missing)
+    question = read_question(X, Z, groups, missing, node_types=node_types)
+    question = replace(question, inputs=numbers_alone(question.inputs))
     wanted = chosen_covariates(covariates, question.encoder)
     encoded = question.encoder.transform(question.inputs.Z)
     starts = None if question.labels is None else question.rows.starts
     n_units = len(encoded) if starts is None else len(starts)
-    total = n_ticks(N_FOLDS) + len(wanted) + 2
+    steps = n_ticks if question.inputs.types is None else n_ticks_of_kinds
+    total = steps(N_FOLDS) + len(wanted) + 2
     with progress_bar("Testing edges", total, "parts") as advance:
         done = iter(range(1, total + 1))
 
         def tick() -> None:
             advance(next(done, total), "")
 
-        if are_many(question.encoder, n_units):
-            scores, tests = _many_tests(question, encoded, starts, wanted, tick)
-        else:
-            scores = scores_of(question, encoded, tick)
-            smooths, of_covariate = question.smooths(question.degrees), {}
-            for name in wanted:
-                of_covariate[name] = _design_given_others(question, smooths, name, starts)
-                tick()
-            basis = learn_basis(
-                question.encoder, encoded, question.degrees, products=has_products(question.encoder, n_units)
-            )
-            tests = edge_tests(scores, basis, starts, encoded, of_covariate)
+        test = _many_tests if are_many(question.encoder, n_units) else _spline_tests
+        scores, tests = test(question, encoded, starts, wanted, tick)
     inputs = question.inputs
     return EdgeInference(
         table=edge_table(inputs.node_names, tests),
@@ -204,6 +212,46 @@ def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes
     return question.nodes(), fold
 
 
+def _spline_tests(
+    question: Question,
+    encoded: Encoded,
+    starts: NDArray[np.intp] | None,
+    wanted: Sequence[str],
+    tick: Callable[[], None],
+) -> tuple[PairScores | KindScores, EdgeTests]:
+    """Tests of edges that are functions of all covariates."""
+    of_numbers, of_kinds = None, None
+    if question.inputs.types is None:
+        of_numbers = scores_of(question, encoded, tick)
+    else:
+        check_folds(question.encoder, encoded, fold_labels(len(encoded), N_FOLDS, question.labels))
+        of_kinds = scores_of_kinds(question, tick)
+    smooths, of_covariate = question.smooths(question.degrees), {}
+    for name in wanted:
+        of_covariate[name] = _design_given_others(question, smooths, name, starts)
+        tick()
+    n_units = len(encoded) if starts is None else len(starts)
+    products = has_products(question.encoder, n_units)
+    basis = learn_basis(question.encoder, encoded, question.degrees, products=products)
+    if of_numbers is not None:
+        return of_numbers, edge_tests(of_numbers, basis, starts, encoded, of_covariate)
+    assert of_kinds is not None
+    return of_kinds, kind_edge_tests(of_kinds, basis, starts, encoded, of_covariate)
+
+
+def _check_numbers(question: Question, n_units: int) -> None:
+    """Raise where some nodes are no numbers, and covariates are too many for them."""
+    if (types := question.inputs.types) is None:
+        return
+    other = [name for name, kind in zip(types.names, types.kinds, strict=True) if kind != "gaussian"]
+    unit, covariates = "row" if question.labels is None else "group", len(question.encoder.columns)
+    raise DataError(
+        f"There are {count(n_units, unit)} for {count(covariates, 'covariate')}, and edges "
+        f"of nodes that are no numbers ({listing(other, most=4)}) are tested with ten {unit}s for each "
+        "covariate or level at least. Leave covariates out, pool levels, or leave these nodes out."
+    )
+
+
 def _many_tests(
     question: Question,
     encoded: Encoded,
@@ -216,6 +264,7 @@ def _many_tests(
     Regressions of nodes cannot move with all covariates. A first round in which they move with none says
     which may matter to any pair, and in the second they move with these, as many as there is room for.
     """
+    _check_numbers(question, len(encoded) if starts is None else len(starts))
     nodes, fold = _nodes_and_folds(question, encoded)
     smooths = question.smooths(1)
     names = tuple(own.name for own in smooths for _ in own.columns.T)

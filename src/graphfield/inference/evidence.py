@@ -74,7 +74,7 @@ class Evidence:
     p_value : float or None
         Of the permutation test.
     gain_over_static, gain_over_linear : Gain or None
-        ``value`` and ``standard_error`` of the share of held-out squared error that edges which vary with
+        ``value`` and ``standard_error`` of the share of the held-out ``error`` that edges which vary with
         z (as splines, or as straight lines where those would be too many) save, against a static graph and
         against edges linear in z (both as shares of the error of the static graph). The latter is None where
         they are linear themselves, as they are in the levels of categories.
@@ -85,6 +85,9 @@ class Evidence:
         How covariates were rearranged.
     notes : tuple of str
         What else there is to know: rows or functions left out, limits of the p-value.
+    error, regressions : str
+        What gains are shares of, and of which regressions: where some nodes are no plain numbers, the
+        deviance of sparse ones by likelihood.
     model_gain_over_static, model_gain_over_linear : Gain or None
         The same for the estimator that was given, if any, on rows that it has not seen: over its own graph
         averaged over z, and over :class:`~graphfield.RegGMM`.
@@ -101,6 +104,8 @@ class Evidence:
     n_rows: int
     n_folds: int
     notes: tuple[str, ...] = field(default=())
+    error: str = "squared error"
+    regressions: str = "ridge regressions"
     model_gain_over_static: Gain | None = None
     model_gain_over_linear: Gain | None = None
 
@@ -147,8 +152,8 @@ class Evidence:
                 continue
             gain = Gain(line.gain, line.standard_error)
             lines.append(
-                f"  {line.name}, given the others: {p} ({_ADJUSTED}); held-out squared error of ridge "
-                f"regressions {gain.side} that without it."
+                f"  {line.name}, given the others: {p} ({_ADJUSTED}); held-out {self.error} of "
+                f"{self.regressions} {gain.side} that without it."
             )
         if rest:
             lines.append(f"  Given the others, no clearer than chance: {', '.join(rest)}; p {_ADJUSTED}.")
@@ -171,7 +176,7 @@ class Evidence:
                 raise ValueError(f"format {values['format']!r}, version {values['format_version']!r}")
             check_seal(values, "evidence.json")
             values["per_covariate"] = tuple(CovariateEvidence(**line) for line in values["covariates"])
-            known = {name: values[name] for name in cls.__dataclass_fields__}
+            known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
             gains = {name: Gain.from_json(value) for name, value in known.items() if "gain_over" in name}
             return cls(**{**known, **gains, "notes": tuple(known["notes"])})
         except (KeyError, TypeError, ValueError) as error:
@@ -185,7 +190,18 @@ class Evidence:
         return write_file(path, (self.to_json() + "\n").encode(), overwrite=overwrite)
 
 
-def overall_sentence(names: list[str], test: Tested, gain: Gain) -> str:
+@dataclass(frozen=True)
+class Measured:
+    """What held-out gains are gains of: see :class:`Evidence`."""
+
+    error: str = Evidence.error
+    regressions: str = Evidence.regressions
+
+
+OF_NUMBERS, OF_KINDS = Measured(), Measured("deviance", "sparse regressions")
+
+
+def overall_sentence(names: list[str], test: Tested, gain: Gain, of: Measured = OF_NUMBERS) -> str:
     who = names[0] if len(names) == 1 else f"the {len(names)} covariates"
     if 1 < len(names) <= 6:  # together: which of them, is what the other lines say
         who = f"the covariates ({', '.join(names)})"
@@ -194,11 +210,18 @@ def overall_sentence(names: list[str], test: Tested, gain: Gain) -> str:
         "weak evidence": f"The graph seems to depend on {who}, but with no clear gain in prediction",
     }
     start = words.get(verdict(test.p_value, gain), f"The graph depends on {who}")
-    return f"{start}: {_both(gain, test, test.p_value)}."
+    return f"{start}: {_both(gain, test, test.p_value, of)}."
 
 
 def covariate_sentence(
-    name: str, test: Tested | None, adjusted: float | None, gain: Gain, *, single: bool, n_tested: int
+    name: str,
+    test: Tested | None,
+    adjusted: float | None,
+    gain: Gain,
+    *,
+    single: bool,
+    n_tested: int,
+    of: Measured = OF_NUMBERS,
 ) -> str:
     """In the words of the p-value adjusted for the number of covariates that were tested."""
     if test is None or adjusted is None:
@@ -210,7 +233,7 @@ def covariate_sentence(
     }
     start = words.get(verdict(adjusted, gain), f"Edges move with {name}{given}")
     also = "" if n_tested == 1 else f"; adjusted for the number of covariates, {p_text(adjusted)}"
-    return f"{start}: {_both(gain, test, adjusted)}{also}."
+    return f"{start}: {_both(gain, test, adjusted, of)}{also}."
 
 
 def percent(share: float) -> str:
@@ -225,23 +248,23 @@ def percent(share: float) -> str:
     return "less than 0.0001 %" if size < 1e-6 else f"{100 * share:.2g} %"
 
 
-def _both(gain: Gain, test: Tested, p_value: float) -> str:
+def _both(gain: Gain, test: Tested, p_value: float, of: Measured) -> str:
     """What the cross-validation says and what the test says, joined by "but" where they differ."""
     lowers = gain.value > PLAIN[1] * gain.standard_error
     join = "and" if lowers == is_significant(p_value) else "but"
-    return f"{_held_out(gain)}, {join} {_compared(test, p_value)}"
+    return f"{_held_out(gain, of)}, {join} {_compared(test, p_value)}"
 
 
-def _held_out(gain: Gain) -> str:
-    """Of ridge regressions of every node on all others, those that vary against static ones."""
-    start = "in ridge regressions, letting edges vary"
+def _held_out(gain: Gain, of: Measured) -> str:
+    """Of regressions of every node on all others, those that vary against static ones."""
+    start = f"in {of.regressions}, letting edges vary"
     error = f"standard error {percent(gain.standard_error)}"
     if round(abs(gain.value), 5) == 0:
-        return f"{start} does not lower held-out squared error"
+        return f"{start} does not lower held-out {of.error}"
     if gain.value < 0:
-        return f"{start} does not lower held-out squared error ({percent(-gain.value)} higher, {error})"
+        return f"{start} does not lower held-out {of.error} ({percent(-gain.value)} higher, {error})"
     doubt = "" if gain.value > PLAIN[1] * gain.standard_error else ", which may be chance"
-    return f"{start} lowers held-out squared error by {percent(gain.value)} ({error}){doubt}"
+    return f"{start} lowers held-out {of.error} by {percent(gain.value)} ({error}){doubt}"
 
 
 def _compared(test: Tested, p_value: float) -> str:

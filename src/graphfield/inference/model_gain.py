@@ -14,13 +14,15 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import training_inputs
 from graphfield.estimators.training_set import without_levels
-from graphfield.exceptions import DataError, DataWarning, ParameterError, listing
+from graphfield.exceptions import DataWarning, ParameterError
 from graphfield.inference.question import times_of
 from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
 FITTED = "the fitted model"
+# What estimators call it (``center``) where means of nodes do not follow the covariates.
+ONE_MEAN = ("constant", "none")
 # Stretches of a time series that count as one each.
 _TIME_BLOCKS = 50
 
@@ -29,7 +31,8 @@ _TIME_BLOCKS = 50
 class ModelGain:
     """A model against one graph for all, on rows that took no part in its fit or in any choice.
 
-    All gains are shares of the squared error of the model's own average graph, averaged over nodes.
+    All gains are shares of the squared error (the deviance, where some nodes are no plain numbers) of the
+    model's own average graph, averaged over nodes.
 
     Attributes
     ----------
@@ -39,8 +42,8 @@ class ModelGain:
     over_static : Gain or None
         Over the best graph that does not depend on z, of ``static``.
     explained : Gain or None
-        Share of a node's variance around its mean given the covariates that the others explain, averaged
-        over nodes.
+        Share of a node's variance around its mean given the covariates (or of its deviance) that the others
+        explain, averaged over nodes; around one mean where means do not follow the covariates.
     n_rows, n_units, n_folds : int
         Rows that were predicted, and groups (or stretches of time) of them; 1 fold is one part held out.
     unit : str
@@ -52,9 +55,14 @@ class ModelGain:
         its estimator; the gain of all members together, which saw drawn rows, may be a little more or less.
     seconds : float
         Time of the extra fits.
+    error : str
+        What gains are shares of: "squared error" or "deviance".
     within_groups : bool
         Whether groups have levels of their own, which were subtracted from held-out rows as they are in a
         fit: all is about what varies within a group then.
+    follows_means : bool
+        Whether means of nodes follow the covariates in the model. Where not, what moves nodes together is a
+        part of its edges.
     """
 
     over_average: Gain
@@ -70,6 +78,8 @@ class ModelGain:
     static: str = "graphical lasso"
     seconds: float = 0.0
     within_groups: bool = False
+    error: str = "squared error"
+    follows_means: bool = True
 
     @property
     def answer(self) -> str:
@@ -147,15 +157,13 @@ def gain_over_one_graph(
     """
     if not isinstance(model, GraphEstimator):
         raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
+    if getattr(model, "features", "linear") != "linear":
+        raise ParameterError(
+            "A model is compared with its own average graph, which has a meaning for lines alone: features "
+            f"must be 'linear', got {getattr(model, 'features', None)!r}."
+        )
     policy = missing or model._missing_policy()
     inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
-    if inputs.types is not None:
-        pairs = zip(inputs.types.names, inputs.types.kinds, strict=True)
-        other = listing([name for name, kind in pairs if kind != "gaussian"], most=4)
-        raise DataError(
-            f"A model is compared with one graph by the squared errors of numbers, and {other} are none. "
-            "Compare its score on rows that were held out with that of NodewiseLasso."
-        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a fit says it
         wanted = getattr(model, "center", "") != "none"
@@ -174,7 +182,9 @@ def gain_over_one_graph(
     held_out = predict_held_out(single, inputs, labels, ordered=timed, n_folds=n_folds, blocks=blocks)
     seconds = clock.perf_counter() - start
     within = levels is not None and levels.prefers
-    return replace(gain_of(held_out, unit, seconds=seconds), fitted=fitted, within_groups=within)
+    follows = getattr(single, "center", "covariates") not in ONE_MEAN
+    found = gain_of(held_out, unit, seconds=seconds)
+    return replace(found, fitted=fitted, within_groups=within, follows_means=follows)
 
 
 def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
@@ -192,7 +202,8 @@ def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: flo
     return ModelGain(
         over_average=left.over(left.average),
         over_static=left.over(left.static[best]),
-        explained=explained_share(left.unconnected, left.model, left.units),
+        explained=explained_share(left.unconnected, left.model, left.units, around=not left.deviances),
+        error="deviance" if left.deviances else "squared error",
         n_rows=len(left.model),
         n_units=len(np.unique(left.units)),
         n_folds=left.n_folds,

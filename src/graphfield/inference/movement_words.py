@@ -5,35 +5,48 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-# Places that are all told, and the share of a longer curve that is left out at each end, where rows are few.
-_MOST_TOLD, _ENDS = 4, 0.1
+# Places that are all told.
+_MOST_TOLD = 4
 
 
 def pair_name(source: str, target: str) -> str:
     return f"{source} - {target}"
 
 
-def movement_words(values: Sequence[str], estimates: Sequence[float], *, in_order: bool) -> str:
-    """Partial correlations at the places that tell most: all of a few, otherwise both ends or both extremes.
+def movement_words(
+    values: Sequence[str],
+    estimates: Sequence[float],
+    *,
+    in_order: bool,
+    places: Sequence[int] | None = None,
+    signed: bool = True,
+) -> str:
+    """Partial correlations at the places that tell most: all of a few, otherwise those at ``places``.
 
-    Of values that have an order, the middle is told as well where it is not between the ends.
+    Where these are not given: both extremes or, of values that have an order, both ends, and the middle
+    unless it is between them.
 
     >>> movement_words(["ctl", "trt"], [0.021, 0.38], in_order=False)
     '+0.02 at ctl, +0.38 at trt'
-    >>> movement_words(list("abcdefghijk"), [0.1 * i for i in range(11)], in_order=True)
+    >>> movement_words(list("abcdefghijk"), [0.1 * i for i in range(11)], in_order=True, places=(1, 9))
     '+0.10 at b, +0.90 at j'
-    >>> movement_words(list("abcdefghijk"), [0, 0, 0, 0.2, 0.3, 0.4, 0.3, 0.2, 0.1, 0, 0], in_order=True)
-    '0.00 at b, +0.40 at f, 0.00 at j'
+    >>> movement_words(list("abcde"), [0, 0.1, 0.4, 0.1, 0], in_order=True)
+    '0.00 at a, +0.40 at c, 0.00 at e'
     """
     last = len(values) - 1
     told = list(range(last + 1))
-    if last >= _MOST_TOLD and in_order:
-        low, middle, high = round(_ENDS * last), last // 2, last - round(_ENDS * last)
-        least, most = sorted((estimates[low], estimates[high]))
-        told = [low, high] if least <= estimates[middle] <= most else [low, middle, high]
+    if last >= _MOST_TOLD and places is not None:
+        told = list(places)
+    elif last >= _MOST_TOLD and in_order:
+        least, most = sorted((estimates[0], estimates[last]))
+        between = least <= estimates[last // 2] <= most
+        told = [0, last] if between else [0, last // 2, last]
     elif last >= _MOST_TOLD:
         told = [min(told, key=estimates.__getitem__), max(told, key=estimates.__getitem__)]
-    return ", ".join(f"{_number(estimates[i])} at {values[i]}" for i in told)
+    shown = [_number(estimates[i]) for i in told]
+    if not signed:
+        shown = [number.lstrip("+") for number in shown]
+    return ", ".join(f"{number} at {values[i]}" for number, i in zip(shown, told, strict=True))
 
 
 def rounded_values(values: Sequence[float]) -> list[float]:

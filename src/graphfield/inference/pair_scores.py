@@ -132,7 +132,7 @@ def pair_scores(
     found = cross_fitted_coefficients(values, functions, fold, tick)
     left = found.residuals(values, functions)
     scales = _scales(left, functions if scales_move else functions[:, :1])
-    return PairScores(left / scales, scales, found.coef, fold, functions, _inflation(nodes))
+    return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes))
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,7 +144,7 @@ def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArra
     return np.asarray(scales * np.sqrt(np.maximum(np.mean(squares / scales**2, axis=0), 1e-12)))
 
 
-def _inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
+def scores_inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
     """By how much sums of products of two nodes vary more than such of n independent rows, (p, p).
 
     Of m functions of z, a mean that was fitted and taken away has taken shares of the node's variance, and of

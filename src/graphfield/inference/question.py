@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.roles import time_values
-from graphfield.data.splits import folds, group_labels
+from graphfield.data.splits import folds
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError
 from graphfield.inference.cleaned_nodes import (
@@ -26,6 +26,7 @@ from graphfield.inference.directions import Cuts, Directions, directions
 from graphfield.inference.jumps import find_jumps
 from graphfield.inference.rearrange import Rows, Scheme, independent_stretches, schemes_of
 from graphfield.messages import Argument
+from graphfield.solvers.node_likelihood import NUMBERS
 
 # Thinning never leaves fewer rows than this.
 _LEAST_MOST = 2_000
@@ -86,6 +87,11 @@ class Question:
 
     def nodes(self) -> CleanedNodes:
         return cleaned_nodes(self.inputs.X, self._functions(cuts=self.jumps), self.starts())
+
+    def means(self) -> NDArray[np.float64]:
+        """What functions of z explain of nodes in standard units, (n, p)."""
+        values = self.inputs.X.astype(np.float64)
+        return explained(values, self._functions(cuts=self.jumps), self.starts())[0]
 
     def with_jumps(self) -> Question:
         """Knowing where means jump, if rows are independent: what few groups do by chance looks the same."""
@@ -178,9 +184,11 @@ class Question:
         return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
 
 
-def labels_of(groups: Any, X: Any, inputs: Inputs) -> NDArray[np.intp] | None:
-    labels = group_labels(groups, X)
-    return None if labels is None else np.unique(labels[inputs.rows], return_inverse=True)[1]
+def numbers_alone(inputs: Inputs) -> Inputs:
+    """Without types where all nodes are numbers or ordinal, whose codes are taken for numbers."""
+    if inputs.types is not None and set(inputs.types.kinds) <= set(NUMBERS):
+        return replace(inputs, types=None)
+    return inputs
 
 
 def times_of(time: Any, X: Any) -> NDArray[np.float64]:

@@ -162,23 +162,33 @@ def flipped_statistics(
     ``columns`` and ``given`` are as for :func:`row_functions`; ``signs`` (n_permutations, n) begin with ones.
     Returns (4, n_permutations).
     """
-    leverage = (1 + np.square(given).sum(axis=1)) / len(given)
-    larger = 1 / np.sqrt(np.maximum(1 - leverage, 0.1))[:, None]
 
     def strengths(products: NDArray[np.float64]) -> NDArray[np.float64]:
-        products -= products.mean(axis=0)
-        products -= given @ (given.T @ products / len(products))
-        strength = np.zeros((len(signs), products.shape[1]))
-        for column in columns.T:
-            added = column[:, None] * products
-            observed = added.sum(axis=0)
-            added *= larger
-            size = np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
-            strength[0] += np.square(observed / size)
-            strength[1:] += np.square(signs[1:] @ (added / size).astype(np.float32), dtype=np.float64)
-        return strength
+        return signed_strengths(products, columns, given, signs)
 
     return _over_pairs(nodes, len(signs), strengths)
+
+
+def signed_strengths(
+    products: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    given: NDArray[np.float64],
+    signs: NDArray[np.float32],
+) -> NDArray[np.float64]:
+    """Sums over functions of the squared scores of each pair, with each set of signs: (sets, pairs)."""
+    leverage = (1 + np.square(given).sum(axis=1)) / len(given)
+    larger = 1 / np.sqrt(np.maximum(1 - leverage, 0.1))[:, None]
+    products -= products.mean(axis=0)
+    products -= given @ (given.T @ products / len(products))
+    strength = np.zeros((len(signs), products.shape[1]))
+    for column in columns.T:
+        added = column[:, None] * products
+        observed = added.sum(axis=0)
+        added *= larger
+        size = np.maximum(np.sqrt(np.square(added).sum(axis=0)), 1e-30)
+        strength[0] += np.square(observed / size)
+        strength[1:] += np.square(signs[1:] @ (added / size).astype(np.float32), dtype=np.float64)
+    return strength
 
 
 def _over_pairs(

@@ -225,7 +225,8 @@ class Stability:
     def summary(self, frequency: float = 0.9) -> str:
         """What was found, in a few sentences."""
         edges, pairs = int((self._all_rows != 0).sum()), len(self._all_rows)
-        parts = [f"{self._subject()}: {edges} of {count(pairs, 'pair')} of nodes have an edge {self._where}."]
+        having = f"of {count(pairs, 'pair')} of nodes {agreed(edges, 'has', 'have')}"
+        parts = [f"{self._subject()}: {edges} {having} an edge {self._where}."]
         if self.n_pairs:
             found, false = self.edges(frequency), self.expected_false(frequency)
             parts.append(

@@ -114,6 +114,11 @@ class Tested:
     n_permutations: int
 
 
+def permutations_wanted(n_tests: int) -> int:
+    """So many that a p-value can stay small when it is adjusted for the number of tests."""
+    return int(n_tests / _ADJUSTED) - 1
+
+
 class Tests:
     """Tests of the same nodes and covariates.
 
@@ -175,7 +180,7 @@ class Tests:
             given = whitened(scheme.part(np.hstack([*others, functions])))
             columns = left_by(given, scheme.part(apart))
             if columns.shape[1]:
-                most = int(n_covariates * len(self.schemes[name]) / _ADJUSTED) - 1
+                most = permutations_wanted(n_covariates * len(self.schemes[name]))
                 results.append(self._given(scheme, columns, given, most, tick))
         found = [result for result in results if result is not None]
         return _smallest(found) if found else None

@@ -22,7 +22,17 @@ from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.exceptions import DataError, ExtrapolationWarning
 from graphfield.fields import GraphField
+from graphfield.fields.blocks import BlockField
 from graphfield.fields.questions import coefficients
+from graphfield.inference.unseen_kinds import (
+    STATIC,
+    kind_table,
+    known_part,
+    known_rows,
+    null_deviances,
+    static_kinds,
+    told_kinds,
+)
 from graphfield.numbers import Gain
 
 # Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
@@ -34,7 +44,10 @@ _JACKKNIFE = 50
 # So many folds have a standard error of their own.
 _LEAST_FOLDS = 3
 # One graph by two methods; the better one is compared with.
-STATIC_MODELS = {"graphical lasso": GraphicalLasso, "nodewise lasso": NodewiseLasso}
+STATIC_MODELS: dict[str, type[GraphicalLasso] | type[NodewiseLasso]] = {
+    "graphical lasso": GraphicalLasso,
+    "nodewise lasso": NodewiseLasso,
+}
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -51,6 +64,7 @@ class Predicted:
     units: NDArray[np.intp]
     fold: NDArray[np.intp]
     others: list[NDArray[np.float64]] = field(default_factory=list)
+    deviances: bool = False  # all are roots of deviances, not residuals
 
     @property
     def n_folds(self) -> int:
@@ -59,6 +73,9 @@ class Predicted:
     @property
     def unconnected(self) -> NDArray[np.float64]:
         """What is left without any other node, by the mean at z or by one mean, whichever leaves less."""
+        if self.deviances:
+            less = np.square(self.alone).mean(axis=0) < np.square(self.values).mean(axis=0)
+            return np.where(less, self.alone, self.values)
         return np.where(self.alone.var(axis=0) < self.values.var(axis=0), self.alone, self.values)
 
     @property
@@ -102,6 +119,9 @@ def predict_held_out(
         warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
         for (train, rows), fitted in zip(splits, _fields(model, inputs, labels, splits), strict=True):
             units = rows if together is None else together[rows]
+            if inputs.types is not None:
+                parts.append(_predicted_kinds(fitted, inputs, labels, (train, rows), units, others))
+                continue
             held_out = HeldOut(inputs.X[rows], inputs.Z.take(rows), units)
             groups = None if labels is None else labels[train]
             beside = [_field(other, inputs, labels, train) for other in others]
@@ -147,6 +167,33 @@ def _predicted(
     )
 
 
+def _predicted_kinds(
+    model: GraphField,
+    inputs: Inputs,
+    labels: NDArray[np.intp] | None,
+    split: Split,
+    units: NDArray[np.intp],
+    others: Sequence[GraphEstimator],
+) -> Predicted:
+    """The same where some nodes are no numbers; rows with a level that training lacks are left out."""
+    train, rows = split[0], known_rows(model, inputs, split[1])
+    n_folds = N_FOLDS if labels is None else min(N_FOLDS, len(np.unique(labels[train])))
+    static = _field(static_kinds(inputs, n_folds), inputs, labels, train)
+    beside = [_field(told_kinds(other, inputs), inputs, labels, train) for other in others]
+    known = known_part(model, inputs, rows)
+    return Predicted(
+        values=null_deviances(static.of_kind(BlockField), known),
+        alone=known.residuals_with(model, np.zeros((model.n_columns,) * 2)),
+        model=known.residuals(model),
+        average=known.residuals_of_average(model, inputs.Z.take(train)),
+        static={STATIC: known.residuals(static)},
+        units=units[np.isin(split[1], rows)],
+        fold=np.zeros(len(rows), dtype=np.intp),
+        others=[known.residuals(other) for other in beside],
+        deviances=True,
+    )
+
+
 def _joined(parts: list[Predicted]) -> Predicted:
     """The rows of all folds."""
 
@@ -160,6 +207,7 @@ def _joined(parts: list[Predicted]) -> Predicted:
         units=np.unique(stacked("units"), return_inverse=True)[1],
         fold=np.repeat(np.arange(len(parts)), [len(part.model) for part in parts]),
         others=[stacked("others", i) for i in range(len(parts[0].others))],
+        deviances=parts[0].deviances,
     )
 
 
@@ -192,7 +240,7 @@ def _fields(
 ) -> Iterator[GraphField]:
     """One for each split, from its training rows; folds of a neural network train together."""
     # By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
-    if len(splits) > 1 and type(model).__module__ == "graphfield.estimators.dnncgm":
+    if len(splits) > 1 and inputs.types is None and type(model).__module__ == "graphfield.estimators.dnncgm":
         from graphfield.estimators.together import fit_together
 
         copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]
@@ -200,8 +248,9 @@ def _fields(
         rows = [train for train, _ in splits]
         yield from (one.field_ for one in fit_together(copies, X, Z, rows=rows, groups=labels))
         return
+    copied = _copy(model) if inputs.types is None else told_kinds(_copy(model), inputs)
     for train, _ in splits:
-        yield _field(_copy(model), inputs, labels, train)
+        yield _field(copied, inputs, labels, train)
 
 
 def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
@@ -221,7 +270,8 @@ def _field(
 ) -> GraphField:
     own: GraphEstimator = clone(model)
     groups = None if labels is None else labels[rows]
-    return own.learn_field(node_table(inputs, rows), covariate_table(inputs.Z.values, rows), groups=groups)
+    X = node_table(inputs, rows) if inputs.types is None else kind_table(inputs, rows)
+    return own.learn_field(X, covariate_table(inputs.Z.values, rows), groups=groups)
 
 
 def _static_coefs(
@@ -243,9 +293,11 @@ def _static_coefs(
 
 
 def explained_share(
-    values: NDArray[np.float64], left: NDArray[np.float64], units: NDArray[np.intp]
+    values: NDArray[np.float64], left: NDArray[np.float64], units: NDArray[np.intp], *, around: bool = True
 ) -> Gain | None:
     """Share of the variance of ``values`` that is explained, averaged over nodes; a jackknife over units.
+
+    Not ``around`` their mean, of their mean square.
 
     A node of which nothing is explained counts as 0 and no less: one value far out in training would outweigh
     all other nodes.
@@ -253,14 +305,16 @@ def explained_share(
     block = np.random.default_rng(0).permutation(int(units.max()) + 1)[units] % _JACKKNIFE
     n_blocks = int(block.max()) + 1
     squares, sums, totals = (np.zeros((n_blocks, values.shape[1])) for _ in range(3))
-    centred = values - values.mean(axis=0)  # so that sums of squares keep their digits
+    centred = values - values.mean(axis=0) if around else values  # so that sums of squares keep their digits
     for total, part in ((squares, left**2), (sums, centred), (totals, centred**2)):
         np.add.at(total, block, part)
     counts = np.bincount(block, minlength=n_blocks).astype(np.float64)
 
     def share(keep: NDArray[np.bool_]) -> float:
         n = counts[keep].sum()
-        variance = totals[keep].sum(axis=0) / n - (sums[keep].sum(axis=0) / n) ** 2
+        variance = totals[keep].sum(axis=0) / n
+        if around:
+            variance = variance - (sums[keep].sum(axis=0) / n) ** 2
         error = squares[keep].sum(axis=0) / n
         part = 1 - np.divide(error, variance, out=np.ones_like(error), where=variance > 0)
         return float(np.maximum(part, 0.0).mean())

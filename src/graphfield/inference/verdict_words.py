@@ -49,7 +49,7 @@ def _where(gain: ModelGain) -> str:
 
 
 def _compared(gain: ModelGain) -> str:
-    own = f"the squared error of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
+    own = f"the {gain.error} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
     if gain.over_static is None:
         return own
     return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
@@ -61,6 +61,11 @@ def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
         return ""
     n_moving = int(tests.are_moving.sum())
     how = f"tests of {count(len(tests.q_varies), 'pair')} one by one, false-discovery level {FDR:.2f}"
+    if not n_moving and tests.movers:
+        return (
+            f"By tests of all covariates together no edge is seen to move ({how}), by those of one covariate "
+            f"given the others: {'; '.join(tests.movers)}."
+        )
     if not n_moving:
         return f"No edge by itself is seen to move ({how})." if test.answer == YES or model == BETTER else ""
     yet = "Yet " if model in (UNCLEAR, WORSE, ONE_GRAPH) else ""
@@ -141,13 +146,22 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
-    known = "the covariates and the levels of groups" if gain.within_groups else "the covariates"
-    what = f"of what {known} leave of a node's variance, on average"
+    known = ["the covariates"] if gain.follows_means else []
+    known += ["the levels of groups"] if gain.within_groups else []
+    of_node = "variance" if gain.error == "squared error" else gain.error
+    what = f"of what {' and '.join(known)} leave of a node's {of_node}" if known else f"of a node's {of_node}"
+    what += ", on average"
     beside = ""
     if model == ONE_GRAPH and gain.over_static is not None:
         single = f"the best single graph ({gain.static})"
-        beside = f"; the squared error of {gain.fitted} is {gain.over_static.side} that of {single}"
-    return f"{where}, the other nodes explain {gain.explained} {what}{beside}."
+        beside = f"; the {gain.error} of {gain.fitted} is {gain.over_static.side} that of {single}"
+    text = f"{where}, the other nodes explain {gain.explained} {what}{beside}."
+    if gain.follows_means:
+        return text
+    return (
+        f"{text} Means of nodes do not follow the covariates in this model: nodes that only move together "
+        "with these have an edge, too."
+    )
 
 
 def advice(model: str, tests: EdgeRecord | None) -> str:

@@ -166,7 +166,9 @@ def _model_gain(value: Saved) -> None:
         value[name].whole()
     for name in ("unit", "rows", "average", "static"):
         value[name].text()
-    for name, read in (("fitted", Saved.text), ("within_groups", Saved.flag)):  # not there in older files
+    # These are not there in older files.
+    texts, flags = ("fitted", "error"), ("within_groups", "follows_means")
+    for name, read in (*((name, Saved.text) for name in texts), *((name, Saved.flag) for name in flags)):
         _read_known(value, name, read)
 
 
@@ -239,5 +241,6 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         "p_value": _not_negative,
         "covariates": _tested_covariates,
         "notes": Saved.texts,
+        **dict.fromkeys(("error", "regressions"), Saved.text),
     },
 }

@@ -169,6 +169,7 @@ def _assembled(
     tests: EdgeRecord | None,
 ) -> dict[str, Any]:
     tests = None if tests is None or tests.why_not else tests
+    types = model.field_.schema.types
     covariates, typical = rows.describe_covariates(model), rows.typical
     found = survey(model, rows.Z, groups)
     moved = effects(model, typical, covariates)
@@ -183,7 +184,8 @@ def _assembled(
     pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
     data = {
         "nodes": model.node_names_,
-        "kinds": None if model.field_.schema.types is None else model.field_.schema.node_kinds,
+        "kinds": None if types is None else types.kinds,
+        "signless": None if types is None else (types.widths > 1).tolist(),
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
-from graphfield.exceptions import agreed, count
+from graphfield.exceptions import agreed, count, first_few
 from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.report.figures import DENSITY, STILL, Survey
@@ -68,7 +68,9 @@ def summary(
     still = not moves or _stands_still(survey)
     return {
         "tested": _tested(tests, moves) if tests else [],
-        "edges": _edges(model, rows, survey, may_be) if moves else _average_edges(model, survey, may_be),
+        "edges": _edges(model, rows, survey, may_be)
+        if moves
+        else _average_edges(model, survey, may_be, pairs),
         "strongest": _strongest(model, survey, pairs) if still else [],
         "varying": None if still else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
@@ -101,6 +103,8 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
     found += f"covariates{false_words(n_moving, 'not to move', FDR)}."
+    if not n_moving and tests.movers:
+        found = f"{found[:-1]} together; with one given the others: {'; '.join(tests.movers)}."
     if n_moving and not moves:
         found += f" {agreed(n_moving, 'Its curve below has a band', 'Their curves below have bands')}."
     return [found, *tests.notes]
@@ -155,13 +159,22 @@ def _edge_counts(survey: Survey, still: bool) -> str:
     )
 
 
-def _average_edges(model: GraphEstimator, survey: Survey, may_be: tuple[str, str]) -> dict[str, str]:
-    n_edges, n_pairs = int(average_edges(model, survey).sum()), len(survey.mean)
+def _average_edges(
+    model: GraphEstimator, survey: Survey, may_be: tuple[str, str], pairs: Pairs
+) -> dict[str, str]:
+    is_edge = average_edges(model, survey)
+    n_edges, n_pairs = int(is_edge.sum()), len(survey.mean)
     found = (
         f"{n_edges:,} of {n_pairs:,} possible edges: pairs that {may_be[1]} and whose partial "
         f"correlation, averaged over the rows, is above {model.threshold_.value:.3f} in size"
     )
-    return {"where": "The average graph", "found": found, "rule": ""}
+    weak = np.flatnonzero(model.threshold_.clear_pairs & ~is_edge)
+    weak = weak[np.argsort(-np.abs(survey.mean[weak]), kind="stable")]
+    ends = [" \u2013 ".join(pairs[int(i)]) for i in weak]
+    named = [f"{own} ({number(float(survey.mean[i]))})" for own, i in zip(ends, weak, strict=True)]
+    does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
+    rule = f"{len(weak):,} more {does} weaker on average: {first_few(named, _NAMED)}." if named else ""
+    return {"where": "The average graph", "found": found, "rule": rule}
 
 
 def average_edges(model: GraphEstimator, survey: Survey) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from graphfield.analysis.errors import LEVEL
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.inference.evidence import Evidence
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
 from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
@@ -62,7 +63,8 @@ def about(
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
     """The test that the verdict rests on, covariate by covariate, and notes."""
     gains = [_covariate_gain(row) for row in found.get("covariates") or []]
-    return {"test": _tested(found), "gains": gains, "notes": found.get("notes") or []}
+    error = f"{found.get('error', Evidence.error)} of {found.get('regressions', Evidence.regressions)}"
+    return {"test": _tested(found), "gains": gains, "error": error, "notes": found.get("notes") or []}
 
 
 def opening(verdict: Verdict) -> str:
@@ -108,7 +110,11 @@ _CHOSEN = {
 }
 _CHOSEN |= {"penalty_": "Penalty in use", "variation_": "Share of variation kept"}
 _CHOSEN |= {"n_steps_": "Gradient steps"}
-_NODES = {"raw": "as they are", "normal": "normal scores"}
+_NODES = {
+    "raw": "as they are",
+    "normal": "normal scores",
+    "skeptic": "normal scores, correlations from ranks",
+}
 
 
 def model_card(model: Any, fit: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,6 +29,8 @@ from graphfield.solvers.penalties import (
     smallest_penalty,
     too_dense,
 )
+
+Correlate = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
@@ -159,14 +161,19 @@ class _Fold:
         object.__setattr__(self, "solver", PrecisionSolver(self.train))
 
     @classmethod
-    def of(cls, train: NDArray[np.float64], held_out: NDArray[np.float64]) -> _Fold:
+    def of(
+        cls, train: NDArray[np.float64], held_out: NDArray[np.float64], correlate: Correlate | None
+    ) -> _Fold:
+        varies = bool((np.ptp(train, axis=0) > 0).all())
+        if correlate is not None:
+            known, new = correlate(train), correlate(held_out)
+            return cls(known, new, len(train), float(log_likelihood(new, np.linalg.pinv(known))), varies)
         plain = EmpiricalCovariance().fit(train)
         around_mean, around_known = (
             (held_out - mean).T @ (held_out - mean) / len(held_out)
             for mean in (held_out.mean(axis=0), plain.location_)
         )
         likely = float(log_likelihood(around_known, plain.get_precision()))
-        varies = bool((np.ptp(train, axis=0) > 0).all())
         return cls(plain.covariance_, around_mean, len(train), likely, varies)
 
     def likelihood(self, penalty: float) -> tuple[float, float]:
@@ -180,7 +187,9 @@ class _Fold:
         return float(found) if np.isfinite(found) else -np.inf, n_neighbours
 
 
-def graphical_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
+def graphical_lasso_cv(
+    X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int, correlate: Correlate | None = None
+) -> PenaltyChoice:
     """Sparse precision matrix of centred ``X`` (n, p), with the path of held-out log-likelihoods.
 
     The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid and refinements. It is faster for
@@ -189,11 +198,12 @@ def graphical_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: in
     below the best penalty, where graphs are dense.
 
     ``n_penalties`` are tried from the empty graph down, and as many again around the best one. The
-    numbers of edges on the path are those on all rows.
+    numbers of edges on the path are those on all rows. ``correlate`` leads from rows to their correlation
+    matrix where that is not to be the one of second moments.
     """
-    S = X.T @ X / len(X)
+    S = X.T @ X / len(X) if correlate is None else correlate(X)
     with _quiet():
-        parts = [_Fold.of(train, held_out) for train, held_out in pairs]
+        parts = [_Fold.of(train, held_out, correlate) for train, held_out in pairs]
     # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
     parts = [part for part in parts if part.varies] or parts
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))

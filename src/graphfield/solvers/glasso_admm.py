@@ -85,7 +85,7 @@ class PrecisionSolver:
         found = self._empty.copy()
         if len(nodes):
             part = np.ix_(nodes, nodes)
-            problem = _Problem(
+            problem = Alternation(
                 self._covariance[part], penalty, self._sparse[part], self._pull[part], self._weight
             )
             found[part] = problem.solve(accuracy)
@@ -94,15 +94,20 @@ class PrecisionSolver:
         return found.copy()
 
 
-class _Problem:
-    """The iterations at one penalty, from a start that need not be feasible."""
+class Alternation:
+    """The iterations at one penalty, from a start that need not be feasible.
+
+    Matrices are (p, p), or (K, p, p) of problems that are solved together by a subclass.
+    """
+
+    metric: NDArray[np.float64] = np.ones((1, 1))  # how much the weight counts in each of several problems
 
     def __init__(
         self, covariance: NDArray, penalty: float, sparse: NDArray, pull: NDArray, weight: float
     ) -> None:
         self.covariance, self.penalty = covariance, penalty
         self.sparse, self.pull, self.weight = sparse, pull, weight
-        self.off_diagonal = ~np.eye(len(covariance), dtype=bool)
+        self.off_diagonal = ~np.eye(covariance.shape[-1], dtype=bool)
 
     def solve(self, accuracy: float) -> NDArray[np.float64]:
         mark, marked_at = np.inf, 0
@@ -110,7 +115,7 @@ class _Problem:
             residuals = self.iterate()
             if (i + 1) % _LOOK_EVERY:
                 continue
-            violation = optimality_violation(self.sparse, self.covariance, self.penalty)
+            violation = self.violation()
             if violation <= accuracy * self.penalty:
                 return self.sparse
             if violation < mark / 2:
@@ -120,20 +125,27 @@ class _Problem:
             self.balance(*residuals)
         raise TrainingError(ILL_CONDITIONED.format(penalty=self.penalty))
 
+    def violation(self) -> float:
+        """How far from the solution the sparse matrix is, in units of the penalty."""
+        return optimality_violation(self.sparse, self.covariance, self.penalty)
+
+    def shrink(self, ahead: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The proximal step of the penalty."""
+        return np.where(self.off_diagonal, soft(ahead, self.penalty / self.weight), ahead)
+
     def iterate(self) -> tuple[float, float]:
         """One round; returns the distance of the two matrices and the last step, both relative."""
-        weight, before = self.weight, self.sparse
+        weight, before = self.weight * self.metric, self.sparse
         values, vectors = np.linalg.eigh(weight * before - self.pull - self.covariance)
         # The positive root x of weight x - 1 / x = value, without cancellation where the value is negative.
-        reach = np.abs(values) + np.sqrt(values**2 + 4 * weight)
-        roots = np.where(values > 0, reach / (2 * weight), 2 / reach)
-        definite = (vectors * roots) @ vectors.T
+        reach = np.abs(values) + np.sqrt(values**2 + 4 * weight[..., 0])
+        roots = np.where(values > 0, reach / (2 * weight[..., 0]), 2 / reach)
+        definite = (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)
         ahead = _RELAXATION * definite + (1 - _RELAXATION) * before + self.pull / weight
-        shrunk = np.sign(ahead) * np.maximum(np.abs(ahead) - self.penalty / weight, 0)
-        self.sparse = np.where(self.off_diagonal, shrunk, ahead) + 0.0  # no zero is negative
+        self.sparse = self.shrink(ahead) + 0.0  # no zero is negative
         self.pull = weight * (ahead - self.sparse)
         apart = np.linalg.norm(definite - self.sparse) / np.linalg.norm(definite)
-        moved = weight * np.linalg.norm(self.sparse - before)
+        moved = np.linalg.norm(weight * (self.sparse - before))
         return float(apart), float(moved / max(np.linalg.norm(self.pull), np.finfo(float).tiny))
 
     def balance(self, apart: float, moved: float) -> None:
@@ -142,3 +154,8 @@ class _Problem:
             factor = float(np.clip(np.sqrt(apart / moved), 1 / _MOST, _MOST))
             if not 1 / _LEAST < factor < _LEAST:
                 self.weight *= factor
+
+
+def soft(values: NDArray[np.float64], by: float) -> NDArray[np.float64]:
+    """Towards zero by this much, or to zero."""
+    return np.sign(values) * np.maximum(np.abs(values) - by, 0)

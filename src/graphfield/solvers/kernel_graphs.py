@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import TrainingError
-from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
+from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
 from graphfield.solvers.lasso import nodewise_lasso_path, residual_variances
 from graphfield.solvers.leaf_likelihood import penalty_of
 from graphfield.solvers.penalties import RATIO, PathSearch
 
 # Rows that a point must see at least, counted as equal weights would be; with fewer, it looks further.
-_LEAST_ROWS, _FURTHER = 20.0, 1.3
+LEAST_ROWS, _FURTHER = 20.0, 1.3
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
 _LARGEST, _STEPS = 3.0, 12
 # Residual variances below this share of a node's are rounding errors.
@@ -51,7 +51,7 @@ def kernel_weights(rows: Encoded, points: Encoded, bandwidth: float) -> NDArray[
         width = bandwidth
         while True:
             found[point] = np.exp(-(own - own.min()) / (2 * width**2))
-            if rows_seen(found[point]) >= min(_LEAST_ROWS, len(own) / 2):
+            if rows_seen(found[point]) >= min(LEAST_ROWS, len(own) / 2):
                 break
             width *= _FURTHER
     return found
@@ -129,17 +129,15 @@ def solve_nodewise(local: Local, penalties: NDArray[np.float64], _: float = SEAR
 SOLVERS = {"joint": solve_joint, "nodewise": solve_nodewise}
 
 
-def best_factor(
-    local: Local,
-    solver: Callable[..., Solution],
-    judge: Callable[[Solution], NDArray[np.float64]],
-    start: int | None,
-) -> tuple[int, NDArray[np.float64]]:
-    """The step of the grid of penalties, and the likelihoods of held-out rows there."""
+def best_factor(judge: Callable[[float], NDArray[np.float64]], start: int | None) -> tuple[int, NDArray]:
+    """The step of the grid of penalties, and the likelihoods of held-out rows there.
+
+    ``judge`` leads from a factor of the penalties to these.
+    """
 
     def attempt(step: int, _: NDArray | None) -> tuple[float, NDArray]:
         try:
-            rows = judge(solver(local, local.penalties(factor_of(step))))
+            rows = judge(factor_of(step))
         except TrainingError:  # the penalty is too small for such a covariance
             return np.inf, np.empty(0)
         return -float(rows.mean()), rows
@@ -148,6 +146,8 @@ def best_factor(
     search = PathSearch(range(_STEPS), attempt).walk(first, lambda _: True)
     if search.walk_back().best.step == first:
         search.walk(first + 1, lambda s: s.worse >= 1)
+    if not np.isfinite(search.best.loss):
+        raise TrainingError(ILL_CONDITIONED.format(penalty=_LARGEST))
     return search.best.step, search.best.solution
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.marginals import NormalScores, normal_scores
+from graphfield.data.marginals import SKEPTIC, NormalScores, normal_scores
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import folds, hold_out
@@ -222,7 +222,13 @@ def _by_rank(values: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.divide(scores, spread, out=np.zeros_like(scores), where=spread > 1e-9)
 
 
-_USED = {"raw": "Nodes: as they are", "normal": "Nodes: normal scores"}
+_USED = {
+    "raw": "Nodes: as they are",
+    "normal": "Nodes: normal scores",
+    "log1p": "Nodes: logarithms, log(1 + x)",
+    "clr": "Nodes: log-ratios, logarithms less the level of their row",
+    SKEPTIC: "Nodes: normal scores, with correlations from ranks",
+}
 
 
 def describe_nodes(marginals: str, check: MarginalCheck | None) -> str:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.solvers.scale_choice import standard_errors
+
 # A penalty this many times smaller than the noise of a correlation, 1/sqrt(n), is as good as none.
 _BELOW_NOISE = 0.1
 # With more neighbours than this share of the rows a regression explains everything, held-out rows
@@ -16,6 +18,9 @@ _BELOW_NOISE = 0.1
 _MOST_NEIGHBOURS = 0.5
 # Where there is no number of penalties to try: each is this share of the one before, so many at most.
 RATIO, LONGEST = 0.7, 20
+
+# The simplest of some models that is behind the best one by no more than this many standard errors is taken.
+_EVIDENCE = 1.0
 
 # Values to fit, and held-out values to choose on, fold by fold.
 FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -82,6 +87,19 @@ class PathSearch:
         self.last = self.tried[step] = Tried(self.values[step], step, *found)
         if near is None or self.last.loss < self.best.loss - self._progress:
             self.best = self.last
+
+
+def compare_rows(rows: Iterable[NDArray], units: NDArray[np.intp] | None = None) -> tuple[NDArray, int]:
+    """Likelihoods of the same held-out rows under several models, the simplest first.
+
+    Returns the mean, how far it is behind the best one and the standard error of that (columns, one row per
+    model), and which is the simplest model that is not clearly behind. Rows of one unit may go together.
+    """
+    likelihood = np.array(list(rows))
+    behind = likelihood[np.argmax(likelihood.mean(axis=1))] - likelihood
+    error = standard_errors(behind.T, np.arange(likelihood.shape[1]) if units is None else units)
+    close = behind.mean(axis=1) <= _EVIDENCE * error
+    return np.column_stack([likelihood.mean(axis=1), behind.mean(axis=1), error]), int(np.argmax(close))
 
 
 def falling_penalties(top: float) -> list[float]:

@@ -3,7 +3,7 @@
 With columns f in standard units (:mod:`graphfield.data.blocks`), features W and U of z, and centres c(z) of
 the columns, node j has the natural parameters
 
-    eta_j(z, x) = null_j + A_j' U(z) + sum_{k != j} (sum_w B_wjk W_w(z)) (f_k - c_k(z)) .
+    eta_j(z, x) = null_j + offset_j(z) + A_j' U(z) + sum_{k != j} (sum_w B_wjk W_w(z)) (f_k - c_k(z)) .
 
 In each round the loss of a node is replaced by ``curvature_j / 2 (eta - y)^2`` with the working response
 ``y = eta + (f - mean(eta)) / curvature_j``: least squares, in which all nodes share one Gram matrix. A
@@ -33,17 +33,22 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FamilyRows:
-    """Rows to fit: columns and their centres (n, d), features of edges (n, m) and of means (n, u)."""
+    """Rows to fit: columns and their centres (n, d), features of edges (n, m) and of means (n, u).
+
+    ``offset`` (n, d) is what natural parameters are known to begin with, if anything.
+    """
 
     blocks: Blocks
     columns: Array
     center: Array
     W: Array
     U: Array
+    offset: Array | None = None
 
     def take(self, rows: NDArray | slice) -> FamilyRows:
-        parts = (part[rows] for part in (self.columns, self.center, self.W, self.U))
-        return FamilyRows(self.blocks, *parts)
+        columns, center, W, U = (part[rows] for part in (self.columns, self.center, self.W, self.U))
+        offset = None if self.offset is None else self.offset[rows]
+        return FamilyRows(self.blocks, columns, center, W, U, offset)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,6 +76,8 @@ class FamilyRows:
         """eta of every row and column, (n, d)."""
         B, A = split_coefficients(S, self.W.shape[1])
         eta = self.blocks.null + self.U @ A
+        if self.offset is not None:
+            eta += self.offset
         for feature, own in zip(self.W.T, B, strict=True):
             eta += feature[:, None] * (self.neighbours @ own)
         return eta

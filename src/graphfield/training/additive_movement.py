@@ -16,7 +16,7 @@ from torch import Tensor
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.solvers.penalties import PathSearch, falling_penalties
 from graphfield.training.additive_features import AdditiveFeatures
-from graphfield.training.mixture import MixtureTask
+from graphfield.training.mixture import Again, MixtureTask
 from graphfield.training.penalty_path import WORSE
 from graphfield.training.relaxed_patterns import SingleGraph, best_step
 from graphfield.training.sparse_patterns import FINE, Moments, PatternProblem, solve_each, total
@@ -35,6 +35,7 @@ class AdditiveFit:
     variation: float  # the share of its movement that is kept
     penalty: float
     errors: Tensor  # of each row of training, part by part
+    again: Again
 
     @classmethod
     def of(
@@ -45,7 +46,7 @@ class AdditiveFit:
         if features is None or len(features.average) * data.x.shape[1] > _MAX_COLUMNS:
             return None
         shares = torch.nn.functional.pad(features.at(data), (1, 0), value=1.0)
-        *parts, new = (Moments.of(shares[rows], data.x[rows]) for rows in (*task.parts, task.held_out))
+        *parts, new = (task.moments(shares, data.x, rows) for rows in (*task.parts, task.held_out))
         recipe, found = AdditiveRecipe.choose(single, parts)
         support = torch.cat(
             [
@@ -60,7 +61,8 @@ class AdditiveFit:
         judged, field = (
             features.field(recipe.find(m, variation)) for m in (total(parts), total([*parts, new]))
         )
-        return cls(judged, field, variation, recipe.penalty, errors_with(support, variation))
+        again = Again(shares, lambda moments, _: features.field(recipe.find(moments, variation)))
+        return cls(judged, field, variation, recipe.penalty, errors_with(support, variation), again)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from graphfield.training.additive_movement import AdditiveFit
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture import (
+    Again,
     MixtureTask,
     cross_fitted_table,
     gate_of,
@@ -48,6 +49,7 @@ class Finished:
     field: CoefField
     variation: float  # the share of its variation that was kept
     penalty: float  # of the one graph, where none was
+    again: Again
     additive: bool = False  # not a mixture: edges that follow single covariates
 
 
@@ -79,7 +81,8 @@ class LastStep:
         gate.embedding.settle_untrained(self.data.codes[task.rows])
         if not len(task.held_out):
             field = mixed_field(gate, mixture.patterns)
-            return Finished(field, field, 1.0, mixture.penalty)
+            recipe = Recipe(len(task.rows), mixture.penalty)
+            return Finished(field, field, 1.0, mixture.penalty, self._again(gate, recipe, 1.0))
         moving = self._moving(gate)
         copies: list[Copy] = []
         if is_few(task.units(task.held_out)):
@@ -88,7 +91,9 @@ class LastStep:
         if copies and additive and self.single is not None:
             found = AdditiveFit.of(self.config, self.data, task, self.single)
             if found is not None and self._is_better(found, done, self._errors_of(copies, done.variation)):
-                return Finished(found.judged, found.field, found.variation, found.penalty, additive=True)
+                return Finished(
+                    found.judged, found.field, found.variation, found.penalty, found.again, additive=True
+                )
         return done
 
     def _moving(self, gate: GateField) -> _Moving:
@@ -104,7 +109,7 @@ class LastStep:
     def _moments(self, gate: GateField) -> tuple[Tensor, Moments, Moments]:
         """Average shares, and moments of training and held-out rows."""
         shares, rows = shares_of(gate, self.data), (self.task.rows, self.task.held_out)
-        known, new = (Moments.of(shares[own], self.data.x[own]) for own in rows)
+        known, new = (self.task.moments(shares, self.data.x, own) for own in rows)
         return shares[self.task.rows].mean(dim=0), known, new
 
     def _judge_copies(self, moving: _Moving) -> tuple[_Moving, list[Copy]]:
@@ -130,16 +135,16 @@ class LastStep:
         """For each part of the training rows, gate and patterns from the others; and such a gate from all."""
         mixture, data, task = self.mixture, self.data, self.task
         shares = shares_of(moving.copy.gate, data)
-        parts = [Moments.of(shares[rows], data.x[rows]) for rows in task.parts]
+        parts = [task.moments(shares, data.x, rows) for rows in task.parts]
         without = problems_without(parts, total(parts))
         table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
         others = [rows_without(task.parts, part) for part in range(len(parts))]
         *gates, whole = self._train_gates([*others, task.rows], table)
         copies = []
         for rows, known, gate in zip(task.parts, others, gates, strict=True):
-            own = shares_of(gate, data)[known]
-            patterns = moving.recipe.carry_out(Moments.of(own, data.x[known]), mixture.patterns)
-            copies.append(Copy(gate, patterns, own.mean(dim=0), data.take(rows[None])))
+            own = shares_of(gate, data)
+            patterns = moving.recipe.carry_out(task.moments(own, data.x, known), mixture.patterns)
+            copies.append(Copy(gate, patterns, own[known].mean(dim=0), data.take(rows[None])))
         return copies, whole
 
     def _train_gates(self, each: Sequence[Tensor], table: Tensor) -> list[GateField]:
@@ -169,13 +174,29 @@ class LastStep:
                 penalty = penalty if kept else self.single.penalty
             both = [torch.lerp(one, own, kept) for one, own in zip(still, both, strict=True)]
         judged, field = (mixed_field(moving.copy.gate, own) for own in both)
-        return Finished(judged, field, kept, penalty)
+        return Finished(judged, field, kept, penalty, self._again(moving.copy.gate, moving.recipe, kept))
+
+    def _again(self, gate: GateField, recipe: Recipe, kept: float) -> Again:
+        """With the shares of the gate, in the same way as before."""
+        shares = shares_of(gate, self.data)
+        mean = shares[self.task.rows].mean(dim=0)
+
+        def find(moments: Moments, of_one: Moments) -> CoefField:
+            patterns = recipe.carry_out(moments, self.mixture.patterns)
+            if kept < 1:
+                still = torch.tensordot(mean, patterns, dims=1)[None]
+                if self.single is not None:
+                    still = self.single.find(of_one)
+                patterns = torch.lerp(still, patterns, kept)
+            return mixed_field(gate, patterns)
+
+        return Again(shares, find)
 
     @cached_property
     def parts(self) -> list[Moments]:
         """For one graph for all: of the parts of training, and of the rows held out."""
         one, x = self.data.x.new_ones(len(self.data.x), 1), self.data.x
-        return [Moments.of(one[rows], x[rows]) for rows in (*self.task.parts, self.task.held_out)]
+        return [self.task.moments(one, x, rows) for rows in (*self.task.parts, self.task.held_out)]
 
     @cached_property
     def single(self) -> SingleGraph | None:

@@ -8,14 +8,14 @@ rows like best among all rounds is taken; :mod:`finished_mixture` has the last s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from graphfield.exceptions import TrainingError
-from graphfield.nn.fields import FieldConfig, Samples
+from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
@@ -51,6 +51,12 @@ class MixtureTask:
     penalty: float | None  # None: the best on held-out rows
     start: Arrays | None = None  # weights of a gate to begin with
     labels: Tensor | None = None  # of the groups of all rows; None: each row is on its own
+    nodes: Tensor | None = None  # the node that owns each column of x, where some own several
+    answers: Tensor | None = None  # whether each column of x is explained by others, where some are not
+
+    def moments(self, shares: Tensor, x: Tensor, rows: Tensor) -> Moments:
+        moments = Moments.of(shares[rows], x[rows], self.nodes)
+        return moments if self.answers is None else moments.answered_by(self.answers)
 
     @property
     def rows(self) -> Tensor:
@@ -59,6 +65,17 @@ class MixtureTask:
     def units(self, rows: Tensor) -> Tensor:
         """What goes together in any way: rows of one group, copies of one row."""
         return rows if self.labels is None else self.labels[rows]
+
+
+@dataclass(frozen=True)
+class Again:
+    """How coefficients are found from other responses of the same rows, all that was chosen being as it is.
+
+    ``features`` (n, R) are what patterns are mixed by; ``find`` takes moments with these, and with one alone.
+    """
+
+    features: Tensor
+    find: Callable[[Moments, Moments], CoefField]
 
 
 class MixtureFits:
@@ -159,8 +176,8 @@ class MixtureFits:
         """Patterns for the shares of the moment; and, but for the last round, the table of every row."""
         task, standing, x = self.tasks[i], self.standings[i], self.data.member(i).x
         shares = shares_of(self._gate(standing.gate, rank), self.data)
-        parts = [Moments.of(shares[rows], x[rows]) for rows in task.parts]
-        held_out = Moments.of(shares[task.held_out], x[task.held_out]) if len(task.held_out) else None
+        parts = [task.moments(shares, x, rows) for rows in task.parts]
+        held_out = task.moments(shares, x, task.held_out) if len(task.held_out) else None
         together = total(parts)
         if not bool(torch.isfinite(together.gram).all()):
             raise TrainingError(

@@ -9,14 +9,18 @@ with ``s_rk`` the root mean square of ``a_r x_k``: a lasso in standard units (th
 do without an edge), and a group lasso (the second lets all of them do without). Rows enter through
 their second moments alone, which add up over folds, so one pass over the rows serves all penalties. A relaxed
 problem has weights of their own for the penalties of each entry and each edge.
+
+Where nodes own several columns each, p counts columns, entries and edges are blocks of columns, with
+penalties that grow with the root of their size, and no column is explained by others of its own node.
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,6 +28,7 @@ from torch import Tensor
 
 from graphfield.nn.threads import spread
 from graphfield.solvers.penalties import zero_penalty
+from graphfield.training.column_blocks import ColumnBlocks
 
 # Share of the penalty on single entries; the rest is on edges as a whole.
 ALPHA = 0.25
@@ -49,9 +54,10 @@ class Moments:
     cross: Tensor  # (p, R p)
     power: Tensor  # (p,), of x_j^2
     count: int
+    nodes: Tensor | None = None  # (p,), the node that owns each column, where some own several
 
     @classmethod
-    def of(cls, shares: Tensor, x: Tensor) -> Moments:
+    def of(cls, shares: Tensor, x: Tensor, nodes: Tensor | None = None) -> Moments:
         """Shares (n, R) and node values (n, p).
 
         ``a_r x_k a_s x_l`` is a product of two shares times one of two nodes: sums over rows for pairs of
@@ -68,25 +74,39 @@ class Moments:
             cross.transpose(0, 1).reshape(p, rank * p),
             sums[-1].view(p, p).diagonal().contiguous(),
             len(x),
+            nodes,
         )
 
+    def with_target(self, shares: Tensor, x: Tensor, target: Tensor) -> Moments:
+        """Of the same rows, with ``target`` (n, p) in place of x as what is to be explained."""
+        cross = torch.stack([target.T @ (own[:, None] * x) for own in shares.T], dim=1)  # (j, r, k)
+        return replace(self, cross=cross.flatten(1), power=target.square().sum(dim=0))
+
+    def answered_by(self, columns: Tensor) -> Moments:
+        """As if the others were nothing to be explained."""
+        return replace(self, cross=self.cross * columns[:, None], power=self.power * columns)
+
     def __add__(self, other: Moments) -> Moments:
-        return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+        return self._joined(other, operator.add)
 
     def without(self, other: Moments) -> Moments:
-        return Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+        return self._joined(other, operator.sub)
+
+    def _joined(self, other: Moments, join: Callable[[Any, Any], Any]) -> Moments:
+        names = ("gram", "cross", "power", "count")
+        return replace(self, **{name: join(getattr(self, name), getattr(other, name)) for name in names})
 
     def of_shares(self, shares: slice) -> Moments:
         """As if there were only these shares."""
         p = len(self.power)
         own = slice((shares.start or 0) * p, None if shares.stop is None else shares.stop * p)
-        return Moments(self.gram[own, own], self.cross[:, own], self.power, self.count)
+        return replace(self, gram=self.gram[own, own], cross=self.cross[:, own])
 
     def after(self, first: Tensor) -> Moments:
         """Of what a first pattern (p, p) leaves of x, with the same shares."""
         p = len(self.power)
         power = self.power + (first * (first @ self.gram[:p, :p] - 2 * self.cross[:, :p])).sum(dim=1)
-        return Moments(self.gram, self.cross - first @ self.gram[:p], power, self.count)
+        return replace(self, cross=self.cross - first @ self.gram[:p], power=power)
 
     @property
     def rank(self) -> int:
@@ -116,10 +136,15 @@ class PatternProblem:
     def __init__(self, moments: Moments, alpha: float = ALPHA) -> None:
         self.rank, self.p, self.alpha = moments.rank, len(moments.power), alpha
         self.count = moments.count
+        self.owners = None if moments.nodes is None else ColumnBlocks(moments.nodes)
         self.units = (moments.gram.diagonal() / moments.count).clamp(min=1e-10).sqrt()
+        if self.owners is not None:  # one unit for a node: columns may be turned into each other
+            self.units = self.owners.common(self.units.view(self.rank, self.p).square()).sqrt().flatten()
         self.gram = moments.gram / (self.units * moments.count)[:, None] / self.units
         self.cross = moments.cross / (self.units * moments.count)
         own = torch.eye(self.p, device=self.gram.device, dtype=self.gram.dtype)
+        if moments.nodes is not None:
+            own = (moments.nodes[:, None] == moments.nodes).to(own)
         self.off_diagonal = (1 - own).repeat(1, self.rank)
         self.curvature = _largest_eigenvalue(self.gram)
         # Of the penalties on entries (j, r, k), and on edges as a whole (j, k).
@@ -136,9 +161,15 @@ class PatternProblem:
         """
         lines = (_lines(patterns) * self.units).view(self.p, self.rank, self.p)
         among = self.gram.view(self.rank, self.p, self.rank, self.p).diagonal(dim1=1, dim2=3)  # (r, s, k)
+        if self.owners is not None:
+            among = self.owners.common(among)
         sizes = torch.einsum("jrk,rsk,jsk->jk", lines, among, lines).clamp(min=0).sqrt()
+        if self.owners is not None:
+            lines, sizes = self.owners.sizes(lines), self.owners.sizes(sizes[:, None])[:, 0]
         other = copy.copy(self)
         entries, edges = size / (self.rank**0.5 * lines.abs() + size), size / ((sizes + sizes.T) / 2 + size)
+        if nodes is not None and self.owners is not None:
+            nodes = self.owners.averages(nodes)
         if nodes is not None:
             entries, edges = nodes[:, None, None] * entries, nodes[:, None] * edges
         other.weights = entries, edges
@@ -163,6 +194,8 @@ class PatternProblem:
     def largest_penalty(self) -> float:
         """The smallest penalty at which all patterns are zero."""
         slope = (2 * self.cross * self.off_diagonal).view(self.p, self.rank, self.p).abs()
+        if self.owners is not None:
+            slope = self.owners.sizes(slope)
         return zero_penalty(slope.cpu().numpy(), self.rank, self.alpha)
 
     def solve(self, penalty: float, start: Tensor | None = None, tolerance: float = ROUGH) -> Tensor:
@@ -170,8 +203,11 @@ class PatternProblem:
         return solve_each([self], penalty, [start], tolerance)[0]
 
     def blocks(self) -> list[slice]:
-        """Responses of about equal number; on a GPU all at once. The same on any number of cores."""
-        work = 0 if self.gram.is_cuda else len(self.gram) ** 2 * self.p
+        """Responses of about equal number; on a GPU all at once. The same on any number of cores.
+
+        Columns of a node are not parted.
+        """
+        work = 0 if self.gram.is_cuda or self.owners is not None else len(self.gram) ** 2 * self.p
         count = max(1, min(work // _BLOCK_WORK, self.p // _LEAST_RESPONSES))
         ends = [self.p * i // count for i in range(count + 1)]
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
@@ -191,7 +227,7 @@ class PatternProblem:
         for i in range(1, _ITERATIONS + 1):
             step = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
             edges = step.mul_(off_diagonal).view(-1, self.rank, self.p)
-            new = shrink(edges, *cuts, dim=1).view_as(step)
+            new = self._shrink(edges, *cuts).view_as(step)
             change = new - weights
             if i % _CHECK_EVERY == 0:
                 if change.abs().max() <= tolerance * new.abs().max():
@@ -202,6 +238,11 @@ class PatternProblem:
             point, momentum = look_ahead(new, change, momentum)
             weights = new
         return weights
+
+    def _shrink(self, edges: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
+        if self.owners is None:
+            return shrink(edges, of_entries, of_edges, dim=1)
+        return self.owners.shrink(edges, of_entries, of_edges)
 
 
 def solve_each(

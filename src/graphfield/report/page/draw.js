@@ -64,6 +64,14 @@ function shade(value, limit) {
   return SHADES[Math.round(256 + 256 * t)];
 }
 
+// Of edges that have no sign: white for zero, dark grey for the strongest.
+const NEUTRAL = "#57606a";
+
+function neutralShade(value, limit) {
+  const t = Math.min(1, Math.abs(value) / limit);
+  return [255, 255, 255].map((white, c) => Math.round(white + t * ([61, 68, 77][c] - white)));
+}
+
 const LINES = ["#0072B2", "#D55E00", "#009E73", "#9B4F96", "#000000", "#B8860B"];
 const DASHES = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 2"];
 const GROUPS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C6BB1", "#666666", "#A6761D", "#1B9E77", "#E7298A"];

@@ -36,7 +36,8 @@ class Heatmap {
         let colour = [232, 235, 238];
         if (a !== b) {
           const pair = page.field.pair(order[a], order[b]);
-          colour = visible[pair] ? shade(values[pair], page.shown.limit) : [255, 255, 255];
+          const neutral = page.signless(pair) && page.shown.view !== "difference";
+          colour = visible[pair] ? (neutral ? neutralShade : shade)(values[pair], page.shown.limit) : [255, 255, 255];
         }
         data.data[at] = colour[0]; data.data[at + 1] = colour[1]; data.data[at + 2] = colour[2]; data.data[at + 3] = 255;
       }

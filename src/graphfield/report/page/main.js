@@ -60,6 +60,9 @@ class Page {
   byFit() { return this.cut === this.data.threshold.value; }
   isEdge(graph, i, pair = i) { return graph.weaker[i] > this.cut && !(this.byFit() && this.never.has(pair)); }
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
+  // An edge of a node with more than two levels without an order has a size alone.
+  signless(i) { return Boolean(this.data.signless && (this.data.signless[this.field.first[i]] || this.data.signless[this.field.second[i]])); }
+  strength(i, value, digits = 2) { return this.signless(i) ? Math.abs(value).toFixed(digits) : signed(value, digits); }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
   // The graph at z or, where movement is not to be shown, the average over the rows. One that is the same everywhere
@@ -126,9 +129,9 @@ class Page {
 
   says(i) {
     const now = this.now.partial[i], edge = this.isEdge(this.now, i) ? "edge" : "no edge";
-    let text = `${this.pairName(i)}: ${signed(now, 3)} (${edge})`;
-    if (this.pinned) text += `, pinned ${signed(this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
-    const range = this.moves ? ` Over the rows ${signed(this.pairs.least[i])} to ${signed(this.pairs.most[i])}.` : "";
+    let text = `${this.pairName(i)}: ${this.strength(i, now, 3)} (${edge}${this.signless(i) ? ", no sign" : ""})`;
+    if (this.pinned) text += `, pinned ${this.strength(i, this.pinned.graph.partial[i], 3)}, difference ${signed(now - this.pinned.graph.partial[i], 3)}`;
+    const range = this.moves ? ` Over the rows ${this.strength(i, this.pairs.least[i])} to ${this.strength(i, this.pairs.most[i])}.` : "";
     return `${text}.${range}${this.tested(i)}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
@@ -160,7 +163,7 @@ class Page {
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
-      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${signed(this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}${tested && !this.tests.curves[i] ? " (not among the clearest: no band)" : ""}`, button);
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${this.strength(i, this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}${tested && !this.tests.curves[i] ? " (not among the clearest: no band)" : ""}`, button);
     });
     byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, `${this.count(this.now).edges ? "No edge is chosen" : "There is no edge to draw at this threshold"}: click a cell of the heatmap for the curve of a pair.`)]));
     const covariates = tested ? this.data.covariates.filter((c) => this.tests.values[c.name]) : this.moving().filter((c) => !c.fixed), panels = byId("curve-panels");
@@ -174,7 +177,7 @@ class Page {
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
       title: c.name, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
-      says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => (found[n][s].points.length ? [`${this.pairName(i)} from ${signed(found[n][s].points[0][1])} to ${signed(found[n][s].points.at(-1)[1])}`] : [])).join("; "),
+      says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => (found[n][s].points.length ? [`${this.pairName(i)} from ${this.strength(i, found[n][s].points[0][1])} to ${this.strength(i, found[n][s].points.at(-1)[1])}`] : [])).join("; "),
     })));
   }
 
@@ -256,9 +259,11 @@ class Page {
     for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
     bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
     const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
-    const parts = [sample("#b2182b", "none", "positive"), sample("#2166ac", "6 4", "negative"), el("span", {}, "wider: stronger")];
+    const parts = [sample("#b2182b", "none", "positive"), sample("#2166ac", "6 4", "negative")], neutral = this.data.signless?.some(Boolean) && view !== "difference";
+    if (neutral) parts.push(sample(NEUTRAL, "none", "no sign (a node has levels without an order)"));
+    parts.push(el("span", {}, "wider: stronger"));
     const square = (colour, text) => el("span", { class: "group-key" }, el("i", { style: `background:${colour};border-radius:0` }), text);
-    byId("heat-legend").replaceChildren(el("div", {}, el("div", {}, what), bar), square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "grey: a node and itself"));
+    byId("heat-legend").replaceChildren(el("div", {}, el("div", {}, what), bar), square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "pale grey: a node and itself"), ...(neutral ? [square(NEUTRAL, "dark grey: no sign")] : []));
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }

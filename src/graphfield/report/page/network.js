@@ -6,10 +6,11 @@ const FEW_LETTERS = 110; // of a list that is shown whole
 
 // Outlines of size one, and what they stand for; numbers are circles.
 const SHAPES = {
-  binary: ["M-.9-.9H.9V.9H-.9Z", "square: yes or no"],
-  categorical: ["M0-1.25L1.25 0L0 1.25L-1.25 0Z", "diamond: levels without an order"],
-  ordinal: ["M0-1.15L1.1-.35L.7.95H-.7L-1.1-.35Z", "pentagon: levels in order"],
-  count: ["M0-1.2L1.2.9H-1.2Z", "triangle: count"],
+  gaussian: ["M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z", "number"],
+  binary: ["M-.9-.9H.9V.9H-.9Z", "yes or no"],
+  categorical: ["M0-1.25L1.25 0L0 1.25L-1.25 0Z", "levels without an order"],
+  ordinal: ["M0-1.15L1.1-.35L.7.95H-.7L-1.1-.35Z", "levels in order"],
+  count: ["M0-1.2L1.2.9H-1.2Z", "count"],
 };
 
 class Network {
@@ -24,14 +25,19 @@ class Network {
     this.active = page.order()[0] || 0;
     this.lit = null;
     this.nodes = page.names.map((name, i) => this.node(name, i));
-    const shapes = Object.keys(SHAPES).filter((kind) => page.data.kinds?.includes(kind)).map((kind) => SHAPES[kind][1]);
-    byId("net-shapes").textContent = shapes.length ? `Circle: number; ${shapes.join("; ")}.` : "";
+    const kinds = Object.keys(SHAPES).filter((kind) => page.data.kinds?.includes(kind));
+    byId("net-shapes").replaceChildren(...kinds.map((kind) => this.shapeKey(...SHAPES[kind])));
     this.layout();
   }
 
+  shapeKey(outline, text) {
+    const shape = svg("path", { class: "node", d: outline, transform: "translate(7.5 7.5) scale(5)", "vector-effect": "non-scaling-stroke" });
+    return el("span", { class: "group-key" }, svg("svg", { width: 15, height: 15, "aria-hidden": "true" }, shape), text);
+  }
+
   node(name, i) {
-    const { page } = this, kind = page.data.kinds?.[i], outline = SHAPES[kind]?.[0];
-    const told = outline ? `${name} (${kind})` : name;
+    const { page } = this, kind = page.data.kinds?.[i], outline = kind === "gaussian" ? undefined : SHAPES[kind]?.[0];
+    const told = outline ? `${name} (${SHAPES[kind][1]})` : name;
     const shape = outline ? svg("path", { class: "node", d: outline, "vector-effect": "non-scaling-stroke" }) : svg("circle", { class: "node" });
     const group = svg("g", { class: "node", tabindex: i === this.active ? 0 : -1, role: "img", "aria-label": told }, svg("title", {}, told), shape, svg("text", {}));
     group.addEventListener("pointerenter", () => this.light(i));
@@ -148,7 +154,7 @@ class Network {
       }
       const value = values[pair], size = Math.min(1, Math.abs(value) / page.shown.limit);
       const near = this.lit === null || page.field.first[pair] === this.lit || page.field.second[pair] === this.lit;
-      set(line, "stroke", value > 0 ? "#b2182b" : "#2166ac");
+      set(line, "stroke", page.signless(pair) && page.shown.view !== "difference" ? NEUTRAL : value > 0 ? "#b2182b" : "#2166ac");
       set(line, "stroke-width", (0.6 + widest * size).toFixed(1));
       set(line, "stroke-opacity", near ? Math.min(1, 0.2 + crowd + 0.6 * size).toFixed(2) : "0.06");
       set(line, "stroke-dasharray", value < 0 ? `${(4 + 3 * size).toFixed(0)} ${(3 + 2 * size).toFixed(0)}` : "none");
@@ -240,7 +246,8 @@ class Network {
 
   told(node, near) {
     const { page } = this, group = page.groups ? ` (${page.groups[node]})` : "";
-    const list = near.slice(0, 6).map(([other, value]) => `${page.names[other]} ${signed(value)}`).join(", ");
+    const told = (other, value) => (page.shown.view === "difference" ? signed(value) : page.strength(page.field.pair(node, other), value));
+    const list = near.slice(0, 6).map(([other, value]) => `${page.names[other]} ${told(other, value)}`).join(", ");
     const what = page.shown.view === "difference" ? "now or pinned. Differences" : "";
     return `${page.names[node]}${group}: ${near.length} ${near.length === 1 ? "edge" : "edges"}${what ? " " + what : ""}${list ? ": " + list : ""}${near.length > 6 ? ", \u2026" : ""}`;
   }

@@ -32,7 +32,7 @@ class EdgeTable {
       { id: "size", label: "Partial correlation", value: (i) => now.partial[i], order: (i) => Math.abs(now.partial[i]) },
       { id: "edge", label: "Edge", text: true, value: (i) => (page.isEdge(now, i) ? "yes" : "no") },
     ];
-    if (page.pinned) found.push({ id: "change", label: "Now minus pinned", value: (i) => now.partial[i] - page.pinned.graph.partial[i], order: (i) => Math.abs(now.partial[i] - page.pinned.graph.partial[i]) });
+    if (page.pinned) found.push({ id: "change", label: "Now minus pinned", value: (i) => now.partial[i] - page.pinned.graph.partial[i], told: (v) => signed(v, 3), order: (i) => Math.abs(now.partial[i] - page.pinned.graph.partial[i]) });
     if (page.tests) found.push(
       { id: "q_value", label: "q: edge", title: "Test that the pair has an edge at any covariates: the share of false ones among pairs as clear as this", value: (i) => page.tests.q_value[i], order: (i) => known(page.tests.q_value[i]), told: rate, up: true },
       { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
@@ -85,7 +85,7 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
-      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : signed(value, 3)]));
+      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : page.strength(i, value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }

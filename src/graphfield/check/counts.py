@@ -1,0 +1,75 @@
+"""Nodes that are parts of a whole, and counts of which many are zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.check.codes import few_different
+from graphfield.check.findings import Finding
+from graphfield.data.frames import KIND_MODELS
+from graphfield.data.identifiers import is_whole
+from graphfield.exceptions import agreed, count, first_few, listing
+from graphfield.messages import Argument, Message
+
+# So many nodes at least are parts of a whole if their sums vary by no more than this share of what sums of
+# unrelated nodes would: by rounding.
+_PARTS, _SAME_SUM = 3, 0.02
+# Counts with at least this share of zeros are far from any bell.
+_MANY_ZEROS = 0.2
+_NAMED = 5  # columns with their share in one message
+
+
+def composition_findings(names: Sequence[str], values: NDArray[np.float64]) -> Iterator[Finding]:
+    """Of complete rows (n, p)."""
+    if len(names) < _PARTS or values.min() < 0:
+        return
+    sums = values.sum(axis=1)
+    total = float(np.median(sums))
+    if total > 0 and sums.std() <= _SAME_SUM * np.sqrt(values.var(axis=0).sum()):
+        yield Finding(
+            "parts-of-a-whole",
+            tuple(names),
+            f"In every row nodes {listing(names)} sum to {total:.4g}: they are parts of a whole, of which "
+            "some must go down where others go up.",
+            Message(
+                "Model their log-ratios ({clr}, of neural models and AutoCGM): logarithms less the level of "
+                "the row.",
+                clr=Argument("marginals", "clr"),
+            ),
+        )
+
+
+def zero_findings(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) -> Iterator[Finding]:
+    """Of the values that are there in each column."""
+    shares = {
+        name: float((own == 0).mean()) for name, own in zip(names, columns, strict=True) if _counts(own)
+    }
+    many = {name: share for name, share in shares.items() if share >= _MANY_ZEROS}
+    if not many:
+        return
+    worst = sorted(many, key=lambda name: -many[name])
+    told = first_few([f"{name!r} {many[name]:.0%}" for name in worst], _NAMED)
+    yield Finding(
+        "zero-counts",
+        tuple(many),
+        Message(
+            "{how_many} counts with many zeros ({told}): neural models and AutoCGM have their logarithms "
+            "({logs}) or, where rows have totals of their own, as reads of a sample do, log-ratios ({clr}); "
+            "{models} can take them as counts ({types}).",
+            how_many=f"{count(len(many), 'node')} {agreed(len(many), 'is', 'are')}",
+            told=told,
+            logs=Argument("marginals", "log1p"),
+            clr=Argument("marginals", "clr"),
+            models=KIND_MODELS,
+            types=Argument("node_types"),
+        ),
+        "",
+    )
+
+
+def _counts(values: NDArray[np.float64]) -> bool:
+    """Whether they are whole numbers from zero on, and not just a few."""
+    return len(values) > 0 and values.min() >= 0 and is_whole(values) and not few_different(values)

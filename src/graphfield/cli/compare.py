@@ -1,0 +1,87 @@
+"""``graphfield compare``: several methods on the same held-out rows of a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphfield.cli.check import hide_data_warnings, read_roles, run_check
+from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.values import MODELS, model_name, names
+from graphfield.cli.words import list_out, say
+from graphfield.folders import write_file
+
+if TYPE_CHECKING:
+    from graphfield.data.roles import TableData
+    from graphfield.inference.method_comparison import MethodComparison
+
+_DPI = 150
+
+
+def compare_parser(group: Any) -> None:
+    p = group.add_parser("compare", help="several methods on the same held-out rows: errors, edges, time")
+    table_options(p)
+    p.add_argument(
+        "--methods",
+        type=_method_names,
+        default="all",
+        metavar="A,B",
+        help=f"some of {', '.join(MODELS)}; static is always there (default all, but auto and ensemble)",
+    )
+    p.add_argument("--agreement", action="store_true", help="list how far any two methods agree instead")
+    p.add_argument("--folds", type=int, metavar="N", help="1: a fifth is held out (default 5 to 3,000 rows)")
+    p.add_argument(
+        "--folder", type=Path, metavar="DIR", help="keep every method there; a killed run goes on from it"
+    )
+    p.add_argument("--picture", type=Path, metavar="FILE.png", help="draw gains and agreement there")
+    seed_option(p)
+    file_options(p, "FILE.csv", help="write the list there instead of to the screen")
+    p.set_defaults(run=compare)
+
+
+def _method_names(text: str) -> str | list[str]:
+    return text if text == "all" else [model_name(name) for name in names(text)]
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    check_new(arguments.out, arguments.force)
+    check_new(arguments.picture, arguments.force)
+    data = read_roles(arguments)
+    # The list alone goes to the screen's output, so that it can be piped.
+    with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
+        run_check(arguments, data, planned=False)
+    found = _run(arguments, data)
+    table = found.agreement if arguments.agreement else found.table
+    list_out(table.to_csv(index=False, float_format="%.4g"), found.summary, arguments)
+    if arguments.picture is not None:
+        _draw(found, arguments)
+
+
+def _run(arguments: argparse.Namespace, data: TableData) -> MethodComparison:
+    from graphfield.inference.compare_methods import compare_methods
+
+    with hide_data_warnings():
+        return compare_methods(
+            data.X,
+            data.Z,
+            arguments.methods,
+            groups=data.groups,
+            time=data.time,
+            n_folds=arguments.folds,
+            missing=arguments.missing,
+            folder=arguments.folder,
+            random_state=arguments.seed,
+        )
+
+
+def _draw(found: MethodComparison, arguments: argparse.Namespace) -> None:
+    from graphfield.plots import draw_to_files, plot_methods, png_bytes
+
+    draw_to_files()
+    figure = plot_methods(found)[0].figure
+    write_file(arguments.picture, png_bytes(figure, _DPI), overwrite=arguments.force)
+    with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
+        say(f"Drew {arguments.picture}.")

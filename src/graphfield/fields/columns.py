@@ -1,0 +1,78 @@
+"""What fields of nodes of any kind say of the columns that these own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.data.blocks import Blocks
+from graphfield.fields.schema import Rows, Schema
+from graphfield.fields.streaming import Part, cache_slices
+from graphfield.graphs.strength import block_strengths
+
+
+class ColumnQuestions:
+    """Where some nodes are no plain numbers, a field is known by four answers about columns.
+
+    A kind of field that takes such nodes gives :meth:`column_strengths_at`, :meth:`column_residuals`,
+    :meth:`fit_links` and :meth:`links_at`; fields made of fields pass the questions on. Links are in units
+    that all fields have in common: means of numbers, log-odds, logarithms of counts (``Blocks.of_links``).
+    """
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema: ...
+
+    @abstractmethod
+    def scales_at(self, rows: Rows) -> NDArray[np.float64]: ...
+
+    @property
+    def column_starts(self) -> NDArray[np.intp]:
+        """First of the columns that each node owns, (p,): one each, unless nodes have levels."""
+        types = self.schema.types
+        return np.arange(self.schema.n_nodes) if types is None else types.starts
+
+    @property
+    def n_columns(self) -> int:
+        types = self.schema.types
+        return self.schema.n_nodes if types is None else int(types.widths.sum())
+
+    def column_strengths_at(self, rows: Rows) -> NDArray[np.float32]:
+        """Directed strengths between columns, (m, d, d), in units of what is left of both."""
+        raise NotImplementedError
+
+    def column_residuals(self, values: NDArray, rows: Rows) -> NDArray[np.float64]:
+        """What is left of the columns of these nodes given the others, (m, d), in its own units."""
+        raise NotImplementedError
+
+    def fit_links(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        """Positions of some rows and the links of the columns given the others, until all rows were."""
+        raise NotImplementedError
+
+    def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What columns, less their means given z, do to links, (m, d, d), and these means, (m, d)."""
+        raise NotImplementedError
+
+    # -- what follows from these ------------------------------------------------------------
+
+    def block_weights_at(self, rows: Rows) -> NDArray[np.float32]:
+        """Weights of nodes, (m, p, p)."""
+        strengths = block_strengths(self.column_strengths_at(rows), self.column_starts)
+        scale = self.scales_at(rows)
+        return (strengths * (scale[:, :, None] / scale[:, None, :])).astype(np.float32)
+
+    def column_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, NDArray, NDArray]]:
+        """Some rows after the other: what is left of columns, and their directed strengths."""
+        strengths, left = self.column_strengths_at(rows), self.column_residuals(values, rows)
+        for few in cache_slices(len(values), self.n_columns):
+            yield few, left[few], np.clip(strengths[few], -1, 1)
+
+    def fit_means(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        """Positions of some rows and what to expect of each node there."""
+        assert self.schema.types is not None
+        blocks = Blocks.of_links(self.schema.types)
+        for where, links in self.fit_links(values, rows):
+            yield where, blocks.node_means(links)

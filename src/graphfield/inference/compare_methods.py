@@ -1,0 +1,204 @@
+"""Several methods on the same rows: which predicts best, what it costs, how far they agree."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.analysis.rows import spread
+from graphfield.cores import in_processes
+from graphfield.data.splits import time_blocks
+from graphfield.estimators.auto_choice import STATIC
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import given_estimator
+from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
+from graphfield.estimators.training_set import without_levels
+from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
+from graphfield.inference.method_comparison import MethodComparison
+from graphfield.inference.method_fits import Failed, MethodFit, MethodTask
+from graphfield.inference.method_folder import MethodFolder
+from graphfield.inference.question import times_of
+from graphfield.inference.unseen_rows import MIN_ROWS, MIN_UNITS, can_compare
+from graphfield.training.progress import progress_bar
+
+# Made of others, which would be fitted again: compared where they are named.
+_COMPOSITES = ("AutoCGM", "Ensemble")
+# Stretches of a time series that count as one each, as in gain_over_one_graph.
+_TIME_BLOCKS = 50
+# Values of z at which graphs are compared: so many, or fewer where there are many pairs.
+_MOST_ROWS, _FEWEST_ROWS, _ENTRIES = 200, 10, 5_000_000
+_NAME = re.compile(r"[\w][\w .+-]{0,60}")
+
+
+def compare_methods(
+    X: Any,
+    Z: Any,
+    methods: str | Sequence[str] | Mapping[str, GraphEstimator] = "all",
+    *,
+    groups: Any = None,
+    time: Any = None,
+    n_folds: int | None = None,
+    missing: str = "error",
+    folder: str | Path | None = None,
+    random_state: Any = 0,
+) -> MethodComparison:
+    """Fit several methods and compare them on rows that took no part in any of their choices.
+
+    Each method is fitted to all rows (for its graphs, time and memory) and, choices and all, without some of
+    the rows, which it then predicts: each node from all others. Up to 3,000 rows every row is predicted
+    once, in five folds; of more, a fifth is held out. The same rows, and the same rules for what is clear,
+    as in :func:`graphfield.gain_over_one_graph` and the verdict of a fit. One graph for all, a graphical
+    lasso whose means follow z ("static"), is always among the methods.
+
+    Parameters
+    ----------
+    X, Z : tables of shape (n, p), (n, q)
+        As for ``fit``; nodes must be numbers.
+    methods : "all", list of names, or mapping of names to estimators
+        Names of the command line ("static", "tree", "joint", ...) or of classes, as :class:`AutoCGM` would
+        fit them; or estimators of your own. "all" has every estimator but those made of others.
+    groups : sequence of length n, optional
+        Rows with equal labels (one subject) are held out together, and count as one.
+    time : sequence of numbers or dates of length n, optional
+        Folds are stretches of time. Without effect beside groups.
+    n_folds : int, optional
+        1 holds one fifth out.
+    missing : {"error", "drop", "impute"}
+    folder : path, optional
+        Keeps every finished method, so that a call that was killed goes on, and one with more methods adds
+        to them.
+    random_state : int, Generator or None
+        For what is random in the methods.
+
+    Returns
+    -------
+    MethodComparison
+        ``table``, ``agreement``, ``best``, ``verdict``, ``summary``; ``graphfield.plots.plot_methods`` draws
+        it. A method that cannot be fitted is a line with the reason.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> rng = np.random.default_rng(0)
+    >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
+    >>> X[:, 1] += 2 * Z[:, 0] * X[:, 0]  # an edge that changes its sign
+    >>> found = gf.compare_methods(X, Z, ["linear", "joint"])
+    >>> found.best, found.table["method"].tolist()
+    ('linear', ['linear', 'static', 'joint'])
+    >>> found.table["note"].iloc[-1][:46]
+    'JointGraphicalLasso needs covariates with leve'
+    """
+    check_number("n_folds", n_folds, 1, integer=True, optional=True)
+    seed = root_seed(random_state)
+    task = _read_task(_read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
+    kept = None if folder is None else MethodFolder(folder, task)
+    known = {} if kept is None else kept.read()
+    todo = [name for name in task.models if name not in known]
+    with progress_bar("Methods", len(todo), "methods") as advance:
+        neural = any(_is_neural(task.models[name]) for name in todo)
+        for done, found in enumerate(in_processes(task.run, todo, sure=neural), start=1):
+            known[found.name] = found
+            if kept is not None and isinstance(found, MethodFit):
+                kept.write(found)
+            advance(done, found.name)
+    return _compare([known[name] for name in task.models])
+
+
+def _compare(found: Sequence[MethodFit | Failed]) -> MethodComparison:
+    failed = tuple(one for one in found if isinstance(one, Failed))
+    for one in failed:
+        if one.name == STATIC:
+            raise DataError(
+                f"There is nothing to compare with: one graph for all cannot be fitted. {one.why}"
+            )
+    return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed)
+
+
+def _read_task(
+    models: dict[str, GraphEstimator],
+    X: Any,
+    Z: Any,
+    groups: Any,
+    time: Any,
+    missing: str,
+    n_folds: int | None,
+) -> MethodTask:
+    inputs = training_inputs(X, Z, missing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a fit says it
+        inputs, labels, _ = without_levels(inputs, groups, X)
+    unit = "row" if labels is None else "group"
+    if labels is None and time is not None:
+        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
+    labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
+    _check_rows(inputs, labels)
+    return MethodTask(models, inputs, labels, unit, n_folds, _asked_rows(inputs))
+
+
+def _check_rows(inputs: Inputs, labels: NDArray[np.intp] | None) -> None:
+    n = len(inputs.X)
+    if not can_compare(n, labels):
+        in_groups = "" if labels is None else f" in {len(np.unique(labels))} groups"
+        raise DataError(
+            f"{n} rows{in_groups} are too few to compare methods on rows that they have not seen: at least "
+            f"{MIN_ROWS} rows{'' if labels is None else f' and {MIN_UNITS} groups'} are needed."
+        )
+
+
+def _asked_rows(inputs: Inputs) -> Any:
+    """Values of z at which graphs are compared."""
+    p, rows = inputs.X.shape[1], inputs.Z.values
+    most = int(np.clip(2 * _ENTRIES / (p * (p - 1)), _FEWEST_ROWS, _MOST_ROWS))
+    return rows.iloc[np.sort(spread(rows)[:most])].reset_index(drop=True)
+
+
+def _read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
+    """Estimators by name, one graph for all first."""
+    static = {STATIC: _make("GraphicalLasso", seed)}
+    if isinstance(methods, Mapping):
+        given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
+        return static | given
+    if isinstance(methods, str) and methods == "all":
+        methods = [name for name in ESTIMATORS if name not in _COMPOSITES]
+    if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
+        raise ParameterError(
+            f"methods must be 'all', a list of names, or estimators by name, got {methods!r}."
+        )
+    names = [_class_name(name) for name in methods]
+    return static | {ESTIMATORS[name].command: _make(name, seed) for name in names}
+
+
+def _own_name(name: Any) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == STATIC:
+        raise ParameterError(
+            f"Names of methods must be letters, digits, and - . + or spaces, and not {STATIC!r}, which is "
+            f"one graph for all and always there; got {name!r}."
+        )
+    return name
+
+
+def _class_name(name: Any) -> str:
+    known = {entry.command: kind for kind, entry in ESTIMATORS.items()} | {kind: kind for kind in ESTIMATORS}
+    if not isinstance(name, str) or name not in known:
+        hint = suggestion(name, known) if isinstance(name, str) else ""
+        commands = [entry.command for entry in ESTIMATORS.values()]
+        raise ParameterError(f"There is no method {name!r}.{hint} Methods are {listing(commands, most=20)}.")
+    return known[name]
+
+
+def _make(name: str, seed: int) -> GraphEstimator:
+    """As :class:`AutoCGM` fits it, else as it is by default."""
+    model: GraphEstimator = find_estimator(name)(**(ESTIMATORS[name].candidate or {}))
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+
+def _is_neural(model: GraphEstimator) -> bool:
+    entry = ESTIMATORS.get(type(model).__name__)
+    return entry is not None and entry.neural

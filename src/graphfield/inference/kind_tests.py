@@ -1,0 +1,109 @@
+"""Tests of all pairs from scores of nodes of several kinds, where an edge may be several numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
+
+from graphfield.data.encoded import Encoded
+from graphfield.graphs.false_discoveries import combine_tests
+from graphfield.inference.design import Design, Fit
+from graphfield.inference.edge_basis import EdgeBasis
+from graphfield.inference.edge_tests import EdgeTests
+from graphfield.inference.kind_scores import KindScores
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BlockFit:
+    """Coefficients of one pair on functions of z, (m, width), and their covariance, (m, width, m, width)."""
+
+    coef: Array
+    covariance: Array
+
+    def p_values(self, directions: Array, freedom: float) -> Array:
+        """That sums of the coefficients are zero, each set of sums (sets, sums, m) for itself."""
+        off = (directions @ self.coef).reshape(len(directions), -1, 1)
+        size = off.shape[1]
+        spread = np.einsum("zam,mvnw,zbn->zavbw", directions, self.covariance, directions, optimize=True)
+        spread = spread.reshape(-1, size, size)
+        steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
+        wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
+        # The whole covariance is estimated (Hotelling).
+        second = max(freedom - size + 1, 1e-3)
+        return np.asarray(f_distribution.sf(wald * second / (freedom * size), size, second))
+
+
+def fit_block(values: Array, design: Design, inflation: float = 1.0) -> BlockFit:
+    """Of scores (n, width), with variances by what the functions leave of rows, or of groups."""
+    left = values - design.whole @ (design.whole.T @ values)
+    if design.starts is None:
+        left = left / np.sqrt(np.maximum(1 - np.square(design.whole).sum(axis=1), 0.1))[:, None]
+    parts = (design.spread[:, :, None] * left[:, None]).reshape(len(left), -1)
+    if design.starts is not None:
+        parts = np.add.reduceat(parts, design.starts)
+    m, width = design.reading.shape[1], values.shape[1]
+    covariance = inflation * (parts.T @ parts).reshape(m, width, m, width)
+    return BlockFit(design.reading.T @ values, covariance)
+
+
+def fit_columns(scores: KindScores, pair: int, design: Design) -> Fit:
+    """Of the numbers of one pair, each for itself."""
+    found = fit_block(scores.of_pair(pair), design, float(scores.inflation[pair]))
+    return Fit(found.coef, np.einsum("mwnw->wmn", found.covariance))
+
+
+def kind_p_values_at(scores: KindScores, design: Design, functions: Array) -> Array:
+    """That there is no edge, of every pair at functions of z (n, m): (n, pairs)."""
+    freedom, at = design.freedom(slice(None)), functions[:, None]
+    fits = (
+        fit_block(scores.of_pair(pair), design, float(scores.inflation[pair]))
+        for pair in range(scores.n_pairs)
+    )
+    return np.stack([fit.p_values(at, freedom) for fit in fits], axis=1)
+
+
+def kind_edge_tests(
+    scores: KindScores,
+    basis: EdgeBasis,
+    starts: NDArray[np.intp] | None,
+    encoded: Encoded,
+    of_covariate: Mapping[str, Design | None],
+) -> EdgeTests:
+    """As :func:`graphfield.inference.edge_tests.edge_tests`; an edge of several numbers has its norm."""
+    design = Design.of(basis.at(encoded), starts=starts)
+    found = [_test_pair(scores, pair, basis, design, of_covariate) for pair in range(scores.n_pairs)]
+    estimate, error, p_value, p_varies, *own = np.array(found).T
+    return EdgeTests(estimate, error, p_value, p_varies, dict(zip(of_covariate, own, strict=True)))
+
+
+def _test_pair(
+    scores: KindScores,
+    pair: int,
+    basis: EdgeBasis,
+    design: Design,
+    of_covariate: Mapping[str, Design | None],
+) -> list[float]:
+    values, inflation = scores.of_pair(pair), float(scores.inflation[pair])
+    fit, ends = fit_block(values, design, inflation), sorted(set(basis.ends))
+    there = [_p_value(fit, design, slice(0, end)) for end in (1, *ends)]
+    varies = [_p_value(fit, design, slice(1, end)) for end in ends]
+    average = fit.coef[0]
+    estimate = average[0] if len(average) == 1 else np.sqrt(np.square(average).sum())
+    error = np.sqrt(np.trace(fit.covariance[0, :, 0]))
+    found = [estimate, error, *(combine_tests(p_values)[0] for p_values in (there, varies))]
+    for own in of_covariate.values():
+        p_value = np.nan
+        if own is not None:
+            p_value = _p_value(fit_block(values, own, inflation), own, slice(None))[0]
+        found.append(p_value)
+    return found
+
+
+def _p_value(fit: BlockFit, design: Design, which: slice) -> Array:
+    return fit.p_values(np.eye(len(fit.coef))[None, which], design.freedom(which))

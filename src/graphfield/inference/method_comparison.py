@@ -1,0 +1,156 @@
+"""What a comparison of methods says: one line each, how far they agree, and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from graphfield.estimators.auto_choice import STATIC
+from graphfield.exceptions import agreed, count, first_few
+from graphfield.inference.method_fits import Failed, MethodFit
+from graphfield.inference.unseen_rows import Predicted
+from graphfield.inference.verdict import Verdict, reach_verdict
+from graphfield.numbers import Gain
+
+_NAMED = 12  # methods that a sentence names one by one
+COLUMNS = [
+    "method",
+    "estimator",
+    "score",
+    "gain",
+    "standard_error",
+    "moves",
+    "n_edges",
+    "seconds",
+    "memory_mb",
+    "note",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class MethodComparison:
+    """Several methods on the same rows, none of which a method had seen when it predicted them.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One line per method, the best first: ``method``, ``estimator``; ``score`` (mean R^2 over nodes);
+        ``gain``, by how much its squared error is below that of one graph for all ("static"), as a share of
+        the latter, and the ``standard_error`` of that; ``moves``, what held-out rows say of the movement of
+        its graph, as in :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than its own
+        average, or "one graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic cut;
+        ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
+        side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why
+        a method could not be fitted.
+    agreement : DataFrame
+        Of each pair of methods ``one`` and ``other``: ``edges_in_common`` (share of the edges of either
+        graph that both have, over all z; NaN where there are none) and ``correlation`` of partial
+        correlations.
+    best : str
+        The method with the smallest error of those that clearly beat one graph for all; "static" where none
+        does, as in :class:`~graphfield.AutoCGM`.
+    verdict : Verdict
+        What held-out rows say of the graph of the best method.
+    summary : str
+        All of this in words.
+    """
+
+    fits: tuple[MethodFit, ...]  # the static one first
+    failed: tuple[Failed, ...]
+
+    def over(self, better: str, other: str) -> Gain:
+        """By how much the error of a method is below that of another one, in units of that of one graph."""
+        one, two, static = (self._fit(name) for name in (better, other, STATIC))
+        left = Predicted(one.values, one.values, one.left, static.left, {}, one.units, one.fold)
+        return left.over(two.left)
+
+    def _fit(self, name: str) -> MethodFit:
+        return next(fit for fit in self.fits if fit.name == name)
+
+    @cached_property
+    def _gains(self) -> dict[str, Gain]:
+        """Over one graph, the largest first."""
+        found = {fit.name: self.over(fit.name, STATIC) for fit in self.fits}
+        return dict(sorted(found.items(), key=lambda item: -item[1].value))
+
+    @cached_property
+    def best(self) -> str:
+        return next((name for name, gain in self._gains.items() if gain.is_clear), STATIC)
+
+    @property
+    def close(self) -> list[str]:
+        """Methods that are not clearly behind the best one."""
+        others = [name for name in self._gains if name != self.best]
+        return [name for name in others if not self.over(self.best, name).is_clear]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        lines = [self._line(self._fit(name), gain) for name, gain in self._gains.items()]
+        lines += [(one.name, one.estimator, *[np.nan] * 3, "", *[np.nan] * 3, one.why) for one in self.failed]
+        return pd.DataFrame(lines, columns=COLUMNS)
+
+    def _line(self, fit: MethodFit, gain: Gain) -> tuple[object, ...]:
+        judged = (fit.score, gain.value, gain.standard_error, reach_verdict(fit.fitted, fit.gain).model)
+        return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, "")
+
+    @cached_property
+    def agreement(self) -> pd.DataFrame:
+        pairs = combinations([self._fit(name) for name in self._gains], 2)
+        lines = [(one.name, two.name, *_agreement(one, two)) for one, two in pairs]
+        return pd.DataFrame(lines, columns=["one", "other", "edges_in_common", "correlation"])
+
+    @property
+    def verdict(self) -> Verdict:
+        fit = self._fit(self.best)
+        return reach_verdict(fit.fitted, fit.gain)
+
+    @property
+    def summary(self) -> str:
+        parts = [self._first(), self._behind(), self._agreed(), self.verdict.paragraph, self._left_out()]
+        return " ".join(part for part in parts if part)
+
+    def _first(self) -> str:
+        static, gain = self._fit(STATIC), self._gains[self.best]
+        of = f"Of {count(len(self.fits), 'method')}, on {len(static.left):,} rows that took no part in a fit,"
+        if self.best == STATIC:
+            return f"{of} none predicts clearly better than {STATIC} (one graph for all)."
+        return f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
+
+    def _behind(self) -> str:
+        close = self.close
+        if not close:
+            return "" if len(self.fits) == 1 else f"All others are clearly behind {self.best}."
+        if self.best == STATIC:
+            return f"No clear difference to it: {first_few(close, _NAMED)}."
+        return f"Not clearly behind {agreed(len(close), 'is', 'are')} {first_few(close, _NAMED)}."
+
+    def _agreed(self) -> str:
+        """How far the best one and those close to it have the same edges."""
+        near = {self.best, *self.close}
+        table = self.agreement
+        own = table[table["one"].isin(near) & table["other"].isin(near)]["edges_in_common"].dropna()
+        if not len(own):
+            return ""
+        low, high = own.min(), own.max()
+        span = f"{low:.0%}" if len(own) == 1 else f"{low:.0%} to {high:.0%}"
+        return f"Any two of these have {span} of their edges in common."
+
+    def _left_out(self) -> str:
+        names = [one.name for one in self.failed]
+        return f"Not fitted: {', '.join(names)} (see the notes of the table)." if names else ""
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+def _agreement(one: MethodFit, two: MethodFit) -> tuple[float, float]:
+    """Share of edges in common and correlation; NaN where no graph has an edge, or edges do not differ."""
+    either, both = (one.graph | two.graph).sum(), (one.graph & two.graph).sum()
+    a, b = (fit.partial.ravel().astype(np.float64) for fit in (one, two))
+    a, b = a - a.mean(), b - b.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(both / either) if either else np.nan, float(a @ b / norm) if norm > 0 else np.nan

@@ -1,0 +1,87 @@
+"""Sparse regressions of nodes of any kind on all others, for rows that took no part in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphfield.solvers.sparse_blocks import solve_path, zero_solution
+from graphfield.solvers.working import FamilyRows
+
+Array = NDArray[np.float64]
+# Penalties that are tried, in units of what the largest of d chance scores is.
+_PENALTIES = np.geomspace(1.5, 0.1, 7)
+# By how much coefficients in standard units change in the last round at most.
+_TOLERANCE = 3e-3
+
+
+def cross_fitted_families(
+    rows: FamilyRows, fold: NDArray[np.intp], tick: Callable[[], None] = lambda: None
+) -> Array:
+    """Coefficients found without each fold, (folds, m d + u, d).
+
+    Each node has the penalty at which rows of the folds are predicted best by those outside them. Its edges
+    move only where these rows are clearly better predicted so, by more than a standard error, as in
+    :func:`~graphfield.solvers.moving_lasso.cross_fitted_coefficients`. ``tick`` is called
+    :func:`n_ticks` times at most.
+    """
+    n, (size, d) = len(rows.W), rows.shape
+    found, loss = _best_coefficients(rows, fold, tick)
+    if rows.W.shape[1] == 1:
+        return found
+    still, loss_of_still = _best_coefficients(replace(rows, W=rows.W[:, :1]), fold, tick)
+    gain = loss_of_still - loss
+    clear = (gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(n))[rows.blocks.nodes]
+    wide = np.zeros((len(found), size, d))
+    wide[:, :d], wide[:, rows.W.shape[1] * d :] = still[:, :d], still[:, d:]
+    return np.where(clear, found, wide)
+
+
+def n_ticks(n_folds: int) -> int:
+    """How often :func:`cross_fitted_families` says that it has come further."""
+    return 2 * n_folds * len(_PENALTIES)
+
+
+def held_out_losses(rows: FamilyRows, fold: NDArray[np.intp]) -> Array:
+    """Half the deviance of rows that took no part, at the penalty that the other folds prefer, (n, p)."""
+    losses = np.stack([own for _, own in _walk_path(rows, fold, lambda: None)])
+    found = np.empty_like(losses[0])
+    for number in range(fold.max() + 1):
+        own = fold == number
+        best = losses[:, ~own].mean(axis=1).argmin(axis=0)
+        found[own] = np.take_along_axis(losses[:, own], best[None, None], axis=0)[0]
+    return found
+
+
+def _best_coefficients(
+    rows: FamilyRows, fold: NDArray[np.intp], tick: Callable[[], None]
+) -> tuple[Array, Array]:
+    """At the best penalty of each node, and the losses of rows that took no part, (n, p)."""
+    best, least = np.zeros((fold.max() + 1, *rows.shape)), np.full((1, len(rows.blocks.slices)), np.inf)
+    for found, losses in _walk_path(rows, fold, tick):
+        better = losses.mean(axis=0) < least.mean(axis=0)
+        least = np.where(better, losses, least)
+        best = np.where(better[rows.blocks.nodes], found, best)
+    return best, least
+
+
+def _walk_path(
+    rows: FamilyRows, fold: NDArray[np.intp], tick: Callable[[], None]
+) -> Iterator[tuple[list[Array], Array]]:
+    """Solutions without each fold and losses of its rows, from the largest penalty on, until none gains."""
+    start = zero_solution(rows, 1.0)[0]
+    parts = [(rows.take(fold != number), rows.take(fold == number)) for number in range(fold.max() + 1)]
+    near, least = [start] * len(parts), np.full(len(rows.blocks.slices), np.inf)
+    for penalty in np.sqrt(2 * np.log(max(rows.shape[1], 2)) / len(fold)) * _PENALTIES:
+        losses = np.empty((len(fold), len(least)))
+        for number, (known, new) in enumerate(parts):
+            near[number] = solve_path(known, np.array([penalty]), near[number], tolerance=_TOLERANCE)[0]
+            losses[fold == number] = new.blocks.losses(new.predictors(near[number]), new.columns)
+            tick()
+        yield list(near), losses
+        if not (losses.mean(axis=0) < least).any():
+            return
+        least = np.minimum(least, losses.mean(axis=0))

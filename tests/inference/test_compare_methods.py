@@ -1,0 +1,191 @@
+"""Several methods on the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphfield as gf
+from graphfield.cli import main
+from graphfield.inference import compare_methods as module
+from graphfield.inference import method_fits
+from graphfield.plots import plot_methods
+
+
+def moving_edge(n: int = 250) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """x1 follows x0 by age, x3 follows x2 always."""
+    rng = np.random.default_rng(0)
+    age, X = rng.uniform(20, 80, n), rng.normal(size=(n, 4))
+    X[:, 1] += (age - 50) / 15 * X[:, 0]
+    X[:, 3] += X[:, 2]
+    return pd.DataFrame(X, columns=list("abcd")), pd.DataFrame({"age": age})
+
+
+METHODS = {
+    "linear": gf.RegGMM(ridge=0.1),
+    "lasso": gf.GraphicalLasso(penalty=0.1),
+    "joint": gf.JointGraphicalLasso(),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("methods") / "done"
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return gf.compare_methods(*moving_edge(), METHODS, n_folds=1, folder=folder)
+
+
+def test_the_method_that_follows_the_covariate_is_best(found):
+    table = found.table.set_index("method")
+    assert found.best == "linear" == table.index[0]
+    assert table.loc["linear", "gain"] > 2 * table.loc["linear", "standard_error"] > 0
+    assert table.loc["static", ["gain", "standard_error"]].tolist() == [0, 0]
+    assert table.loc[["linear", "static", "lasso"], "moves"].tolist() == ["better", "one graph", "one graph"]
+    assert (table.loc[["linear", "static"], ["seconds", "n_edges"]] > 0).all(axis=None)
+    assert found.close == []
+    assert found.verdict.answer == "moves"
+    assert "linear predicts best" in found.summary
+    assert found.verdict.sentence in found.summary
+
+
+def test_a_method_that_cannot_be_fitted_is_a_line_with_the_reason(found):
+    last = found.table.iloc[-1]
+    assert (last["method"], last["estimator"]) == ("joint", "JointGraphicalLasso")
+    assert "needs covariates with levels" in last["note"]
+    assert np.isnan(last["gain"])
+    assert "Not fitted: joint" in found.summary
+
+
+def test_numbers_are_those_of_the_rest_of_the_product(found):
+    """The same gain as that of the verdict of a fit, and the score of held-out rows."""
+    X, Z = moving_edge()
+    alone = gf.gain_over_one_graph(METHODS["linear"], X, Z, n_folds=1)
+    fit = next(one for one in found.fits if one.name == "linear")
+    assert fit.gain.over_average == alone.over_average
+    assert fit.gain.over_static == alone.over_static
+    model = gf.RegGMM(ridge=0.1).fit(X, Z)
+    assert fit.n_edges == pytest.approx(model.predict_graph(Z).sum() / 2 / len(Z), abs=0.2)
+    assert found.over("linear", "static").value == -found.over("static", "linear").value
+
+
+def test_memory_is_that_of_one_method_and_not_of_those_before():
+    for megabytes in (60, 20):
+        before = method_fits._count_memory()
+        if np.isnan(before):
+            pytest.skip("this machine does not tell")
+        held = np.ones(megabytes * 2**17)
+        assert method_fits._memory("VmHWM") - before == pytest.approx(megabytes, abs=5)
+        del held
+
+
+def test_agreement_is_about_edges_and_their_sizes(found):
+    lines = found.agreement.set_index(["one", "other"])
+    assert len(lines) == 3
+    assert lines["edges_in_common"].between(0, 1).all()
+    alike = found.agreement[~found.agreement[["one", "other"]].isin(["linear"]).any(axis=1)].iloc[0]
+    assert alike["edges_in_common"] == 1
+    assert alike["correlation"] > 0.99 > found.agreement["correlation"].min()
+
+
+def test_without_movement_no_method_is_better_than_one_graph():
+    X, _ = moving_edge(120)
+    Z = pd.DataFrame({"age": np.random.default_rng(1).normal(size=len(X))})
+    found = gf.compare_methods(X.drop(columns=["a", "b"]), Z, {"linear": gf.RegGMM(ridge=0.1)}, n_folds=1)
+    assert found.best == "static"
+    assert "none predicts clearly better than static" in found.summary
+    assert found.verdict.answer == "one graph"
+
+
+def test_a_gain_that_is_not_clear_makes_no_method_the_best(found):
+    static = next(one for one in found.fits if one.name == "static")
+    turns = np.where(np.arange(len(static.left)) % 2, 0.9, 1.08)[:, None]  # 1.2 % less error, by chance
+    other = replace(static, name="other", left=static.left * turns)
+    both = gf.MethodComparison((static, other), ())
+    assert both.table["method"].tolist() == ["other", "static"]
+    assert both.best == "static"
+    assert both.close == ["other"]
+    assert "No clear difference to it: other" in both.summary
+
+
+def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, found, folder):
+    X, Z = moving_edge()
+    asked: list[str] = []
+    monkeypatch.setattr(module.MethodTask, "run", lambda _, name: asked.append(name) or found.failed[0])
+    again = gf.compare_methods(X, Z, METHODS, n_folds=1, folder=folder)
+    assert asked == ["joint"]  # what failed is tried again
+    pd.testing.assert_frame_equal(again.table, found.table)
+    pd.testing.assert_frame_equal(again.agreement, found.agreement)
+    assert again.summary == found.summary
+    for rows, methods in ((X, {"linear": gf.RegGMM()}), (2 * X, {"linear": METHODS["linear"]})):
+        with pytest.raises(KeyError):  # nothing stands for what is asked here
+            gf.compare_methods(rows, Z, methods, n_folds=1, folder=folder)
+    assert asked == ["joint", "linear", "static", "linear"]
+    monkeypatch.setattr(module.MethodTask, "run", lambda _, name: replace(found.fits[0], name=name))
+    gf.compare_methods(2 * X, Z, {"linear": gf.RegGMM()}, n_folds=1, folder=folder)  # in place of the others
+    monkeypatch.setattr(module.MethodTask, "run", lambda *_: pytest.fail("fitted again"))
+    gf.compare_methods(2 * X, Z, {"linear": gf.RegGMM()}, n_folds=1, folder=folder)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(gf.OutputError, match=r"notes\.txt"):
+        gf.compare_methods(X, Z, METHODS, folder=tmp_path)
+
+
+def test_groups_and_time_stay_together(monkeypatch):
+    X, Z = moving_edge()
+    tasks = []
+    monkeypatch.setattr(module, "in_processes", lambda run, *_, **__: tasks.append(run.__self__) or [])
+    for rows in ({"groups": np.arange(250) // 10}, {"time": np.arange(250)}, {}):
+        with pytest.raises(KeyError):  # nothing was fitted
+            gf.compare_methods(X, Z, ["linear"], **rows)
+    assert [task.unit for task in tasks] == ["group", "time block", "row"]
+    assert [task.timed for task in tasks] == [False, True, False]
+    assert [len(np.unique(task.labels)) for task in tasks[:2]] == [25, 50]
+
+
+def test_names_of_methods():
+    everything = module._read_methods("all", 0)
+    assert next(iter(everything)) == "static"
+    assert {"tree", "kernel", "joint", "dnncgm"} < set(everything)
+    assert not {"auto", "ensemble"} & set(everything)
+    assert everything["tree"].random_state == 0
+    assert [*module._read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
+    X, Z = moving_edge()
+    with pytest.raises(gf.ParameterError, match=r"no method 'tre'\. Did you mean 'tree'"):
+        gf.compare_methods(X, Z, ["tre"])
+    for methods in ("tree", [], 3):
+        with pytest.raises(gf.ParameterError, match="methods must be 'all', a list of names"):
+            gf.compare_methods(X, Z, methods)
+    for name in ("static", "../x", 3):
+        with pytest.raises(gf.ParameterError, match="Names of methods"):
+            gf.compare_methods(X, Z, {name: gf.RegGMM()})
+    with pytest.raises(gf.DataError, match="40 rows are too few to compare methods"):
+        gf.compare_methods(X[:40], Z[:40], ["linear"])
+
+
+def test_the_picture_has_every_method(found):
+    gains, agreement = plot_methods(found)
+    names = [label.get_text().split()[0] for label in gains.get_yticklabels()]
+    assert sorted(names) == ["lasso", "linear", "static"]
+    assert len(agreement.texts) == 9
+
+
+def test_from_the_shell(tmp_path, capsys):
+    X, Z = moving_edge(60)
+    pd.concat([X, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
+    command = ["compare", str(tmp_path / "table.csv"), "--covariates", "age", "--folds", "1"]
+    picture = tmp_path / "methods.png"
+    assert main([*command, "--methods", "joint", "--picture", str(picture)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("method,estimator,score,gain,standard_error,moves,n_edges,seconds,memory_mb,note")
+    assert "joint,JointGraphicalLasso" in out
+    assert "none predicts clearly better than static" in err
+    assert picture.stat().st_size > 5_000
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--methods", "linear,tre"])
+    assert ended.value.code == 2
+    assert "Did you mean 'tree'" in capsys.readouterr().err
