@@ -301,9 +301,9 @@ def _warn_of_short_rows(
     if short:
         some = first_few([f"{line:,}" for line in short], most=5)
         warnings.warn(
-            f"{source.name!r}: {count(len(short), 'line')} ({some}) {agreed(len(short), 'has', 'have')} fewer "
-            f"cells than the header, which has {width}: the last columns are taken as missing there. Where "
-            "another cell is lacking, those behind it stand in the wrong columns: correct such lines.",
+            f"{source.name!r}: {count(len(short), 'line')} ({some}) {agreed(len(short), 'has', 'have')} "
+            f"fewer cells than the header, which has {width}: the last columns are taken as missing there. "
+            "Where another cell is lacking, those behind it are in wrong columns. Correct such lines.",
             DataWarning,
             stacklevel=6,
         )

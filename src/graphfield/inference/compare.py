@@ -135,7 +135,7 @@ def _compare_numbers(
         done = iter(range(1, total + 1))
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
     columns, estimates = _differences(scores, encoder, encoded, starts, sides, level, common.rows)
-    return columns, estimates, common.words if common.share else ""
+    return columns, estimates, common.words
 
 
 def _reading(places: list[str], level: float) -> str:
