@@ -434,6 +434,17 @@ def test_a_model_knows_which_levels_were_pooled(tmp_path, kind):
         again.predict_coef(raw.assign(clinic="huge"))
 
 
+def test_lines_with_too_few_cells_are_named_once(tmp_path, capsys):
+    rows = [
+        ",".join(f"{value:.4f}" for value in row) for row in np.random.default_rng(0).normal(size=(60, 4))
+    ]
+    rows[10] = rows[10].rsplit(",", 2)[0]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a,b,c,z", *rows]))
+    main(["check", str(path), "--covariates", "z"])
+    assert capsys.readouterr().err.count("1 line (12) has fewer cells than the header, which has 4") == 1
+
+
 def test_rows_of_nothing_are_no_copies_and_make_no_outliers(tmp_path, capsys):
     X, Z = small_data(200, p=4)
     table = pd.concat([X, Z[["age"]]], axis=1)

@@ -216,6 +216,18 @@ def test_little_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
         gf.read_table(path)
 
 
+def test_lines_with_too_few_or_too_many_cells_are_named(tmp_path):
+    path = write(tmp_path, "a,b,c\n1,2,3\n4,5\n\n7,,\n9\n" + "1,2,3\n" * 40)
+    words = r"2 lines \(3, 6\) have fewer cells than the header, which has 3: the last columns .* missing"
+    with pytest.warns(gf.DataWarning, match=words) as said:
+        table = gf.read_table(path)
+    assert said[0].filename == __file__
+    assert table.isna().sum().tolist() == [0, 2, 3]
+    assert not gf.read_table(write(tmp_path, "a,b,c\n1,2,3\n4,5,\n,,\n,\n")).empty
+    with pytest.raises(gf.DataError, match="line 3 has 4 cells, but the header has 3"):
+        gf.read_table(write(tmp_path, "a,b,c\n1,2,3\n4,5,6,7\n"))
+
+
 def test_free_memory_is_what_the_narrowest_limit_leaves(tmp_path, monkeypatch):
     assert 0 < room.free_memory() < 2**63
     limit = tmp_path / "memory.max"

@@ -12,11 +12,14 @@ import pytest
 from scipy.stats import false_discovery_control, norm
 
 import graphfield as gf
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
 from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_tests import EdgeTests
+from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.solvers.interaction import interaction_coefficients
@@ -496,21 +499,45 @@ def test_compares_all_levels_of_a_category() -> None:
     np.testing.assert_allclose(named.p_value, found.p_value, rtol=1e-6)
 
 
-def test_levels_without_common_values_of_others_are_warned_of() -> None:
-    """Where all of one group are old, a comparison over all ages is about nobody."""
+def test_graphs_are_compared_where_others_overlap() -> None:
+    """All of one group are old, and where both are their graphs are the same on average."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], 400)
+    age = np.where(group == "a", rng.uniform(20, 80, 800), rng.uniform(55, 80, 800))
+    X, Z = rng.normal(size=(800, 3)), pd.DataFrame({"group": group, "age": age})
+    X[:, 1] += np.where(group == "b", 0.06 * (age - 67.5), 0.0) * X[:, 0]
+    found = gf.compare_graphs(X, Z, "group")
+    assert re.search(r"Averaged over \d\d% of the rows, whose values of 'age' occur with all", repr(found))
+    assert abs(found.difference[0]) < 0.15
+    assert found.p_value[0] > 0.05
+    encoder = CovariateEncoder().fit(as_frame(Z, "Z"))
+    encoded = encoder.transform(as_frame(Z, "Z"))
+    common = common_rows(encoder, encoded, [{"group": 0.0}, {"group": 1.0}])
+    years = encoder.numeric[0].mean + encoder.numeric[0].scale * common.rows.numeric[:, 0]
+    assert 53 < years.min() < 56
+    assert abs(common.share - (age > 55).mean()) < 0.03
+    bands = gf.infer_edges(X, Z).bands("x1", "x2", "group")
+    assert abs(np.diff(bands.estimate)) < 0.2
+    # At two numbers, rows near them count, and only combinations of levels that both have.
+    site = np.where(age > 50, rng.choice(["s", "t"], 800), "t")
+    found = gf.compare_graphs(X, Z.assign(site=site)[["age", "site"]], {"age": 30}, {"age": 70})
+    assert "whose values of 'site' occur with all" in found.attrs["summary"]
+
+
+def test_graphs_without_common_values_of_others_are_warned_of() -> None:
     rng = np.random.default_rng(0)
     group = np.repeat(["a", "b"], 150)
-    age = np.where(group == "a", rng.uniform(20, 80, 300), rng.uniform(55, 80, 300))
+    age = np.where(group == "a", rng.uniform(20, 50, 300), rng.uniform(55, 80, 300))
     X, Z = rng.normal(size=(300, 3)), pd.DataFrame({"group": group, "age": age})
-    with pytest.warns(gf.DataWarning, match="Rows with group=b have 'age' from 55.* of all rows"):
+    with pytest.warns(
+        gf.DataWarning, match="Hardly any rows have values of 'age' that occur with all values"
+    ):
         gf.compare_graphs(X, Z, "group")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gf.compare_graphs(X, Z, {"group": "a", "age": 70}, {"group": "b", "age": 70})
-        gf.compare_graphs(X, Z.assign(age=rng.uniform(20, 80, 300)), "group")
-    sites = Z.assign(site=np.where(group == "a", rng.choice(["s", "t"], 300), "t"))[["group", "site"]]
-    with pytest.warns(gf.DataWarning, match="have 'site' at 't' alone, and"):
-        gf.compare_graphs(X, sites, "group")
+        gf.compare_graphs(X, Z, {"group": "a", "age": 52}, {"group": "b", "age": 52})
+        alike = gf.compare_graphs(X, Z.assign(age=rng.uniform(20, 80, 300)), "group")
+    assert "Averaged" not in alike.attrs["summary"]
 
 
 def test_levels_that_make_no_sense() -> None:

@@ -56,7 +56,8 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
     if str(arguments.table) == STANDARD_INPUT:
         arguments.table = read_standard_input()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # identifiers among the nodes are in the check
+        # Identifiers among the nodes are in the check; what is wrong with a file is said here alone.
+        warnings.filterwarnings("ignore", "Column", DataWarning)
         data = from_table(
             arguments.table,
             covariates=names(arguments.covariates),

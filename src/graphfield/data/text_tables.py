@@ -16,7 +16,7 @@ from graphfield.data.sources import Source
 from graphfield.data.text_encoding import find_encoding
 from graphfield.data.text_format import SPACE, Layout, find_layout, open_text, read_records
 from graphfield.data.text_numbers import Misread, find_evidence, is_number, settle_column
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, DataWarning, agreed, count, first_few, listing
 from graphfield.messages import Argument, join_messages
 
 # From this version on pandas reads every number to the last bit and warns of being told to.
@@ -41,6 +41,7 @@ def read_text(source: Source, kind: str, packed: str, options: ReadOptions) -> t
         skipped=layout.skipped,
     )
     frame, reading = _read_settled(source, packed, reading, names, options)
+    _warn_of_short_rows(frame, layout, source, packed, reading)
     frame = _with_own_blanks(frame, source, packed, reading, names)
     frame = _without_unnamed(frame, layout, source)
     return _without_empty_end(frame, reading)
@@ -281,6 +282,31 @@ def _ragged(source: Source, packed: str, reading: Reading, width: int, error: Ex
         except csv.Error:
             pass
     return DataError(f"{source.name!r} cannot be read as {reading.kind}: {str(error).splitlines()[0]}.")
+
+
+def _warn_of_short_rows(
+    frame: pd.DataFrame, layout: Layout, source: Source, packed: str, reading: Reading
+) -> None:
+    """Say which lines have fewer cells than the header: often a cell is lacking elsewhere than at the end."""
+    width = max((position for position, name in enumerate(layout.names, 1) if name), default=0)
+    if not width or not frame.iloc[:, width - 1].isna().any():
+        return
+    with closing(open_text(source, packed, str(reading.encoding))) as handle:
+        first = _skip_header(handle, reading)
+        try:
+            records = read_records(handle, str(reading.sep), first)
+            short = [one.line for one in records if len(one.cells) < width and any(one.cells)]
+        except csv.Error:
+            return
+    if short:
+        some = first_few([f"{line:,}" for line in short], most=5)
+        warnings.warn(
+            f"{source.name!r}: {count(len(short), 'line')} ({some}) {agreed(len(short), 'has', 'have')} "
+            f"fewer cells than the header, which has {width}: the last columns are taken as missing there. "
+            "Where another cell is lacking, those behind it are in wrong columns. Correct such lines.",
+            DataWarning,
+            stacklevel=6,
+        )
 
 
 def _without_unnamed(frame: pd.DataFrame, layout: Layout, source: Source) -> pd.DataFrame:

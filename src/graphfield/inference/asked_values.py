@@ -32,11 +32,15 @@ def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
 
 def hold_values(encoder: CovariateEncoder, encoded: Encoded, values: Mapping[str, Any]) -> Encoded:
     """Some rows, evenly chosen, with covariates held at the values that are given."""
-    n = len(encoded)
-    rows = encoded.take(np.linspace(0, n - 1, min(n, _MOST_ROWS)).round().astype(np.intp))
+    rows = encoded.take(evenly(len(encoded), _MOST_ROWS))
     for name, value in values.items():
         rows = hold_at(encoder, rows, name, encoder.encode_value(name, value))
     return rows
+
+
+def evenly(n: int, most: int) -> NDArray[np.intp]:
+    """Positions of all of n rows, or of so many of them, evenly chosen."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
 def hold_at(encoder: CovariateEncoder, rows: Encoded, name: str, place: float) -> Encoded:
@@ -72,6 +76,13 @@ def read_sides(encoder: CovariateEncoder, a: Any, b: Any, *more: Any) -> Sequenc
     )
 
 
+def places_of(encoder: CovariateEncoder, sides: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """Values of covariates as they are encoded, in one order."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
+        return [{name: encoder.encode_value(name, side[name]) for name in sides[0]} for side in sides]
+
+
 def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
     check_covariates(encoder, [name])
     _, column = position_of(encoder, name)
@@ -95,10 +106,7 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
             raise ParameterError(
                 f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
             )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
-        places = [tuple(encoder.encode_value(name, side[name]) for name in sides[0]) for side in sides]
-    if len(set(places)) < len(places):
+    if len({tuple(place.values()) for place in places_of(encoder, sides)}) < len(sides):
         raise ParameterError(
             "a and b are the same: nothing can differ between them."
             if len(sides) == 2

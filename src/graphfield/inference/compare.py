@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,9 @@ from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import agreed, count
+from graphfield.exceptions import DataWarning, agreed, count
 from graphfield.graphs.false_discoveries import false_words, q_values
-from graphfield.inference.asked_values import average_at, read_sides
+from graphfield.inference.asked_values import average_at, places_of, read_sides
 from graphfield.inference.compare_kinds import compare_kinds
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
@@ -24,7 +25,7 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
-from graphfield.inference.overlap import warn_of_no_overlap
+from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
@@ -48,7 +49,9 @@ def compare_graphs(
     """Which edges differ between two or more values of the covariates, and by how much?
 
     The same scores as those of :func:`graphfield.infer_edges` are read at all values. Covariates that are
-    not named are averaged over the rows, the same ones everywhere, so that they make no difference.
+    not named are averaged over the rows, the same ones everywhere, so that they make no difference. Where
+    more than a tenth of rows have other values than rows at (or near) each of the sides have, over the rest,
+    which the summary says. Where hardly any are left, all rows are taken, with a warning.
 
     Parameters
     ----------
@@ -102,9 +105,9 @@ def compare_graphs(
     check_number("level", level, 0, 1, open_low=True, open_high=True)
     question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types)
     sides = read_sides(question.encoder, a, b, *more)
-    estimates = None
+    estimates, over = None, ""
     if question.inputs.types is None:
-        found, estimates = _compare_numbers(question, sides, level)
+        found, estimates, over = _compare_numbers(question, sides, level)
     else:
         found = compare_kinds(question, sides, level)
     names = np.array(question.inputs.node_names, dtype=object)
@@ -114,21 +117,25 @@ def compare_graphs(
     places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
     table.attrs["summary"] = _summary(table, places, estimates)
     if estimates is not None:
-        table.attrs["summary"] += f" {_reading(places, level)}"
+        table.attrs["summary"] += f" {_reading(places, level)}{over and ' '}{over}"
     return table
 
 
 def _compare_numbers(
     question: Question, sides: Sequence[Mapping[str, Any]], level: float
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64], str]:
+    """Columns of the table, partial correlations on each side, and what they are averaged over, in words."""
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    warn_of_no_overlap(encoder, encoded, sides)
+    common = common_rows(encoder, encoded, places_of(encoder, sides))
+    if not common.share:
+        warnings.warn(common.words, DataWarning, stacklevel=3)
     starts = None if question.labels is None else question.rows.starts
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
-    return _differences(scores, encoder, encoded, starts, sides, level)
+    columns, estimates = _differences(scores, encoder, encoded, starts, sides, level, common.rows)
+    return columns, estimates, common.words
 
 
 def _reading(places: list[str], level: float) -> str:
@@ -187,13 +194,14 @@ def _differences(
     starts: NDArray[np.intp] | None,
     sides: Sequence[Mapping[str, Any]],
     level: float,
+    over: Encoded,
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Columns of the table, and partial correlations on each side, (sides, pairs)."""
     n_units = len(encoded) if starts is None else len(starts)
     degrees, products = test_degrees(encoder, n_units), has_products(encoder, n_units)
     basis = learn_basis(encoder, encoded, degrees, products=products)
     design = Design.of(basis.at(encoded), starts)
-    at = np.stack([average_at(basis, encoder, encoded, side) for side in sides])
+    at = np.stack([average_at(basis, encoder, over, side) for side in sides])
     estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))
     between, p_values = design.toward(at[1:] - at[0]), np.empty(scores.n_pairs)
     for part in scores.parts():

@@ -13,10 +13,11 @@ from scipy.stats import t as student
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import ParameterError
-from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, position_of
+from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, places_of, position_of
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
+from graphfield.inference.overlap import common_rows
 
 # Draws of a whole curve, and the largest estimate.
 _DRAWS, _MOST = 10_000, 0.999
@@ -88,6 +89,9 @@ def curve_of_pair(
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance.
 
+    Over levels, of rows whose other covariates occur at all of them. Along a number such rows are rare, and
+    rows near each value would show what the others do.
+
     Of an edge that is several numbers, which ``fit_pair`` has as columns, the norm, without errors.
     """
     names = [column.name for column in encoder.columns]
@@ -100,7 +104,11 @@ def curve_of_pair(
     design = Design.of(basis.at(encoded), starts)
     fit = fit_pair(design)
     values, places = _places(encoder, encoded, covariate, n_points)
-    rows = hold_values(encoder, encoded, others)
+    over = encoded
+    if isinstance(position_of(encoder, covariate)[1], Categorical):
+        levels = [{covariate: level, **others} for level in values]
+        over = common_rows(encoder, encoded, places_of(encoder, levels)).rows
+    rows = hold_values(encoder, over, others)
     at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
     freedom = design.freedom(slice(None))
     if fit.coef.shape[1] > 1:

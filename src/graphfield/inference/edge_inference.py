@@ -149,7 +149,8 @@ class EdgeInference:
             Whether all intervals are to cover at once.
         others : mapping, optional
             Values of other covariates at which the curve is drawn. Those not named take the values of real
-            rows, and the curve is the average over these.
+            rows, and the curve is the average over these; over levels, as in
+            :func:`graphfield.compare_graphs`, of rows whose values occur at all levels.
         n_points : int
             Values at most.
 

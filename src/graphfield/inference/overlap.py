@@ -1,86 +1,118 @@
-"""Whether rows that are to be compared have the other covariates in common.
+"""Rows whose other covariates occur at all values that are compared.
 
-A graph at one level of a category is averaged over the other covariates of all rows. Where rows of that level
-have none of these values, that graph is what functions of z make of other rows: houses in a row that were all
-built after 1970 have no graph in 1920.
+Graphs at two levels of a category are averaged over the other covariates of the same rows. Over all rows that
+would ask for combinations that nobody has: houses in a row that were all built after 1970 have no graph in
+1920. The rows are chosen by covariates alone, so tests keep their level.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import DataWarning, listing
-from graphfield.inference.asked_values import position_of
+from graphfield.exceptions import listing
+from graphfield.inference.asked_values import evenly, position_of
 
-# The share of all rows that may lie outside of what the rows of one side have, beside that by chance.
-MOST_OUTSIDE = 0.1
-
-
-def warn_of_no_overlap(
-    encoder: CovariateEncoder, encoded: Encoded, sides: Sequence[Mapping[str, Any]]
-) -> None:
-    """Say where the graph of one side is averaged over values that its rows do not have, where most so."""
-    found = [
-        (_share_outside(encoder, encoded, side, column.name), column.name, side)
-        for side in sides
-        for column in encoder.columns
-        if column.name not in side
-    ]
-    share, name, side = max(found, key=lambda one: one[0], default=(0.0, "", {}))
-    if share <= MOST_OUTSIDE:
-        return
-    place = ", ".join(f"{key}={value}" for key, value in side.items())
-    warnings.warn(
-        f"Rows with {place} have {_values(encoder, encoded, side, name)}, and {share:.0%} of all rows, over "
-        f"whose {name!r} graphs are averaged, have other values: there the graph at {place} is extrapolated, "
-        f"and so are its differences. Name a value of {name!r} that both have, beside those that are "
-        "compared, or compare the rows that have such values alone.",
-        DataWarning,
-        stacklevel=4,
-    )
+# The share of rows that may lie outside of what the rows of one side have: near its edges some do by chance.
+_MOST_OUTSIDE = 0.1
+# Fewer common rows are none. Rows that are looked at, at most.
+_LEAST_ROWS, _MOST_ROWS = 10, 2_000
+# Rows at a number: this share, those nearest to it, and no fewer than these.
+_NEAR, _LEAST_NEAR = 0.2, 20
+# Rows have what those of a side have within this times what most of these are apart, and a tenth of a
+# standard deviation at least. Different levels are two apart.
+_REACH, _MOST_OF_ROWS, _LEAST_REACH, _LEVELS_APART = 2.0, 0.9, 0.1, 2.0
 
 
-def _share_outside(encoder: CovariateEncoder, encoded: Encoded, side: Mapping[str, Any], name: str) -> float:
-    """Share of all rows whose value of a covariate is none that the rows of this side have."""
-    values, rows = _column(encoder, encoded, name), _rows_of(encoder, encoded, side)
-    own = values[rows]
-    if not len(own):
-        return 0.0
-    if isinstance(position_of(encoder, name)[1], Categorical):
-        return float((~np.isin(values, own)).mean())
-    outside = float(((values < own.min()) | (values > own.max())).mean())
-    by_chance = 2 / (len(own) + 1)  # beyond the extremes of so many rows
-    return outside if outside > MOST_OUTSIDE + by_chance else 0.0
+@dataclass(frozen=True)
+class Common:
+    """Rows to average over, and the share of rows that are common: one where nothing was left out, zero
+    where hardly any are, so that all were taken."""
+
+    rows: Encoded
+    share: float
+    named: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """For a person, where not all rows are common."""
+        if self.share == 1:
+            return ""
+        if self.share:
+            return (
+                f"Averaged over {self.share:.0%} of the rows, whose values of {listing(self.others)} occur "
+                "with all of these values."
+            )
+        return (
+            f"Hardly any rows have values of {listing(self.others)} that occur with all values of "
+            f"{listing(self.named)} that are compared. Graphs are averaged over the former of all rows, so "
+            "they are extrapolated, and so are their differences. Compare fewer values, leave a covariate "
+            "out, or name a value that all have."
+        )
 
 
-def _rows_of(encoder: CovariateEncoder, encoded: Encoded, side: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Rows with the levels of this side; of numbers, all rows help."""
-    rows = np.ones(len(encoded), dtype=bool)
-    for name, value in side.items():
-        if isinstance(position_of(encoder, name)[1], Categorical):
-            rows &= _column(encoder, encoded, name) == encoder.encode_value(name, value)
-    return rows
+def common_rows(encoder: CovariateEncoder, encoded: Encoded, places: Sequence[Mapping[str, float]]) -> Common:
+    """Rows whose other covariates occur at each of the places (values by name, as they are encoded).
+
+    All rows where nearly all do, or hardly any.
+    """
+    named = tuple(places[0])
+    names = tuple(column.name for column in encoder.columns if column.name not in named)
+    if not names:
+        return Common(encoded, 1.0, named, names)
+    looked_at = evenly(len(encoded), _MOST_ROWS)
+    others = _coordinates(encoder, encoded, names)
+    found = np.ones(len(looked_at), dtype=bool)
+    for place in places:
+        found &= _is_near(others[_rows_at(encoder, encoded, place)], others[looked_at])
+    share = float(found.mean())
+    if share >= 1 - _MOST_OUTSIDE:
+        return Common(encoded, 1.0, named, names)
+    if found.sum() < _LEAST_ROWS:
+        return Common(encoded, 0.0, named, names)
+    return Common(encoded.take(looked_at[found]), share, named, names)
 
 
-def _column(encoder: CovariateEncoder, encoded: Encoded, name: str) -> NDArray:
-    position, column = position_of(encoder, name)
-    return (encoded.codes if isinstance(column, Categorical) else encoded.numeric)[:, position]
+def _rows_at(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> NDArray[np.intp]:
+    """Rows with the levels of a place, and of these the ones nearest to its numbers."""
+    rows, distance = np.ones(len(encoded), dtype=bool), np.zeros(len(encoded))
+    for name, value in place.items():
+        position, column = position_of(encoder, name)
+        if isinstance(column, Categorical):
+            rows &= encoded.codes[:, position] == value
+        else:
+            distance += np.square(encoded.numeric[:, position] - value)
+    own = distance[rows]
+    most = min(len(own), max(_LEAST_NEAR, round(_NEAR * len(own))))
+    near = distance <= (np.sort(own)[most - 1] if most else -1.0)
+    return np.flatnonzero(rows & near)
 
 
-def _values(encoder: CovariateEncoder, encoded: Encoded, side: Mapping[str, Any], name: str) -> str:
-    """What the rows of this side have of a covariate, in words."""
-    own, column = (
-        _column(encoder, encoded, name)[_rows_of(encoder, encoded, side)],
-        position_of(encoder, name)[1],
-    )
-    if isinstance(column, Categorical):
-        return f"{name!r} at {listing([column.levels[int(code)] for code in np.unique(own)])} alone"
-    low, high = (column.shown(column.mean + column.scale * end) for end in (own.min(), own.max()))
-    return f"{name!r} from {low} to {high}"
+def _coordinates(encoder: CovariateEncoder, encoded: Encoded, names: Sequence[str]) -> NDArray[np.float64]:
+    """Covariates as places of rows: numbers in standard units, and levels."""
+    columns = []
+    for name in names:
+        position, column = position_of(encoder, name)
+        if isinstance(column, Categorical):
+            is_level = encoded.codes[:, position, None] == np.arange(len(column.levels))
+            columns.append(_LEVELS_APART / np.sqrt(2) * is_level)
+        else:
+            columns.append(encoded.numeric[:, [position]])
+    return np.hstack(columns).astype(np.float64)
+
+
+def _is_near(own: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the rows of a side have something as near to what is asked as they are to each other."""
+    own = own[evenly(len(own), _MOST_ROWS)]
+    if len(own) < 2:
+        return np.zeros(len(asked), dtype=bool)
+    tree = KDTree(own)
+    apart = np.quantile(tree.query(own, k=2)[0][:, 1], _MOST_OF_ROWS)
+    return np.asarray(tree.query(asked)[0] <= max(_REACH * apart, _LEAST_REACH))
