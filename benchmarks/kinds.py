@@ -7,7 +7,7 @@
 AUPRC against the true graphs, explained deviance (R^2 where all are numbers) of new rows, and seconds. The
 oracle (AUPRC alone) is told how every pair would move with z if it was an edge, and not which are. With
 ``--models``, those whose names begin so. With ``--table`` (x3 binary, x5 of three levels, x7 the group), also
-the edges of each group. With ``--ordinal``, the log loss of ``predict_proba`` on new rows of three ordinal
+the edges of each group, and how far edges differ between groups that are shuffled. With ``--ordinal``, the log loss of ``predict_proba`` on new rows of three ordinal
 nodes of a chain of six, cut from a Gaussian graph, beside shares alone and a multinomial logistic regression.
 """
 
@@ -29,6 +29,7 @@ from graphfield.simulate.field import Waves
 from graphfield.simulate.moving_pairs import FREQUENCY, MovingPairs
 
 N_TEST = 500
+N_SHUFFLES = 100
 
 
 def compare_kinds(setting: str, n: int, seed: int, wanted: tuple[str, ...]) -> None:
@@ -130,6 +131,7 @@ def show_groups(path: Path) -> None:
     at = Z.drop_duplicates().sort_values("x7")
     types = {"x3": "binary", "x5": "categorical"}
     models = {
+        "by group, no penalty": gf.ByCluster(estimator=gf.NodewiseLasso(penalty=1e-6, node_types=types)),
         "linear": gf.RegGMM(node_types=types),
         "sparse linear": gf.RegGMM(penalty="sparse-group", node_types=types),
         "mixture": gf.DNNCGM(random_state=0, node_types=types),
@@ -142,7 +144,16 @@ def show_groups(path: Path) -> None:
         present = np.triu(model.predict_graph(at).any(axis=0))
         for j, k in np.argwhere(present):
             values = " / ".join(f"{value:+.3f}" for value in strength[:, j, k])
-            print(f"  {X.columns[j]}-{X.columns[k]} {values}")
+            moves = np.ptp(strength[:, j, k])
+            print(f"  {X.columns[j]}-{X.columns[k]} {values} range {moves:.3f}")
+    rng, same = np.random.default_rng(0), gf.RegGMM(node_types=types)
+    # What chance alone moves: no edge differs between groups of shuffled rows.
+    fits = (same.fit(X, Z.iloc[rng.permutation(len(Z))].reset_index(drop=True)) for _ in range(N_SHUFFLES))
+    moves = np.array([np.ptp(fit.partial_correlations(at), axis=0) for fit in fits])
+    for j, k in np.argwhere(present):
+        some = moves[:, j, k]
+        line = f"median range {np.median(some):.3f}, above .05 in {(some > 0.05).mean():.2f}"
+        print(f"  {X.columns[j]}-{X.columns[k]} groups shuffled: {line}")
 
 
 # Shares below the cuts of a scale.
