@@ -7,8 +7,9 @@
 AUPRC against the true graphs, explained deviance (R^2 where all are numbers) of new rows, and seconds. The
 oracle (AUPRC alone) is told how every pair would move with z if it was an edge, and not which are. With
 ``--models``, those whose names begin so. With ``--table`` (x3 binary, x5 of three levels, x7 the group), also
-the edges of each group, and how far edges differ between groups that are shuffled. With ``--ordinal``, the log loss of ``predict_proba`` on new rows of three ordinal
-nodes of a chain of six, cut from a Gaussian graph, beside shares alone and a multinomial logistic regression.
+the edges of each group, and how far edges differ between groups that are shuffled. With ``--ordinal``, the
+log loss of ``predict_proba`` on new rows of three ordinal nodes of a chain of six, cut from a Gaussian graph,
+beside shares alone and a multinomial logistic regression.
 """
 
 from __future__ import annotations
