@@ -52,6 +52,17 @@ def test_types_lead_from_the_table_to_the_graph(table, tmp_path, capsys, model):
     assert found.partial_correlation[0] > 0.3
 
 
+def test_columns_with_a_type_are_nodes(table, capsys):
+    """Text is a node where it is said what it is; other columns without numbers are none."""
+    types = ["--node-types", "answer=binary"]
+    assert main(["check", str(table), "--covariates", "age", *types]) == 0
+    said = capsys.readouterr().out
+    assert "300 rows, 4 nodes, 1 covariate" in said
+    assert "'answer'" in said
+    assert main(["check", str(table), "--covariates", "age", "--nodes", "number,visits", *types]) == 2
+    assert "answer" in capsys.readouterr().err
+
+
 def test_edges_and_differences_of_kinds(table, tmp_path, capsys):
     nodes = ["--nodes", "number,answer,visits", "--node-types", "visits=count"]
     assert main(["edges", str(table), "--covariates", "age", *nodes]) == 0

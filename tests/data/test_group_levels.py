@@ -29,6 +29,16 @@ def chain_is_found(model: gf.GraphEstimator, Z: np.ndarray) -> bool:
     return bool(found[edges].min() > 2 * found[~edges & ~np.eye(P, dtype=bool)].max())
 
 
+def test_levels_that_are_no_share_of_the_variance_are_none():
+    """Halves of groups agree by chance, and all that is between groups is noise."""
+    rng = np.random.default_rng(935)
+    who = np.repeat(np.arange(5), rng.integers(5, 20, 5))
+    check = find_levels(rng.normal(size=(len(who), 2)), np.ones((len(who), 1)), who)[0]
+    assert check.gain > 0.02
+    assert check.share < 0.005
+    assert not check.prefers
+
+
 def test_levels_are_found_where_they_are():
     ones = np.ones((len(WHO), 1))
     for seed in range(5):

@@ -328,6 +328,12 @@ def test_margins_that_bend_with_z_are_followed():
         ({"events": 0.5}, COUNTED, "'events' is to be a count.*holds 0.5"),
         ({"group": None}, {"group": "ordinal"}, "'group' has text without an order"),
         ({}, {"group": "binary"}, "'group' is to be binary, but has 3 levels"),
+        ({}, {"alone": "binary"}, "'alone' is to be binary, which takes two different values, but has 400"),
+        (
+            {},
+            {"alone": "ordinal"},
+            "'alone' is to be ordinal, which takes at most 50 different values, but has",
+        ),
         ({"group": "many"}, {}, "'group' has 200 levels; a node may have 50"),
         ({"group": "own"}, {}, "'group' has a different text in every row"),
         ({"flag": True}, {}, "'flag' has the same value in every training row"),

@@ -613,3 +613,15 @@ def test_curves_of_near_copies_stay_within_one() -> None:
     bands = gf.infer_edges(X, pd.DataFrame({"z": z})).bands("x1", "x2", "z")
     assert bands.estimate.abs().max() < 1
     assert ((bands.low <= bands.estimate) & (bands.estimate <= bands.high)).all()
+    assert bands.low[bands.estimate > 0.99].min() > 0.5
+
+
+def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:
+    estimate, error = np.array([0.999, -0.99, 0.3, 0.0]), np.array([0.05, 0.05, 0.05, 0.9])
+    low, high = Curve(list("abcd"), estimate, np.diag(error**2), 1e6).intervals(0.9, False, 0)
+    assert low[0] == pytest.approx(0.999 - 1.645 * 0.05, abs=1e-3)
+    assert high[0] == 1
+    assert high[1] == pytest.approx(-0.99 + 1.645 * 0.05, abs=1e-3)
+    # Elsewhere it is Fisher's scale.
+    np.testing.assert_allclose(np.arctanh([low[2], high[2]]).mean(), np.arctanh(0.3))
+    assert -1 < low[3] < high[3] < 1

@@ -194,6 +194,25 @@ def test_positive_edges_are_red_and_negative_ones_blue():
     assert by_red[1][0] > by_red[1][2]
 
 
+def test_edges_without_a_sign_are_grey_and_the_legend_says_so():
+    rng = np.random.default_rng(0)
+    number = rng.normal(size=300)
+    kind = np.digitize(number + 0.5 * rng.normal(size=300), [-0.5, 0.5])
+    X = pd.DataFrame({"number": number, "kind": np.array(list("abc"))[kind], "other": rng.normal(size=300)})
+    X["other"] += number
+    model = gf.RegGMM().fit(X, pd.DataFrame({"z": rng.uniform(size=300)}))
+    axes = plots.plot_network(an.graph_at(model, {"z": 0.5}, threshold=0.05))
+    graph = an.average_graph(model, pd.DataFrame({"z": [0.2, 0.8]}), threshold=0.05)
+    assert graph.attrs["signless"] == ["kind"]
+    greys = [np.ptp(colour[:3]) < 1e-6 for colour in axes.collections[0].get_colors()]
+    assert any(greys)
+    assert not all(greys)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "no sign (levels without an order)"
+    ]
+    assert plots.plot_network(graph.loc[["number", "other"], ["number", "other"]]).get_legend() is None
+
+
 def test_positions_are_the_same_every_time_and_hardly_move_with_the_graph():
     graph = random_graph(20)
     first = plots.network_positions(graph, layout="spring")

@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.rows import FieldLike, TableLike, ask, covariate_rows, covariate_spec, field_of
+from graphfield.analysis.rows import (
+    FieldLike,
+    TableLike,
+    ask,
+    covariate_rows,
+    covariate_spec,
+    field_of,
+    named_graph,
+)
 from graphfield.data.covariates import Categorical, as_text
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, count
@@ -159,7 +167,7 @@ def average_graph(model: FieldLike, Z: TableLike, *, threshold: float | str | No
     # Where all rows have one graph, it is that one; elsewhere there are no two directions to compare.
     is_edge = np.abs(mean) > asked.cut if always is None else always
     values = mean if threshold is None else np.where(is_edge, mean, 0)
-    return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
+    return named_graph(field, values)
 
 
 def average_graphs(

@@ -15,6 +15,7 @@ from graphfield.analysis.rows import (
     at_one,
     covariate_rows,
     field_of,
+    named_graph,
     pair_names,
     pair_positions,
 )
@@ -53,7 +54,7 @@ def graph_at(
     warn_of_few_rows(field, asked.table)
     (found,) = asked.blocks()
     values = np.where(found.graph[0], found.partial[0], 0) if threshold is not None else found.partial[0]
-    return pd.DataFrame(values, index=field.schema.node_names, columns=field.schema.node_names)
+    return named_graph(field, values)
 
 
 def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:

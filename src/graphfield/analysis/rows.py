@@ -262,3 +262,14 @@ def edge_positions(field: GraphField, edges: Sequence[Edge]) -> tuple[NDArray[np
 def pair_names(field: GraphField, j: NDArray[np.intp], k: NDArray[np.intp]) -> dict[str, NDArray]:
     names = np.array(field.schema.node_names, dtype=object)
     return {"source": names[j], "target": names[k]}
+
+
+def named_graph(field: GraphField, values: NDArray) -> pd.DataFrame:
+    """A matrix of pairs with the names of the nodes; ``attrs["signless"]`` names nodes without signs."""
+    names = field.schema.node_names
+    table = pd.DataFrame(values, index=names, columns=names)
+    if any(field.schema.signless):
+        table.attrs["signless"] = [
+            name for name, without in zip(names, field.schema.signless, strict=True) if without
+        ]
+    return table

@@ -71,7 +71,19 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
             **{name: getattr(arguments, name) for name in READING},
         )
     arguments.reading = data.reading  # for messages, which name lines of the file
-    return data
+    return data if arguments.nodes else _with_typed_nodes(data, getattr(arguments, "node_types", None))
+
+
+def _with_typed_nodes(data: TableData, text: str | None) -> TableData:
+    """Columns of which ``--node-types`` says what they are as nodes, though they are no numbers."""
+    from dataclasses import replace
+
+    import pandas as pd
+
+    typed = [name for name in read_kinds(text or "") if name in data.unused and name not in data.dropped]
+    unused = [name for name in data.unused if name not in typed]
+    X = pd.concat([data.X, data.rest[typed]], axis=1)
+    return replace(data, X=X, unused=unused, rest=data.rest[unused]) if typed else data
 
 
 def read_standard_input() -> Source:

@@ -34,7 +34,8 @@ class LevelCheck:
     Attributes
     ----------
     prefers : bool
-        Whether one half of a group's rows says where the other half lies, clearly over the groups.
+        Whether one half of a group's rows says where the other half lies, clearly over the groups, and levels
+        make up 2 % of a node's variance at least.
     share : float
         Of a node's variance that the levels make up, averaged over nodes (intraclass correlation).
     gain : float
@@ -207,5 +208,7 @@ def _judged(gains: NDArray[np.float64], shares: NDArray[np.float64], n_groups: i
     gain, error = float("nan"), float("nan")
     if len(gains) >= _FEWEST_GROUPS:
         gain, error = float(gains.mean()), float(gains.std(ddof=1)) / len(gains) ** 0.5
-    prefers = _is_clear(gains, _LEAST_SHARE) and float(shares.max()) < 1 - _LEAST_WITHIN
-    return LevelCheck(prefers, float(shares.mean()), gain, error, n_groups)
+    share = float(shares.mean())
+    prefers = _is_clear(gains, _LEAST_SHARE) and share >= _LEAST_SHARE
+    prefers = prefers and float(shares.max()) < 1 - _LEAST_WITHIN
+    return LevelCheck(prefers, share, gain, error, n_groups)

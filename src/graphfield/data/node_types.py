@@ -14,7 +14,7 @@ from graphfield.data.covariates import as_text, is_ordered, level_order
 from graphfield.data.frames import Frame, as_frame, check_numeric, is_number, node_values, reads_as_number
 from graphfield.data.missing import bad_entries
 from graphfield.data.saved_values import Saved
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, first_few, listing, suggestion
 from graphfield.messages import Argument, Row
 
 NODE_TYPES = ("gaussian", "binary", "categorical", "ordinal", "count")
@@ -241,6 +241,13 @@ def _find_levels(column: pd.Series, name: str, kind: str) -> tuple[str, ...]:
             "numbers."
         )
     text = pd.unique(pd.Series(_as_level(column)))
+    if numbers and len(text) > MAX_LEVELS:
+        wanted = "two different values" if kind == "binary" else f"at most {MAX_LEVELS} different values"
+        raise DataError(
+            f"Node column {name!r} is to be {kind}, which takes {wanted}, but has {len(text):,} of them, all "
+            f"numbers ({first_few(list(text), most=3)}). Leave it as a number (gaussian), or cut it into "
+            "classes."
+        )
     if len(text) > MAX_LEVELS or (len(text) == len(column) > 2 and not numbers):
         what = "a different text in every row" if len(text) == len(column) else f"{len(text):,} levels"
         raise DataError(

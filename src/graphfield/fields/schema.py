@@ -75,6 +75,11 @@ class Schema:
         """Of each node: "gaussian" (a number), "binary", "categorical", "ordinal" or "count"."""
         return ["gaussian"] * self.n_nodes if self.types is None else self.types.kinds
 
+    @property
+    def signless(self) -> list[bool]:
+        """Of each node, whether its edges have no sign: those of levels without an order."""
+        return [False] * self.n_nodes if self.types is None else (self.types.widths > 1).tolist()
+
     def match_covariates(self, Z: Any) -> Frame:
         """A table of covariates with its columns in the order of the fit."""
         frame = match_columns(as_frame(Z, "Z"), self.encoder.names, self.encoder.named, "Z")

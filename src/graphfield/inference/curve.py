@@ -37,14 +37,22 @@ class Curve:
     def intervals(
         self, level: float, simultaneous: bool, seed: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """On the scale of Fisher's z, where estimates near one are not skewed."""
+        """On the scale of Fisher's z, where estimates near one are not skewed.
+
+        That scale has no end: where errors are large beside what is left up to one, it says nothing of the
+        other end either, and intervals are those of the plain scale, which ends at one.
+        """
         error = np.sqrt(np.maximum(np.diag(self.covariance), 1e-20))
         width = float(student.ppf((1 + level) / 2, self.freedom))
         if simultaneous:
             width = max(width, self._largest(error, level, seed))
-        half = width * error / (1 - self.estimate**2)
+        half = width * error
+        reach = half / (1 - self.estimate**2)
         at = np.arctanh(self.estimate)
-        return np.tanh(at - half), np.tanh(at + half)
+        low, high = np.tanh(at - reach), np.tanh(at + reach)
+        plain = np.maximum(self.estimate - half, -1.0), np.minimum(self.estimate + half, 1.0)
+        is_plain = (reach > 1) & (plain[1] - plain[0] < high - low)
+        return np.where(is_plain, plain[0], low), np.where(is_plain, plain[1], high)
 
     def telling_places(self, low: float, high: float) -> list[int]:
         """Positions of the values nearest to these two, and of the bend between them where it is clear."""

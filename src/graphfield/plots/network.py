@@ -101,6 +101,9 @@ def plot_network(
 ) -> Axes:
     """Network of one graph: lines are red for positive and blue for negative partial correlations, by size.
 
+    Edges of nodes that ``graph_at`` or ``average_graph`` says to be without signs, since they have levels
+    without an order, are grey.
+
     Parameters
     ----------
     partial : array or DataFrame of shape (p, p)
@@ -137,8 +140,10 @@ def plot_network(
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
-    drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit)
+    signless = np.isin(shown_names, getattr(partial, "attrs", {}).get("signless", []))
+    drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit, signless)
     _draw_nodes(ax, shown_names, places, groups)
+    _draw_legend(ax)
     if names is not None and on_circle:
         _labels_around(ax, names, places, reach)
     elif names is not None:
@@ -176,12 +181,18 @@ def _places(
 
 
 def _draw_edges(
-    ax: Axes, matrix: NDArray, places: NDArray, threshold: float, max_edges: int, limit: float | None
+    ax: Axes,
+    matrix: NDArray,
+    places: NDArray,
+    threshold: float,
+    max_edges: int,
+    limit: float | None,
+    signless: NDArray[np.bool_],
 ) -> tuple[int, int]:
     """Lines, the strongest on top; how many were drawn and how many there are."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import Normalize, to_rgb
 
     j, k = np.nonzero(np.triu(np.abs(matrix) > threshold, 1))
     value = matrix[j, k]
@@ -191,10 +202,13 @@ def _draw_edges(
         limit = full_colour(value)
     scale = ScalarMappable(Normalize(-(limit or 1.0), limit or 1.0), cmap=DIVERGING)
     share = np.clip(np.abs(value[chosen]) / (limit or 1.0), 0, 1)
-    tint = scale.to_rgba(value[chosen])
+    tint, neutral = scale.to_rgba(value[chosen]), (signless[j] | signless[k])[chosen]
+    tint[neutral, :3] = to_rgb(GREY)
     tint[:, 3] = 0.35 + 0.65 * share
     lines = np.stack([places[j[chosen]], places[k[chosen]]], axis=1)
     ax.add_collection(LineCollection(list(lines), colors=tint, linewidths=0.4 + 3.2 * share, zorder=1))
+    if neutral.any():
+        ax.plot([], [], color=GREY, linewidth=2, label="no sign (levels without an order)")
     colour_bar(ax, scale, shrink=0.5, fraction=0.05, pad=0.02)
     return len(chosen), len(value)
 
@@ -210,16 +224,24 @@ def _draw_nodes(ax: Any, names: Sequence[str], places: NDArray, groups: Groups |
         ax.scatter(
             *own.T, s=size, color=colour, edgecolors="white", linewidths=0.6, zorder=2, label=short(group)
         )
-    widest = max(text_width(short(group), 7) for group, _, _ in blocks)
+
+
+def _draw_legend(ax: Any) -> None:
+    """Groups, and edges without a sign, where there are any."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return
+    widest = max(text_width(label, 7) for label in labels)
+    dots = [handle.get_sizes().max() for handle in handles if hasattr(handle, "get_sizes")]
     ax.legend(
         loc="upper center",  # below the circle
         bbox_to_anchor=(0.5, 0.0),
-        ncols=int(np.clip(points(ax)[0] / (widest + 24), 1, len(blocks))),
+        ncols=int(np.clip(points(ax)[0] / (widest + 24), 1, len(labels))),
         fontsize=7,
         frameon=False,
         borderaxespad=0,
         handletextpad=0.2,
-        markerscale=min(1.0, np.sqrt(30 / size)),
+        markerscale=min(1.0, np.sqrt(30 / max(dots, default=30))),
     )
 
 

@@ -185,7 +185,7 @@ def _assembled(
     data = {
         "nodes": model.node_names_,
         "kinds": None if types is None else types.kinds,
-        "signless": None if types is None else (types.widths > 1).tolist(),
+        "signless": None if types is None else model.field_.schema.signless,
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),
