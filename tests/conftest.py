@@ -44,6 +44,7 @@ ESTIMATORS = {
         }
     ),
     "auto": lambda **params: gf.AutoCGM(**{"candidates": ("static", "linear"), "random_state": 0, **params}),
+    "bayes": lambda **params: gf.BayesianCGM(**{"n_sweeps": 60, "n_draws": 40, "random_state": 0, **params}),
     "by-cluster": lambda **params: gf.ByCluster(
         estimator=gf.GraphicalLasso(n_penalties=3, n_folds=3), **params
     ),

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from graphfield.data.tables import read_table as read_table
     from graphfield.estimators.archetype import ArchetypeCGM as ArchetypeCGM
     from graphfield.estimators.auto import AutoCGM as AutoCGM
+    from graphfield.estimators.bayesian import BayesianCGM as BayesianCGM
     from graphfield.estimators.by_cluster import ByCluster as ByCluster
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.ensemble import Ensemble as Ensemble

@@ -260,6 +260,7 @@ def test_far_outside_the_training_range(fitted, data):
     np.testing.assert_allclose(far, edge, atol=0.2)
 
 
+@pytest.mark.filterwarnings("ignore:The chains of BayesianCGM:graphfield.TrainingWarning")
 def test_copies_of_a_node_have_partial_correlations_of_at_most_one(estimator, data):
     X, Z = data
     noise = 1e-3 * np.random.default_rng(0).normal(size=120)

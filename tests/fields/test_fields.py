@@ -145,7 +145,7 @@ def test_every_parameter_is_declared_and_refuses_what_it_cannot_be(name):
     assert set(kind._parameters) == set(inspect.signature(kind.__init__).parameters) - {"self"}
     X, Z = small_data(30)
     for parameter in kind._parameters:
-        for value in (object(), -7.5, float("nan"), [], {}, "no such word", b"x", (1, 2)):
+        for value in (object(), -7.5, float("nan"), [], {}, "no such word", b"x", (1, -2)):
             with pytest.raises(gf.ParameterError, match=parameter):
                 kind(**{parameter: value}).fit(X, Z)
 

@@ -32,8 +32,9 @@ def error_columns(
     partial correlations of the pairs. ``estimate`` (answers, pairs) is what the model as a whole says.
 
     Members on resampled rows give ``standard_error``, ``interval_low`` and ``interval_high``; members that
-    all saw the same rows know nothing of sampling, and what they give is called ``spread``. An interval at a
-    level of a category with few training rows comes with a :class:`~graphfield.FewRowsWarning`.
+    all saw the same rows know nothing of sampling, and what they give is called ``spread``. Draws of a
+    posterior give its standard deviation and quantiles. An interval at a level of a category with few
+    training rows comes with a :class:`~graphfield.FewRowsWarning`.
     """
     draws = asked.field.draws()
     if draws is None:
@@ -43,6 +44,9 @@ def error_columns(
     if draws.kind == "seeds":
         return {"spread": deviation}
     _warn_of_few_rows(asked, weights, answer)
+    if draws.kind == "posterior":
+        low, high = np.quantile(members, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        return {"standard_error": deviation, "interval_low": low, "interval_high": high}
     reach = interval_reach(asked.field) * deviation
     return {"standard_error": deviation, "interval_low": estimate - reach, "interval_high": estimate + reach}
 

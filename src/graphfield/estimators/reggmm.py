@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import CovariateEncoder, features
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.family_fit import check_standard, family_field, family_rows
+from graphfield.estimators.linear_rows import LinearRows, covariate_of_feature
 from graphfield.estimators.parameters import (
     CENTER,
     COUNT,
@@ -29,20 +29,16 @@ from graphfield.estimators.parameters import (
 )
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_package
-from graphfield.fields.base import Common, GraphField, State
+from graphfield.fields.base import GraphField, State
 from graphfield.fields.blocks import BlockField
 from graphfield.fields.linear import LinearField
-from graphfield.solvers.interaction import interaction_coefficients, interaction_fit, linear_mean
-from graphfield.solvers.scale_choice import learn_node_scales, learn_scales
+from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.sparse_blocks import held_out_losses, solve_path, zero_solution
 from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
-# With fewer rows for each weight of a regression, residuals are small where the fit follows single rows,
-# which says nothing about scales.
-_ROWS_PER_WEIGHT = 5
 # Where the path of penalties on blocks ends, as a share of the penalty at which all are zero.
 LAST_SHARE = 1e-3
 
@@ -157,33 +153,12 @@ class RegGMM(GraphEstimator):
         if data.inputs.types is not None:
             return self._fit_families(data)
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
-        encoder = schema.encoder
-        scaler = NodeScaler.learn(data.X, center=self.center != "none", scale=self.standardize)
-        features_of_all, n = features(encoder, data.encode(encoder)), len(data.X)
-        W = features_of_all[:n]
-        left = scaler.transform(data.all_nodes)
-        mean = np.zeros((W.shape[1], left.shape[1]))  # (m, p), on the features of z
-        if self.center == "covariates":
-            mean = linear_mean(left[:n], W, self.ridge)
-        left -= features_of_all @ mean
-        residual = left[:n]
-        may_move = self.center == "covariates" and bool(self.standardize)
-        scales = learn_node_scales(data.scale_rows(residual, W, encoder)) if may_move else None
-        if scales is not None:
-            left /= scales.at(features_of_all)
+        rows = LinearRows.learn(data, schema, self.center, self.standardize, self.ridge)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
             self.penalty_ = float(self.ridge)
-            interactions = interaction_coefficients(residual, W, self.ridge)
-        else:
-            interactions = self._fit_sparse_group(left, features_of_all, encoder, data)
-        residual -= interaction_fit(residual, W, interactions)
-        residual_scales = None
-        if may_move and len(residual) >= _ROWS_PER_WEIGHT * W.shape[1] * residual.shape[1]:
-            residual_scales = learn_scales(data.scale_rows(residual, W, encoder))
-        left = scaler.scale * residual.std(axis=0)
-        common = Common(schema, scaler, left, scales, residual_scales, bool(self.standardize))
-        return LinearField(common, interactions, mean)
+            return rows.field(interaction_coefficients(rows.nodes, rows.W, self.ridge))
+        return rows.field(self._fit_sparse_group(rows.all_nodes, rows.all_features, schema.encoder, data))
 
     @property
     def interactions_(self) -> NDArray[np.float64]:
@@ -254,9 +229,3 @@ class RegGMM(GraphEstimator):
 def check_sparse_group() -> None:
     """Raise unless the solver of ``penalty="sparse-group"`` is installed."""
     check_package("skglm", "baselines", "penalty='sparse-group'")
-
-
-def covariate_of_feature(encoder: CovariateEncoder) -> NDArray[np.intp]:
-    """Which covariate each column of :func:`features` belongs to, counted from 1; 0 is the one: (m,)."""
-    widths = [1] + [1] * len(encoder.numeric) + [len(c.levels) - 1 for c in encoder.categorical]
-    return np.repeat(np.arange(len(widths)), widths)

@@ -29,6 +29,7 @@ ESTIMATORS = {
         stand_in="NodewiseLasso",
     ),
     "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
+    "BayesianCGM": Entry("graphfield.estimators.bayesian", "bayes"),
     "TreeCGM": Entry("graphfield.estimators.tree", "tree", {}),
     "KernelCGM": Entry("graphfield.estimators.kernel", "kernel"),
     "JointGraphicalLasso": Entry("graphfield.estimators.joint", "joint"),

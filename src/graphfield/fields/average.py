@@ -29,7 +29,7 @@ from graphfield.fields.walker import groups_of, parts_of
 # How far from one the weights of a file may add up.
 _WEIGHTS_OFF = 1e-6
 # What members are, where they differ by chance.
-DRAWS = ("seeds", "resamples")
+DRAWS = ("seeds", "resamples", "posterior")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class AverageField(GraphField):
 
     members: Sequence[GraphField]
     shares: NDArray[np.float64]
-    drawn: Literal["seeds", "resamples"] | None = None
+    drawn: Literal["seeds", "resamples", "posterior"] | None = None
 
     kind: ClassVar[str] = "average"
 

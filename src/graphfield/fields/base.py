@@ -54,10 +54,10 @@ class Common:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Fields that differ by chance, and by which: other seeds alone, or other rows, too."""
+    """Fields that differ by chance, and by which: seeds alone, rows too, or a posterior."""
 
     members: Sequence[GraphField]
-    kind: Literal["seeds", "resamples"]
+    kind: Literal["seeds", "resamples", "posterior"]
 
 
 F = TypeVar("F", bound="GraphField")

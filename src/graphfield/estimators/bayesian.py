@@ -1,0 +1,287 @@
+"""BayesianCGM: coefficients linear in the covariates, with probabilities that they are there at all."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphfield.data.covariates import n_features
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved
+from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import check_number
+from graphfield.estimators.linear_rows import LinearRows, covariate_of_feature, with_coefficients
+from graphfield.estimators.parameters import (
+    CENTER,
+    COUNT,
+    MISSING,
+    UNKNOWN,
+    Custom,
+    Number,
+    Seed,
+    WordOrNumber,
+)
+from graphfield.estimators.training_set import TrainingSet
+from graphfield.exceptions import ParameterError, TrainingWarning, count
+from graphfield.fields.average import AverageField
+from graphfield.fields.base import State
+from graphfield.fields.linear import LinearField
+from graphfield.fields.streaming import slices
+from graphfield.fields.walker import rows_at_a_time
+from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_posterior
+
+# Of the mean of the nodes, so that it exists for any z.
+_RIDGE = 1e-6
+# Chains disagree above these: R-hat of residual scales, Monte Carlo error of an inclusion probability.
+_MOST_RHAT, _MOST_ERROR = 1.1, 0.1
+# Draws in a file.
+_MOST_DRAWS = 100_000
+
+
+def _check_inclusion(value: Any) -> None:
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        for one in value:
+            check_number("inclusion: each of (a, b)", one, 0, open_low=True)
+    else:
+        check_number("inclusion, unless a pair (a, b) as in (1, 4),", value, 0, 1, open_low=True)
+
+
+class BayesianCGM(GraphEstimator):
+    """Covariate-dependent graph with linear coefficients and spike-and-slab priors, by Gibbs sampling.
+
+    ``x_j - mu_j(z) = sum_{k != j} (b_jk0 + sum_l b_jkl z_l) (x_k - mu_k(z)) + eps_j`` as in :class:`RegGMM`,
+    where each b is zero, or with probability pi drawn from ``N(0, sigma_j^2 slab^2)``: so every pair, and
+    every covariate of a pair, has a probability that it is there, and every answer an interval. The
+    regressions of the nodes are sampled side by side (a quasi-posterior, as that of Zeng et al. 2024 and of
+    GraphR); a pair has the mean of what its two directions say, here as in every other estimator.
+
+    Parameters
+    ----------
+    inclusion : pair (a, b) or float, default (1, 4)
+        Each node has, for each feature of z, a share of coefficients ``pi ~ Beta(a, b)``, learned with them;
+        (1, 4) is the prior of GraphR. A number is pi itself; 1 is Bayesian ridge regression.
+    slab : "auto" or float, default "auto"
+        Standard deviation of a coefficient that is there, in units of what is left of its node. "auto" learns
+        it for each node and feature around .3 (Student's t with four degrees of freedom).
+    n_sweeps : int, default 500
+        Updates of all coefficients in each chain; the first half of them is forgotten.
+    n_chains : int, default 4
+        Chains from different starts, whose agreement says whether they are long enough.
+    n_draws : int, default 200
+        Draws of all coefficients that are kept, and saved with the model.
+    center : {"covariates", "constant", "none"}
+        Subtract a mean that is linear in z (and divide by a scale that moves with z where held-out rows
+        support it), one mean per node, or nothing. Means and scales are estimates, not drawn.
+    missing : {"error", "drop", "impute"}
+        Rows with missing or infinite values: refused, left out, or filled in with a warning.
+    unknown : {"error", "average"}
+        A category at prediction that training did not have: refused, or the average of the others.
+    random_state : int, Generator or None
+        Decides the chains.
+
+    Attributes
+    ----------
+    inclusion_ : ndarray of shape (p, p)
+        Posterior probability that a pair has an edge at some z: mean of its two directions.
+    covariate_inclusion_ : ndarray of shape (1 + q, p, p)
+        That the part of the edge that is common to all z is not zero, and that each covariate moves it.
+    inclusion_error_ : ndarray of shape (p, p)
+        Monte Carlo standard error of ``inclusion_``, from halves of chains.
+    rhat_ : ndarray of shape (p,)
+        Split R-hat of the residual scale of each node; above 1.1 chains disagree.
+    interactions_ : ndarray of shape (m, p, p)
+        Posterior means of the coefficients of the m features of z, in standard units.
+    coefficient_draws_, scale_draws_ : ndarrays of shape (n_draws, m, p, p) and (n_draws, p)
+        Draws of these, and of residual standard deviations, in standard units.
+
+    Examples
+    --------
+    >>> import graphfield as gf
+    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> model = gf.BayesianCGM(n_sweeps=100, n_draws=40, random_state=0).fit(sim.X[:, :5], sim.Z)
+    >>> low, high = model.credible_intervals(sim.Z[:2], level=0.9)
+    >>> bool((low <= high).all()), model.inclusion_.shape
+    (True, (5, 5))
+    """
+
+    _parameters: ClassVar = {
+        "inclusion": Custom(_check_inclusion),
+        "slab": WordOrNumber(("auto",)),
+        "n_sweeps": Number(8, integer=True),
+        "n_chains": COUNT,
+        "n_draws": COUNT,
+        "center": CENTER,
+        "missing": MISSING,
+        "unknown": UNKNOWN,
+        "random_state": Seed(),
+    }
+    _streams: ClassVar = ("split", "gap", "chains")
+
+    def __init__(
+        self,
+        *,
+        inclusion: float | tuple[float, float] = (1.0, 4.0),
+        slab: float | str = "auto",
+        n_sweeps: int = 500,
+        n_chains: int = 4,
+        n_draws: int = 200,
+        center: str = "covariates",
+        missing: str = "error",
+        unknown: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.inclusion = inclusion
+        self.slab = slab
+        self.n_sweeps = n_sweeps
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.center = center
+        self.missing = missing
+        self.unknown = unknown
+        self.random_state = random_state
+
+    def _check_together(self) -> None:
+        most = self.n_chains * (self.n_sweeps - self.n_sweeps // 2)
+        if self.n_draws > most:
+            raise ParameterError(
+                f"n_draws of BayesianCGM must be at most n_chains * n_sweeps / 2 = {most}, the sweeps that "
+                f"are not forgotten, got {self.n_draws}. Raise n_sweeps, or keep fewer."
+            )
+
+    def _fit(self, data: TrainingSet) -> LinearField:
+        schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        rows = LinearRows.learn(data, schema, self.center, True, _RIDGE)
+        n, p = rows.nodes.shape
+        freedom = max(n - (rows.W.shape[1] if self.center == "covariates" else 1), 1)
+        found = sample_posterior(
+            Products.of(n * interaction_gram(rows.nodes, rows.W), p, freedom),
+            self._prior(),
+            covariate_of_feature(schema.encoder),
+            n_sweeps=self.n_sweeps,
+            n_chains=self.n_chains,
+            n_draws=self.n_draws,
+            rng=np.random.default_rng(data.streams["chains"]),
+        )
+        self._keep(found)
+        return rows.field(found.mean)
+
+    def _prior(self) -> Prior:
+        pair = isinstance(self.inclusion, (tuple, list))
+        chance = tuple(map(float, self.inclusion)) if pair else float(self.inclusion)  # type: ignore[arg-type]
+        return Prior(chance, None if isinstance(self.slab, str) else float(self.slab))  # type: ignore[arg-type]
+
+    def _keep(self, found: Posterior) -> None:
+        present = (found.present + found.present.swapaxes(-1, -2)) / 2
+        share = present.mean(axis=0)
+        self.covariate_inclusion_, self.inclusion_ = share[:-1], share[-1]
+        self.inclusion_error_ = present[:, -1].std(axis=0, ddof=1) / np.sqrt(len(present))
+        self.rhat_, self.coefficient_draws_, self.scale_draws_ = found.rhat, found.draws, found.scales
+        n_pairs = int((np.triu(self.inclusion_error_) > _MOST_ERROR).sum())
+        if n_pairs or self.rhat_.max() > _MOST_RHAT:
+            warnings.warn(
+                f"The chains of BayesianCGM have not come together: R-hat is up to {self.rhat_.max():.2f} "
+                f"({_MOST_RHAT} or less is needed), and {count(n_pairs, 'pair')} "
+                f"have a Monte Carlo error of their probability above {_MOST_ERROR}. "
+                f"Raise n_sweeps, now {self.n_sweeps}; nodes that nearly copy each other take longest.",
+                TrainingWarning,
+                stacklevel=4,
+            )
+
+    # -- the posterior ----------------------------------------------------------------------
+
+    @property
+    def interactions_(self) -> NDArray[np.float64]:
+        return self._known().of_kind(LinearField).interactions
+
+    def draws(self, n: int | None = None) -> AverageField:
+        """Draws of the field from its posterior, as members of one that is their mean.
+
+        Every question of :mod:`graphfield.analysis` takes it in place of the model and has intervals then;
+        ``members`` are fields of their own. ``n`` of the draws that were kept, all by default.
+
+        Examples
+        --------
+        >>> import graphfield as gf
+        >>> from graphfield.analysis import compare
+        >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+        >>> model = gf.BayesianCGM(n_sweeps=100, n_draws=40, random_state=0).fit(sim.X[:, :5], sim.Z)
+        >>> list(compare(model.draws(), sim.Z[0], sim.Z[1]).columns[-3:])
+        ['standard_error', 'interval_low', 'interval_high']
+        """
+        field, n_kept = self._field().of_kind(LinearField), len(self.scale_draws_)
+        n = n_kept if n is None else n
+        check_number("n", n, 2, n_kept, integer=True)
+        which = np.linspace(0, n_kept - 1, int(n)).round().astype(int)
+        members = [
+            with_coefficients(field, self.coefficient_draws_[i].astype(np.float64), self.scale_draws_[i])
+            for i in which
+        ]
+        return AverageField(field.common, members, np.full(len(members), 1 / len(members)), "posterior")
+
+    def credible_intervals(self, Z: Any, level: float = 0.9) -> tuple[NDArray, NDArray]:
+        """Ends of intervals that have the partial correlations at Z with this probability, (n, p, p) each.
+
+        Each end is the mean of those of the two directions, which see the same rows.
+        """
+        check_number("level", level, 0, 1, open_low=True, open_high=True)
+        draws = self.draws()
+        rows, p = self._field().rows(Z), draws.n_nodes
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        ends = np.empty((2, len(rows), p, p), dtype=np.float32)
+        for part in slices(len(rows), max(1, rows_at_a_time(p) // len(draws.members))):
+            own = rows.between(part)
+            directed = np.stack([member.at(own).directed for member in draws.members])
+            ends[:, part] = np.quantile(directed, tails, axis=0)
+        low, high = (ends + ends.swapaxes(-1, -2)) / 2
+        return low, high
+
+    def inclusion_table(self) -> pd.DataFrame:
+        """Pairs with their ``probability``, most probable first, and that of every covariate.
+
+        ``probability`` is that of an edge at some z, ``error`` its Monte Carlo standard error, ``constant``
+        is about the part that is common to all z, and each covariate has a column of its own.
+        """
+        field = self._field()
+        j, k = np.triu_indices(field.n_nodes, 1)
+        names, encoder = np.array(self.node_names_, dtype=object), field.schema.encoder
+        parts = ["constant", *(c.name for c in encoder.numeric), *(c.name for c in encoder.categorical)]
+        columns = {"source": names[j], "target": names[k], "probability": self.inclusion_[j, k]}
+        columns["error"] = self.inclusion_error_[j, k]
+        table = pd.DataFrame(columns)
+        for name, own in zip(parts, self.covariate_inclusion_, strict=True):
+            table.insert(len(table.columns), name, own[j, k], allow_duplicates=True)
+        order = np.argsort(-self.inclusion_[j, k], kind="stable")
+        return table.iloc[order].reset_index(drop=True)
+
+    def _findings(self) -> list[str]:
+        upper = self.inclusion_[np.triu_indices(len(self.inclusion_), 1)]
+        return [
+            f"{int((upper > 0.5).sum())} of {len(upper)} pairs have an edge at some z with a probability "
+            f"above one half; R-hat of the chains is at most {self.rhat_.max():.2f}."
+        ]
+
+    def _get_learned(self) -> State:
+        return {"n_draws": len(self.scale_draws_)}, {
+            "inclusion": np.concatenate([self.covariate_inclusion_, self.inclusion_[None]]),
+            "inclusion_error": self.inclusion_error_,
+            "rhat": self.rhat_,
+            "coefficient_draws": self.coefficient_draws_,
+            "scale_draws": self.scale_draws_,
+        }
+
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        n_draws = state["n_draws"].whole(2, _MOST_DRAWS)
+        encoder, p = self._known().schema.encoder, self._known().n_nodes
+        m, n_parts = n_features(encoder), len(np.unique(covariate_of_feature(encoder)))
+        share = arrays.read("inclusion", (n_parts + 1, p, p), low=0, high=1)
+        self.covariate_inclusion_, self.inclusion_ = share[:-1], share[-1]
+        self.inclusion_error_ = arrays.read("inclusion_error", (p, p), low=0, high=1)
+        self.rhat_ = arrays.read("rhat", (p,), low=0)
+        self.scale_draws_ = arrays.read("scale_draws", (n_draws, p), low=0, above=True)
+        shape = (n_draws, m, p, p)
+        self.coefficient_draws_ = arrays.read_coefficients("coefficient_draws", shape, dtype=np.float32)
