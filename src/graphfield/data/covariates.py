@@ -208,8 +208,8 @@ class CovariateEncoder:
             warnings.warn(
                 f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
                 f"training; {count(n_far, 'row')} {agreed(n_far, 'lies', 'lie')} far outside (for example "
-                f"{spec.shown(worst)}, which gets the graph at {spec.shown(end)}, a tenth of that range beyond "
-                "its end).",
+                f"{spec.shown(worst)}, which gets the graph at {spec.shown(end)}, a tenth of that range "
+                "beyond its end).",
                 ExtrapolationWarning,
                 stacklevel=4,
             )
