@@ -46,6 +46,18 @@ def test_notes_of_one_graph(folder, capsys, at, said):
     assert said is None or said in notes[0]
 
 
+def test_python_names_values_outside_the_range(fitted):
+    known = {"age": 78, "site": "A"}
+    for ask in (lambda z: graph_at(fitted, z), lambda z: compare(fitted, known, z)):
+        with pytest.warns(gf.ExtrapolationWarning, match=r"age=82 lies outside what .* \(2.* to 78") as said:
+            ask(known | {"age": 82})
+        assert len(said) == 1
+        with pytest.warns(gf.ExtrapolationWarning, match="far outside") as said:
+            ask(known | {"age": 300})
+        assert len(said) == 1
+        ask(known)
+
+
 def test_python_names_the_rows_of_a_rare_level(fitted):
     rare, known = {"age": 50, "site": "new"}, {"age": 50, "site": "A"}
     with pytest.warns(gf.FewRowsWarning, match="'new' had 2 training rows"):

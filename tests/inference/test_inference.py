@@ -470,6 +470,10 @@ def test_copies_are_named_and_values_far_outside_once():
     with pytest.warns(gf.ExtrapolationWarning, match="far outside") as said:
         gf.compare_graphs(X, Z, {"z": 30.0}, {"z": 0.5})
     assert len(said) == 1
+    with pytest.warns(gf.ExtrapolationWarning, match=r"z=1\.05 lies outside what training had") as said:
+        found = gf.compare_graphs(X, Z, {"z": 1.05}, {"z": 0.5})
+    assert len(said) == 1
+    assert "z=1.05 and z=0.5" in found.attrs["summary"]
     with pytest.raises(gf.DataError, match=r"Known: 'a', 'b'\.$"):
         gf.compare_graphs(X, Z, {"g": "a"}, {"g": "c"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from graphfield.analysis.rows import (
 )
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.estimators.inputs import check_number
+from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields import GraphField
 
 if TYPE_CHECKING:
@@ -210,7 +212,9 @@ def _moving_pairs(
     step = -(-len(values) // _COARSE_POINTS)
     few = list(values[::step]) + ([values[-1]] if (len(values) - 1) % step else [])
     some = rows.iloc[:_COARSE_ROWS]
-    asked = ask(field, grid(some, along, few, fixed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said with the curves
+        asked = ask(field, grid(some, along, few, fixed))
     j, k = pair_positions(field.n_nodes)
     # Rows that each place has of each distinct value.
     shares = np.zeros((len(few), asked.n_distinct))

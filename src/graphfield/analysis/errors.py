@@ -12,13 +12,15 @@ from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
 from graphfield.check.levels import RARE_LEVEL
-from graphfield.data.covariates import as_text
-from graphfield.exceptions import FewRowsWarning, count
+from graphfield.data.covariates import MARGIN, Numeric, as_text
+from graphfield.exceptions import ExtrapolationWarning, FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
 from graphfield.fields.average import member_parts
 
 # Of the intervals, for one edge at a time.
 LEVEL = 0.95
+# As a share of a covariate's range, what a value may lie beside its end by rounding.
+_ROUNDING = 1e-6
 # Positions j and k of some pairs of nodes.
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -97,6 +99,25 @@ def warn_of_few_rows(field: GraphField, table: pd.DataFrame) -> None:
             f"{'; '.join(found)}. Its graph leans on the other levels: do not rely on it.",
             FewRowsWarning,
             stacklevel=3,
+        )
+
+
+def warn_all_outside(asked: Asked) -> None:
+    """:func:`warn_outside` for all numbers that are asked for."""
+    for column, values in zip(asked.field.schema.encoder.numeric, asked.rows.encoded.numeric.T, strict=True):
+        for value in column.mean + column.scale * values:
+            warn_outside(column, value)
+
+
+def warn_outside(column: Numeric, value: float) -> None:
+    """Warn of a value a little outside the training range; what is far outside, its encoder tells itself."""
+    beyond = max(column.low - value, value - column.high) / (column.high - column.low)
+    if _ROUNDING < beyond < MARGIN - _ROUNDING:
+        warnings.warn(
+            f"{column.name}={column.shown(value)} lies outside what training had ({column.shown(column.low)} "
+            f"to {column.shown(column.high)}): no row supports the graph there.",
+            ExtrapolationWarning,
+            stacklevel=4,
         )
 
 

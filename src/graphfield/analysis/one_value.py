@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.errors import error_columns, interval_reach, warn_of_few_rows
+from graphfield.analysis.errors import error_columns, interval_reach, warn_all_outside, warn_of_few_rows
 from graphfield.analysis.rows import (
     FieldLike,
     TableLike,
@@ -52,6 +52,7 @@ def graph_at(
     field = field_of(model)
     asked = ask(field, at_one(field, z), threshold, rule)
     warn_of_few_rows(field, asked.table)
+    warn_all_outside(asked)
     (found,) = asked.blocks()
     values = np.where(found.graph[0], found.partial[0], 0) if threshold is not None else found.partial[0]
     return named_graph(field, values)
@@ -96,6 +97,7 @@ def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:
     field = field_of(model)
     both = pd.concat([at_one(field, z) for z in (z1, z2)], ignore_index=True)
     asked = ask(field, both)
+    warn_all_outside(asked)
     pairs = pair_positions(field.n_nodes)
     at_pairs = asked.collect(lambda block: block.partial[:, *pairs], (len(pairs[0]),))
     first, second = at_pairs[asked.index]

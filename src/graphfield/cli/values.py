@@ -6,12 +6,11 @@ import argparse
 import ast
 import inspect
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphfield.estimators.registry import ESTIMATORS, find_estimator, kind_parameters, takes_node_types
-from graphfield.exceptions import DataError, ExtrapolationWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
     from graphfield.data.covariates import CovariateEncoder, Numeric
@@ -159,6 +158,8 @@ def covariate_values(
     option: str = "--at",
 ) -> dict[str, Any]:
     """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
+    from graphfield.analysis.errors import warn_outside
+
     values: dict[str, Any] = {}
     numeric = {column.name: column for column in encoder.numeric}
     for pair in pairs:
@@ -171,23 +172,8 @@ def covariate_values(
         values[name] = text
         if name in numeric:
             values[name] = _number(numeric[name], text, notation, option)
-            _note_outside(numeric[name], values[name])
+            warn_outside(numeric[name], values[name])
     return values
-
-
-def _note_outside(column: Numeric, value: float) -> None:
-    """A graph a little outside the training range; what is far outside, the library tells itself."""
-    from graphfield.data.covariates import MARGIN
-
-    margin = MARGIN * (column.high - column.low)
-    is_outside = not column.low <= value <= column.high
-    if is_outside and column.low - margin <= value <= column.high + margin:
-        warnings.warn(
-            f"{column.name}={column.shown(value)} lies outside what training had ({column.shown(column.low)} "
-            f"to {column.shown(column.high)}): no row supports the graph there.",
-            ExtrapolationWarning,
-            stacklevel=2,
-        )
 
 
 def _number(column: Numeric, text: str, notation: str | None, option: str) -> float:

@@ -24,6 +24,7 @@ from graphfield.exceptions import (
     ExtrapolationWarning,
     agreed,
     check_choice,
+    count,
     listing,
     named,
 )
@@ -203,10 +204,12 @@ class CovariateEncoder:
         outside = (values < low) | (values > high)
         if outside.any():
             worst, end = values[outside][0], float(np.clip(values[outside][0], low, high))
+            n_far = int(outside.sum())
             warnings.warn(
                 f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
-                f"training; {int(outside.sum())} row(s) lie far outside (for example {spec.shown(worst)}, "
-                f"which gets the graph at {spec.shown(end)}, a tenth of that range beyond its end).",
+                f"training; {count(n_far, 'row')} {agreed(n_far, 'lies', 'lie')} far outside (for example "
+                f"{spec.shown(worst)}, which gets the graph at {spec.shown(end)}, a tenth of that range "
+                "beyond its end).",
                 ExtrapolationWarning,
                 stacklevel=4,
             )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.analysis.errors import warn_outside
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
@@ -114,7 +115,7 @@ def compare_graphs(
     first, second = np.triu_indices(len(names), 1)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    places = [", ".join(f"{name}={value}" for name, value in side.items()) for side in sides]
+    places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
     table.attrs["summary"] = _summary(table, places, estimates)
     if estimates is not None:
         table.attrs["summary"] += f" {_reading(places, level)}{over and ' '}{over}"
@@ -126,7 +127,11 @@ def _compare_numbers(
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64], str]:
     """Columns of the table, partial correlations on each side, and what they are averaged over, in words."""
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
-    common = common_rows(encoder, encoded, places_of(encoder, sides))
+    asked = places_of(encoder, sides)
+    for column in encoder.numeric:
+        for place in asked if column.name in sides[0] else ():
+            warn_outside(column, column.mean + column.scale * place[column.name])
+    common = common_rows(encoder, encoded, asked)
     if not common.share:
         warnings.warn(common.words, DataWarning, stacklevel=3)
     starts = None if question.labels is None else question.rows.starts
@@ -176,7 +181,7 @@ def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float
 
 
 def _told(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _difference(
