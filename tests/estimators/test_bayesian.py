@@ -116,6 +116,8 @@ def test_finds_which_pairs_are_there_and_which_move(model, rows):
     assert (table["site"] < 0.5).all()
     edges = model.predict_graph(rows[1].iloc[:50])[:, *np.triu_indices(6, 1)].any(axis=0)
     assert edges.sum() == 2
+    np.testing.assert_array_equal(model.threshold_.clear, model.inclusion_ > 0.5)
+    assert "probability above one half" in model.describe()
 
 
 def test_a_covariate_that_moves_nothing_moves_nothing_in_the_mean(model):
@@ -202,10 +204,12 @@ def test_probabilities_and_intervals_are_calibrated_where_the_prior_is_true():
         W = np.column_stack([np.ones(n), z])
         share = rng.beta(1, 4, (2, p, 1))
         slab = np.sqrt(solver.FREEDOM * solver.TYPICAL**2 / rng.chisquare(solver.FREEDOM, (2, p, 1)))
-        B = (rng.random((2, p, p)) < share) * slab * rng.normal(size=(2, p, p))
+        shape, rate = solver.VARIANCE_PRIOR
+        scale = np.sqrt(rate / rng.gamma(shape, size=p))
+        B = (rng.random((2, p, p)) < share) * slab * scale[:, None] * rng.normal(size=(2, p, p))
         B[:, np.arange(p), np.arange(p)] = 0
         D = (W[:, :, None] * X[:, None, :]).reshape(n, -1)
-        Y = D @ B.transpose(0, 2, 1).reshape(-1, p) + rng.normal(size=(n, p))
+        Y = D @ B.transpose(0, 2, 1).reshape(-1, p) + scale * rng.normal(size=(n, p))
         products = solver.Products(D.T @ D, (D.T @ Y).T, (Y**2).sum(axis=0), n)
         found = solver.sample_posterior(
             products, solver.Prior(), np.arange(2), n_sweeps=400, n_chains=4, n_draws=400, rng=rng

@@ -19,7 +19,7 @@ from graphfield.data.group_levels import LevelCheck
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row, root_seed
-from graphfield.estimators.judged_pairs import KnownCut, NewRows, find_threshold
+from graphfield.estimators.judged_pairs import KnownCut, KnownPairs, NewRows, find_threshold
 from graphfield.estimators.node_questions import NodeQuestions
 from graphfield.estimators.parameters import Rule, check_all
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
@@ -146,7 +146,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """When an edge is there, from these rows."""
         return find_threshold(field, data, self._new_rows(field, data))
 
-    def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | None:
+    def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | KnownPairs | None:
         """What says above which strength a pair is an edge; None: the training rows."""
         judged = field if data.own is not None and data.judged is None else data.judged
         if judged is None or data.new is None or judged.schema.types is not None:

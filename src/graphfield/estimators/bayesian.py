@@ -14,6 +14,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
+from graphfield.estimators.judged_pairs import KnownPairs
 from graphfield.estimators.linear_rows import LinearRows, covariate_of_feature, with_coefficients
 from graphfield.estimators.parameters import (
     CENTER,
@@ -28,7 +29,7 @@ from graphfield.estimators.parameters import (
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning, count
 from graphfield.fields.average import AverageField
-from graphfield.fields.base import State
+from graphfield.fields.base import GraphField, State
 from graphfield.fields.linear import LinearField
 from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
@@ -39,6 +40,10 @@ from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_pos
 _RIDGE = 1e-6
 # Chains disagree above these: R-hat of residual scales, Monte Carlo error of an inclusion probability.
 _MOST_RHAT, _MOST_ERROR = 1.1, 0.1
+# Probability above which a pair is an edge (the median probability model of Barbieri and Berger 2004).
+_LIKELY = 0.5
+# Rows at which the spread of the posterior is looked at.
+_SPREAD_ROWS = 20
 # Draws in a file.
 _MOST_DRAWS = 100_000
 
@@ -192,6 +197,25 @@ class BayesianCGM(GraphEstimator):
                 stacklevel=4,
             )
 
+    def _new_rows(self, field: GraphField, data: TrainingSet) -> KnownPairs:
+        """Pairs that are rather there than not, where they exceed what is typically unknown of them."""
+        upper = np.triu_indices(field.n_nodes, 1)
+        chance = self.inclusion_[upper]
+        likely = chance > _LIKELY
+        some = data.Z.take(np.linspace(0, len(data.X) - 1, _SPREAD_ROWS).astype(np.intp))
+        members = self._draws(field.of_kind(LinearField), np.arange(len(self.scale_draws_)))
+        rows = field.encode(some)
+        values = np.stack([member.at(rows).partial_correlations[:, *upper] for member in members])
+        spread = values.std(axis=0)[:, likely if likely.any() else slice(None)]
+        value = min(1.0, float(np.median(spread)))
+        false = float((1 - chance[likely]).sum())
+        reason = (
+            f"{int(likely.sum()):,} of {len(chance):,} pairs have an edge with a probability above one half "
+            f"(of these {false:.1f} are expected to be false); at each z those above {value:.3g}, the "
+            "typical spread of their posterior, are edges"
+        )
+        return KnownPairs(self.inclusion_ > _LIKELY, value, reason)
+
     # -- the posterior ----------------------------------------------------------------------
 
     @property
@@ -217,11 +241,14 @@ class BayesianCGM(GraphEstimator):
         n = n_kept if n is None else n
         check_number("n", n, 2, n_kept, integer=True)
         which = np.linspace(0, n_kept - 1, int(n)).round().astype(int)
-        members = [
+        members = self._draws(field, which)
+        return AverageField(field.common, members, np.full(len(members), 1 / len(members)), "posterior")
+
+    def _draws(self, field: LinearField, which: NDArray[np.intp]) -> list[LinearField]:
+        return [
             with_coefficients(field, self.coefficient_draws_[i].astype(np.float64), self.scale_draws_[i])
             for i in which
         ]
-        return AverageField(field.common, members, np.full(len(members), 1 / len(members)), "posterior")
 
     def credible_intervals(self, Z: Any, level: float = 0.9) -> tuple[NDArray, NDArray]:
         """Ends of intervals that have the partial correlations at Z with this probability, (n, p, p) each.
@@ -259,10 +286,9 @@ class BayesianCGM(GraphEstimator):
         return table.iloc[order].reset_index(drop=True)
 
     def _findings(self) -> list[str]:
-        upper = self.inclusion_[np.triu_indices(len(self.inclusion_), 1)]
         return [
-            f"{int((upper > 0.5).sum())} of {len(upper)} pairs have an edge at some z with a probability "
-            f"above one half; R-hat of the chains is at most {self.rhat_.max():.2f}."
+            f"{self.n_chains} chains of {self.n_sweeps} sweeps: R-hat is at most {self.rhat_.max():.2f}, the "
+            f"Monte Carlo error of a pair's probability at most {self.inclusion_error_.max():.2f}."
         ]
 
     def _get_learned(self) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,7 +105,18 @@ class KnownCut:
         return self.value
 
 
-def find_threshold(field: GraphField, data: TrainingSet, new: NewRows | KnownCut | None) -> Threshold:
+@dataclass(frozen=True)
+class KnownPairs:
+    """Of a model that says itself which pairs are edges, above which strength, and why."""
+
+    clear: NDArray[np.bool_]
+    value: float
+    reason: str
+
+
+def find_threshold(
+    field: GraphField, data: TrainingSet, new: NewRows | KnownCut | KnownPairs | None
+) -> Threshold:
     """When an edge is there, from the rows of a fit, so that no prediction depends on its company."""
     rows = field.encode(data.Z)
     n = len(rows)
@@ -114,6 +125,8 @@ def find_threshold(field: GraphField, data: TrainingSet, new: NewRows | KnownCut
     found = np.concatenate(parts)
     _check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
     gap = find_gap(found if len(distinct) == len(index) else found[index], n)
+    if isinstance(new, KnownPairs):
+        return replace(auto_threshold(new.clear, new.value, found, gap), reason=new.reason)
     seen = FieldRows(data.X, rows, data.labels, field)
     clear, value = seen.judge(n_directions(found, index), new)
     return auto_threshold(clear, value, found, gap)

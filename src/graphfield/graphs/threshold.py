@@ -68,11 +68,12 @@ class Threshold:
     ----------
     value : float
         The size of a partial correlation above which a pair that is ``clear`` is an edge: the largest cut
-        that predicts as well as any, within one standard error.
+        that predicts as well as any, within one standard error; of :class:`BayesianCGM` the typical spread of
+        the posterior.
     clear : ndarray of shape (p, p), bool
         Pairs that stand clear of their noise, at a false discovery rate of .1 over all pairs (the rule of
-        :func:`graphfield.infer_edges`, with the tests that a fitted model allows). No other pair is an edge
-        at any z.
+        :func:`graphfield.infer_edges`, with the tests that a fitted model allows), or with a posterior
+        probability above one half. No other pair is an edge at any z.
     n_edges : int or None
         Pairs that are an edge at some z of the training rows; None where it is not known.
     reason : str

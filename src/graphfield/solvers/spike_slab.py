@@ -10,13 +10,15 @@ from scipy.special import expit, logit
 
 # Of the residual variance in standard units: 1 / sigma^2 ~ Gamma(shape, rate). Weak; it keeps copies of
 # nodes apart from a variance of zero.
-VARIANCE_PRIOR = (1.0, 0.01)
+VARIANCE_PRIOR = (0.5, 0.005)
 # Of the slab's variance where it is learned: scaled inverse chi-square, so that a coefficient that is there
 # is Student's t with so many degrees of freedom, in units of TYPICAL residual standard deviations.
 FREEDOM, TYPICAL = 4.0, 0.3
 # Sweeps after which rounding errors of the residual products are removed.
 _RENEW = 50
 _TINY = 1e-300
+# Coefficients of a regression that are there at the start of a chain, about.
+_AT_FIRST = 5
 
 
 @dataclass(frozen=True)
@@ -140,12 +142,14 @@ class _Chains:
         )
         shape = (n_chains * p, m * p)
         slab = TYPICAL if prior.slab is None else prior.slab
-        self.B = np.where(rng.random(shape) < prior.start, slab * rng.normal(size=shape), 0.0)
+        few = min(prior.start, _AT_FIRST / shape[1])  # a chain from a full graph takes long to empty it
+        self.B = np.where(rng.random(shape) < few, slab * rng.normal(size=shape), 0.0)
         for k in range(p):
             self.B[k::p, k::p] = 0.0
         self.variance = np.full(shape[0], np.clip(products.squares / products.n_rows, 1e-6, None).mean())
         self.slab_precision = np.full((m, shape[0]), slab**-2.0)
-        self.log_odds = np.full((m, shape[0]), logit(prior.start))
+        fixed = isinstance(prior.inclusion, float)
+        self.log_odds = np.full((m, shape[0]), logit(prior.inclusion if fixed else few))
         self.total = np.zeros(shape[::-1])  # of expected coefficients, given all others
         self.n_sweeps = 0
 
