@@ -76,11 +76,11 @@ def test_numbers_are_those_of_the_rest_of_the_product(found):
 
 def test_memory_is_that_of_one_method_and_not_of_those_before():
     for megabytes in (60, 20):
-        before = method_fits._count_memory()
+        before = method_fits.count_memory()
         if np.isnan(before):
             pytest.skip("this machine does not tell")
         held = np.ones(megabytes * 2**17)
-        assert method_fits._memory("VmHWM") - before == pytest.approx(megabytes, abs=5)
+        assert method_fits.peak_memory(before) == pytest.approx(megabytes, abs=5)
         del held
 
 

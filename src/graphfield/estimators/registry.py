@@ -42,6 +42,10 @@ ESTIMATORS = {
 }
 
 
+# Made of others, which would be fitted again: compared with them where they are named only.
+COMPOSITES = ("AutoCGM", "Ensemble")
+
+
 def find_estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(ESTIMATORS[name].module), name)
