@@ -13,6 +13,7 @@ from graphfield.cli import main
 from graphfield.inference import compare_methods as module
 from graphfield.inference import method_fits
 from graphfield.plots import plot_methods
+from graphfield.report import write_report
 
 
 def moving_edge(n: int = 250) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -148,12 +149,12 @@ def test_groups_and_time_stay_together(monkeypatch):
 
 
 def test_names_of_methods():
-    everything = module._read_methods("all", 0)
+    everything = module.read_methods("all", 0)
     assert next(iter(everything)) == "static"
     assert {"tree", "kernel", "joint", "dnncgm"} < set(everything)
     assert not {"auto", "ensemble"} & set(everything)
     assert everything["tree"].random_state == 0
-    assert [*module._read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
+    assert [*module.read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
     X, Z = moving_edge()
     with pytest.raises(gf.ParameterError, match=r"no method 'tre'\. Did you mean 'tree'"):
         gf.compare_methods(X, Z, ["tre"])
@@ -174,6 +175,20 @@ def test_the_picture_has_every_method(found):
     assert len(agreement.texts) == 9
 
 
+def test_a_section_of_the_page(found, tmp_path):
+    X, Z = moving_edge()
+    model = gf.RegGMM(ridge=0.1).fit(X, Z)
+    page = write_report(model, tmp_path / "page.html", Z=Z, gain=found.gain, methods=found).read_text()
+    section = page[page.index('<section id="methods"') :]
+    section = section[: section.index("</section>")]
+    assert found.ranking in section
+    assert section.count("<tr>") == 1 + len(found.fits)
+    assert "joint: JointGraphicalLasso needs covariates with levels" in section
+    assert "data:image/png;base64,iVBOR" in section
+    assert found.verdict.headline in page
+    assert 'id="methods"' not in write_report(model, tmp_path / "plain.html", Z=Z).read_text()
+
+
 def test_from_the_shell(tmp_path, capsys):
     X, Z = moving_edge(60)
     pd.concat([X, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
@@ -185,6 +200,13 @@ def test_from_the_shell(tmp_path, capsys):
     assert "joint,JointGraphicalLasso" in out
     assert "none predicts clearly better than static" in err
     assert picture.stat().st_size > 5_000
+    page = tmp_path / "page.html"
+    assert main([*command, "--methods", "linear", "--report", str(page)]) == 0
+    text = page.read_text()
+    assert "Graphs of table.csv" in text
+    assert "<strong>GraphicalLasso</strong>" in text
+    assert "Of 2 methods, on 12 rows" in text
+    assert main([*command, "--methods", "linear", "--report", str(page)]) == 2
     with pytest.raises(SystemExit) as ended:
         main([*command, "--methods", "linear,tre"])
     assert ended.value.code == 2

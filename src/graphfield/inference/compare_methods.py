@@ -95,7 +95,7 @@ def compare_methods(
     """
     check_number("n_folds", n_folds, 1, integer=True, optional=True)
     seed = root_seed(random_state)
-    task = _read_task(_read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
+    task = _read_task(read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()
     todo = [name for name in task.models if name not in known]
@@ -157,7 +157,7 @@ def _asked_rows(inputs: Inputs) -> Any:
     return rows.iloc[np.sort(spread(rows)[:most])].reset_index(drop=True)
 
 
-def _read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
+def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
     """Estimators by name, one graph for all first."""
     static = {STATIC: _make("GraphicalLasso", seed)}
     if isinstance(methods, Mapping):
