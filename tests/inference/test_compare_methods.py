@@ -211,3 +211,27 @@ def test_from_the_shell(tmp_path, capsys):
         main([*command, "--methods", "linear,tre"])
     assert ended.value.code == 2
     assert "Did you mean 'tree'" in capsys.readouterr().err
+
+
+def test_notes_name_the_method_what_it_needs_and_what_it_got():
+    X, Z = moving_edge(60)
+    methods = {
+        "joint": gf.JointGraphicalLasso(),
+        "clusters": gf.ByCluster(),
+        "narrow": gf.KernelCGM(bandwidth=0),
+        "wide": gf.KernelCGM(),
+    }
+    corners = Z.assign(**{f"z{k}": np.random.default_rng(k).normal(size=60) for k in range(9)})
+    notes = gf.compare_methods(X, corners, methods, n_folds=1).table.set_index("method")["note"]
+    assert notes["joint"].startswith("JointGraphicalLasso needs covariates with levels")
+    assert "'age'" in notes["joint"]
+    assert notes["clusters"].startswith("ByCluster needs one categorical covariate")
+    assert notes["narrow"] == (
+        "bandwidth of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got 0."
+    )
+    assert notes["wide"].startswith("KernelCGM needs a grid")
+    rare = pd.DataFrame({"site": ["A"] * 30 + ["B"] * 29 + ["C"]})
+    notes = gf.compare_methods(X, rare, list(methods)[:2], n_folds=1).table.set_index("method")["note"]
+    assert "needs 2 rows of a level at least, and 'C' of 'site' has one" in notes["joint"]
+    assert "ByCluster needs at least 10 rows of each cluster" in notes["clusters"]
+    assert "'C' has 1" in notes["clusters"]

@@ -10,7 +10,7 @@ from graphfield.inference.method_comparison import MethodComparison
 from graphfield.numbers import Gain
 from graphfield.plots import plot_methods, png_bytes
 
-_HEAD = ["Method", "Estimator", "Error below one graph", "Its graph moves", "Edges", "Seconds", "MB"]
+_HEAD = ["Method", "Estimator", "Error below one graph", "Movement of its graph", "Edges", "Seconds", "MB"]
 _DPI = 150
 
 
