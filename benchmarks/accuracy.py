@@ -1,12 +1,13 @@
-"""Accuracy of the defaults: AUPRC, AUROC and F1 at the automatic threshold, by setting and sample size.
+"""Accuracy of the defaults: AUPRC, AUROC and F1 at the automatic threshold, time and memory, by setting.
 
     .venv/bin/python benchmarks/accuracy.py [--methods dnncgm,auto] [--settings G1,S1] [--n 10000]
         [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--out FILE.json]
 
-Methods: dnncgm (the default), dnncgm-raw (without the choice of normal scores), archetype, tree, static,
-auto, ensemble (five default networks). Each fit sees its training rows alone; the truth is used to score the
-graphs of 1,000 other rows. With several jobs their fits share the machine, so the seconds mean something with
-one job only.
+Methods: names of estimators on the command line (dnncgm, tree, kernel, ...), dnncgm-raw (without the choice
+of normal scores), or "all": every estimator that is not made of others; --settings all, too. Each fit sees
+its training rows alone; the truth is used to score the graphs of 1,000 other rows. With several jobs their
+fits share the machine, so the seconds mean something with one job only (those of the CPU always). Fits that
+FILE.json holds already are not done again; a method that cannot be fitted is a line with the reason.
 """
 
 from __future__ import annotations
@@ -23,50 +24,56 @@ import numpy as np
 import torch
 
 import graphfield as gf
+from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
+from graphfield.exceptions import GraphfieldError
+from graphfield.inference.method_fits import count_memory, peak_memory
 from graphfield.metrics import auprc, auroc
+from graphfield.simulate.settings import SETTINGS as ALL_SETTINGS
 
 N_TEST = 1_000
 SETTINGS = ("G1", "G2", "N1", "N2", "D1", "D2", "S1", "S2")
 NOTED = ("rank", "penalty", "variation", "marginals", "n_archetypes", "n_leaves", "chosen")
 CELL = ("method", "setting", "n")
-SHOWN = ("auprc", "auroc", "f1", "seconds")
+SHOWN = ("auprc", "auroc", "f1", "seconds", "cpu_seconds", "memory_mb")
 
 
 def make(method: str, seed: int, device: str) -> Any:
     common = {"random_state": seed, "device": device}
-    return {
-        "dnncgm": lambda: gf.DNNCGM(**common),
-        "dnncgm-raw": lambda: gf.DNNCGM(marginals="raw", **common),
-        "archetype": lambda: gf.ArchetypeCGM(**common),
-        "tree": lambda: gf.TreeCGM(random_state=seed),
-        "static": gf.GraphicalLasso,
-        "auto": lambda: gf.AutoCGM(**common),
-        "ensemble": lambda: gf.Ensemble(estimator=gf.DNNCGM(device=device), random_state=seed),
-    }[method]()
+    if method == "dnncgm-raw":
+        return gf.DNNCGM(marginals="raw", **common)
+    if method == "ensemble":
+        return gf.Ensemble(estimator=gf.DNNCGM(device=device), random_state=seed)
+    model = find_estimator(next(name for name, entry in ESTIMATORS.items() if entry.command == method))()
+    known = model.get_params(deep=False)
+    return model.set_params(**{name: value for name, value in common.items() if name in known})
 
 
 def run(task: tuple[str, str, int, int, str]) -> dict[str, Any]:
     method, setting, n, seed, device = task
     warnings.simplefilter("ignore")  # where there is no gap, the noise level is the threshold
     sim = gf.make_setting(setting, n_samples=n + N_TEST, random_state=seed)
-    start = time.perf_counter()
-    model = make(method, seed, device).fit(sim.X[:n], sim.Z[:n])
-    seconds = time.perf_counter() - start
+    cell = {"method": method, "setting": setting, "n": n, "seed": seed}
+    before, start, worked = count_memory(), time.perf_counter(), time.process_time()
+    try:
+        model = make(method, seed, device).fit(sim.X[:n], sim.Z[:n])
+    except GraphfieldError as error:
+        return {**cell, "why": str(error)}
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - worked
+    memory = peak_memory(before)
     Z, truth = sim.Z[n:], sim.skeleton[n:]
     weights, graphs = model.edge_weights(Z), model.predict_graph(Z)
     both = (graphs & truth).sum(axis=(1, 2))
     f1 = 2 * both / np.maximum(1, graphs.sum(axis=(1, 2)) + truth.sum(axis=(1, 2)))
     return {
-        "method": method,
-        "setting": setting,
-        "n": n,
-        "seed": seed,
+        **cell,
         "auprc": float(auprc(weights, truth).mean()),
         "auroc": float(auroc(weights, truth).mean()),
         "f1": float(f1.mean()),
         "threshold": model.threshold_.value,
         **{name: getattr(model, f"{name}_", None) for name in NOTED},
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "memory_mb": memory,
     }
 
 
@@ -80,31 +87,38 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    all_methods = [entry.command for name, entry in ESTIMATORS.items() if name not in COMPOSITES]
+    methods = all_methods if arguments.methods == "all" else arguments.methods.split(",")
+    settings = ALL_SETTINGS if arguments.settings == "all" else arguments.settings.split(",")
+    out = arguments.out
+    rows = json.loads(out.read_text())["rows"] if out is not None and out.exists() else []
+    done = {tuple(row[key] for key in (*CELL, "seed")) for row in rows}
     tasks = [
         (method, setting, n, seed, arguments.device)
-        for method in arguments.methods.split(",")
+        for method in methods
         for n in arguments.n
-        for setting in arguments.settings.split(",")
+        for setting in settings
         for seed in arguments.seeds
+        if (method, setting, n, seed) not in done
     ]
-    rows = []
     with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
         for row in pool.imap_unordered(run, tasks, chunksize=1):
             rows.append(row)
             print(_line(row, f"seed {row['seed']}"), flush=True)
+            if out is not None:
+                kind = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
+                record = {"device": kind, "torch": torch.__version__, "jobs": arguments.jobs, "rows": rows}
+                out.write_text(json.dumps(record, indent=1) + "\n")
     print()
     for cell in dict.fromkeys(tuple(row[key] for key in CELL) for row in rows):
-        own = [row for row in rows if tuple(row[key] for key in CELL) == cell]
-        mean = {key: float(np.mean([row[key] for row in own])) for key in SHOWN}
-        print(_line({**dict(zip(CELL, cell, strict=True)), **mean}, f"mean of {len(own)}"))
-    if arguments.out:
-        kind = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
-        record = {"device": kind, "torch": torch.__version__, "jobs": arguments.jobs, "rows": rows}
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        own = [row for row in rows if tuple(row[key] for key in CELL) == cell and "why" not in row]
+        if own:
+            mean = {key: float(np.mean([row.get(key, np.nan) for row in own])) for key in SHOWN}
+            print(_line({**dict(zip(CELL, cell, strict=True)), **mean}, f"mean of {len(own)}"))
 
 
 def _line(row: dict[str, Any], what: str) -> str:
-    scores = "  ".join(f"{key} {row[key]:.3f}" for key in SHOWN)
+    scores = row.get("why") or "  ".join(f"{key} {row.get(key, np.nan):.3f}" for key in SHOWN)
     return f"{row['method']:10s} {row['setting']} n={row['n']:<6d} {what:10s} {scores}"
 
 

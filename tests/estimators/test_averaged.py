@@ -549,6 +549,21 @@ def test_a_level_among_the_held_out_rows_alone_is_no_error():
     assert np.isfinite(lenient.predict_coef(Z.iloc[:1].assign(site="D"))).all()
 
 
+def test_the_kernel_is_a_candidate_of_few_covariates(monkeypatch):
+    for name in ("dnncgm", "archetype"):
+        monkeypatch.setitem(auto_candidates.CANDIDATES, name, lambda *_: auto_candidates.Plan(gf.RegGMM()))
+    X, Z = moving(200)
+    Z = Z[["noise"]].to_numpy()
+
+    def models(X, Z, **params):
+        return gf.AutoCGM(combine=False, marginals="raw", random_state=0, **params).fit(X, Z).held_out_.model
+
+    others = ["static", "linear", "tree", "dnncgm", "archetype"]
+    assert models(X, Z).tolist() == [*others, "kernel"]
+    assert models(X, np.column_stack([Z, Z**2, Z**3])).tolist() == others
+    assert models(X, np.column_stack([Z, Z**2, Z**3]), candidates=["kernel"]).tolist() == ["static", "kernel"]
+
+
 def test_neural_candidates_take_part(monkeypatch, tmp_path):
     X, Z = steps(120)
     small = auto_candidates.Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))

@@ -88,11 +88,16 @@ def test_what_a_kernel_cannot_do():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     for bandwidth in (0, -1, "wide", True, None):
-        with pytest.raises(gf.ParameterError, match="bandwidth must be 'auto' or a number above 0"):
+        with pytest.raises(gf.ParameterError, match=r"of KernelCGM must be 'auto' or a number above 0.*got"):
             gf.KernelCGM(bandwidth=bandwidth).fit(X, X[:, :1])
     letters = np.array(list("abcdefghijklmnopqrstuvwxy"))
     levels = pd.DataFrame({name: rng.choice(letters, 600) for name in ("site", "day")})
     with pytest.raises(gf.DataError, match="KernelCGM needs a graph for every combination of levels"):
         gf.KernelCGM().fit(X, levels)
+    many = rng.normal(size=(600, 10))
+    with pytest.raises(gf.DataError, match=r"KernelCGM needs a grid .* got 10 numbers: 1,024 corners"):
+        gf.KernelCGM().fit(X, many)
+    with pytest.warns(gf.DataWarning, match="made for up to 3 numeric covariates and got 10"):
+        gf.KernelCGM(bandwidth=np.inf, penalty=0.1).fit(X, many)
     with pytest.warns(gf.DataWarning, match="made for up to 3 numeric covariates and got 4"):
         gf.KernelCGM(bandwidth=2.0, penalty=0.1).fit(X, rng.normal(size=(600, 4)))

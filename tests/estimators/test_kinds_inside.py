@@ -11,6 +11,7 @@ import graphfield as gf
 from graphfield.data.blocks import Blocks
 from graphfield.data.frames import KIND_MODELS, as_frame
 from graphfield.data.node_types import read_node_types
+from graphfield.estimators import auto_candidates
 from graphfield.estimators.registry import ESTIMATORS, takes_node_types
 from graphfield.fields.average import average
 
@@ -192,6 +193,13 @@ def test_candidates_that_take_numbers_alone_are_left_out_by_name():
     assert note == "ArchetypeCGM takes numbers alone as nodes, and 'flag' is binary."
     assert model.summary_.endswith("Left out, see held_out_: archetype.")
     assert type(model.members_[0]).__name__ == "NodewiseLasso"
+
+
+def test_the_kernel_is_no_candidate_of_levels(monkeypatch):
+    for name in ("dnncgm", "archetype", "tree"):
+        monkeypatch.setitem(auto_candidates.CANDIDATES, name, lambda *_: auto_candidates.Plan(gf.RegGMM()))
+    few = X[["number", "flag"]][:80], Z[["z"]][:80]
+    assert "kernel" not in gf.AutoCGM(combine=False, random_state=0).fit(*few).held_out_.model.tolist()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from graphfield.cli import main
 from graphfield.inference import compare_methods as module
 from graphfield.inference import method_fits
 from graphfield.plots import plot_methods
+from graphfield.report import write_report
 
 
 def moving_edge(n: int = 250) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -76,11 +77,11 @@ def test_numbers_are_those_of_the_rest_of_the_product(found):
 
 def test_memory_is_that_of_one_method_and_not_of_those_before():
     for megabytes in (60, 20):
-        before = method_fits._count_memory()
+        before = method_fits.count_memory()
         if np.isnan(before):
             pytest.skip("this machine does not tell")
         held = np.ones(megabytes * 2**17)
-        assert method_fits._memory("VmHWM") - before == pytest.approx(megabytes, abs=5)
+        assert method_fits.peak_memory(before) == pytest.approx(megabytes, abs=5)
         del held
 
 
@@ -148,12 +149,12 @@ def test_groups_and_time_stay_together(monkeypatch):
 
 
 def test_names_of_methods():
-    everything = module._read_methods("all", 0)
+    everything = module.read_methods("all", 0)
     assert next(iter(everything)) == "static"
     assert {"tree", "kernel", "joint", "dnncgm"} < set(everything)
     assert not {"auto", "ensemble"} & set(everything)
     assert everything["tree"].random_state == 0
-    assert [*module._read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
+    assert [*module.read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
     X, Z = moving_edge()
     with pytest.raises(gf.ParameterError, match=r"no method 'tre'\. Did you mean 'tree'"):
         gf.compare_methods(X, Z, ["tre"])
@@ -174,6 +175,20 @@ def test_the_picture_has_every_method(found):
     assert len(agreement.texts) == 9
 
 
+def test_a_section_of_the_page(found, tmp_path):
+    X, Z = moving_edge()
+    model = gf.RegGMM(ridge=0.1).fit(X, Z)
+    page = write_report(model, tmp_path / "page.html", Z=Z, gain=found.gain, methods=found).read_text()
+    section = page[page.index('<section id="methods"') :]
+    section = section[: section.index("</section>")]
+    assert found.ranking in section
+    assert section.count("<tr>") == 1 + len(found.fits)
+    assert "joint: JointGraphicalLasso needs covariates with levels" in section
+    assert "data:image/png;base64,iVBOR" in section
+    assert found.verdict.headline in page
+    assert 'id="methods"' not in write_report(model, tmp_path / "plain.html", Z=Z).read_text()
+
+
 def test_from_the_shell(tmp_path, capsys):
     X, Z = moving_edge(60)
     pd.concat([X, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
@@ -185,7 +200,38 @@ def test_from_the_shell(tmp_path, capsys):
     assert "joint,JointGraphicalLasso" in out
     assert "none predicts clearly better than static" in err
     assert picture.stat().st_size > 5_000
+    page = tmp_path / "page.html"
+    assert main([*command, "--methods", "linear", "--report", str(page)]) == 0
+    text = page.read_text()
+    assert "Graphs of table.csv" in text
+    assert "<strong>GraphicalLasso</strong>" in text
+    assert "Of 2 methods, on 12 rows" in text
+    assert main([*command, "--methods", "linear", "--report", str(page)]) == 2
     with pytest.raises(SystemExit) as ended:
         main([*command, "--methods", "linear,tre"])
     assert ended.value.code == 2
     assert "Did you mean 'tree'" in capsys.readouterr().err
+
+
+def test_notes_name_the_method_what_it_needs_and_what_it_got():
+    X, Z = moving_edge(60)
+    methods = {
+        "joint": gf.JointGraphicalLasso(),
+        "clusters": gf.ByCluster(),
+        "narrow": gf.KernelCGM(bandwidth=0),
+        "wide": gf.KernelCGM(),
+    }
+    corners = Z.assign(**{f"z{k}": np.random.default_rng(k).normal(size=60) for k in range(9)})
+    notes = gf.compare_methods(X, corners, methods, n_folds=1).table.set_index("method")["note"]
+    assert notes["joint"].startswith("JointGraphicalLasso needs covariates with levels")
+    assert "'age'" in notes["joint"]
+    assert notes["clusters"].startswith("ByCluster needs one categorical covariate")
+    assert notes["narrow"] == (
+        "bandwidth of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got 0."
+    )
+    assert notes["wide"].startswith("KernelCGM needs a grid")
+    rare = pd.DataFrame({"site": ["A"] * 30 + ["B"] * 29 + ["C"]})
+    notes = gf.compare_methods(X, rare, list(methods)[:2], n_folds=1).table.set_index("method")["note"]
+    assert "needs 2 rows of a level at least, and 'C' of 'site' has one" in notes["joint"]
+    assert "ByCluster needs at least 10 rows of each cluster" in notes["clusters"]
+    assert "'C' has 1" in notes["clusters"]

@@ -37,6 +37,12 @@ def compare_parser(group: Any) -> None:
         "--folder", type=Path, metavar="DIR", help="keep every method there; a killed run goes on from it"
     )
     p.add_argument("--picture", type=Path, metavar="FILE.png", help="draw gains and agreement there")
+    p.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="fit the best method to all rows and write a page about it, the others beside it",
+    )
     seed_option(p)
     file_options(p, "FILE.csv", help="write the list there instead of to the screen")
     p.set_defaults(run=compare)
@@ -49,6 +55,7 @@ def _method_names(text: str) -> str | list[str]:
 def compare(arguments: argparse.Namespace) -> None:
     check_new(arguments.out, arguments.force)
     check_new(arguments.picture, arguments.force)
+    check_new(arguments.report, arguments.force)
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
@@ -56,8 +63,11 @@ def compare(arguments: argparse.Namespace) -> None:
     found = _run(arguments, data)
     table = found.agreement if arguments.agreement else found.table
     list_out(table.to_csv(index=False, float_format="%.4g"), found.summary, arguments)
-    if arguments.picture is not None:
-        _draw(found, arguments)
+    with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
+        if arguments.picture is not None:
+            _draw(found, arguments)
+        if arguments.report is not None:
+            _write_page(found, data, arguments)
 
 
 def _run(arguments: argparse.Namespace, data: TableData) -> MethodComparison:
@@ -83,5 +93,28 @@ def _draw(found: MethodComparison, arguments: argparse.Namespace) -> None:
     draw_to_files()
     figure = plot_methods(found)[0].figure
     write_file(arguments.picture, png_bytes(figure, _DPI), overwrite=arguments.force)
-    with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
-        say(f"Drew {arguments.picture}.")
+    say(f"Drew {arguments.picture}.")
+
+
+def _write_page(found: MethodComparison, data: TableData, arguments: argparse.Namespace) -> None:
+    from graphfield.estimators.inputs import root_seed
+    from graphfield.inference.compare_methods import read_methods
+    from graphfield.plots import draw_to_files
+    from graphfield.report import write_report
+    from graphfield.report.words import file_name
+
+    draw_to_files()
+    model = read_methods(arguments.methods, root_seed(arguments.seed))[found.best]
+    with hide_data_warnings():
+        model.set_params(missing=arguments.missing).fit(data.X, data.Z, groups=data.groups)
+    page = write_report(
+        model,
+        arguments.report,
+        Z=data.Z.dropna(),
+        gain=found.gain,
+        title=f"Graphs of {file_name(arguments.table)}",
+        methods=found,
+        evidence_command="",
+        overwrite=arguments.force,
+    )
+    say(f"Wrote {page}, a page about {found.best}.")

@@ -99,7 +99,7 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
     """``--set name=value`` pairs, checked against the estimator's hyper-parameters."""
     known = list(estimator._get_param_names())
     defaults = inspect.signature(estimator).parameters
-    lists = {n for n in known if isinstance(defaults[n].default, (tuple, list))}
+    lists = {n for n in known if "Sequence" in str(defaults[n].annotation)}
     chosen = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -110,7 +110,8 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
                 f"{listing(known, most=len(known))}."
             )
-        chosen[name] = _estimator(text) if name == "estimator" else _value(text, several=name in lists)
+        several = name in lists and text != defaults[name].default
+        chosen[name] = _estimator(text) if name == "estimator" else _value(text, several)
     return chosen
 
 
@@ -122,7 +123,7 @@ def _estimator(text: str) -> GraphEstimator:
         raise ParameterError(f"--set estimator: {error}.") from error
 
 
-def _value(text: str, *, several: bool) -> Any:
+def _value(text: str, several: bool) -> Any:
     """A Python literal where it is one (numbers, True, None, tuples), else the text itself.
 
     Where ``several`` values are wanted, words with commas between them do: ``static,tree``.

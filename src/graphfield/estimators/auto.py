@@ -34,8 +34,10 @@ from graphfield.fields.base import State
 
 
 def _check_candidates(candidates: Any) -> None:
-    if isinstance(candidates, str) or not isinstance(candidates, (list, tuple)):
-        raise ParameterError(f"candidates must be a list of names, got {candidates!r}.")
+    if isinstance(candidates, str) and candidates == "auto":
+        return
+    if not isinstance(candidates, (list, tuple)):
+        raise ParameterError(f"candidates must be a list of names or 'auto', got {candidates!r}.")
     for name in candidates:
         check_choice("Each of candidates", name, CANDIDATES)
     if len(set(candidates)) < max(1, len(candidates)):
@@ -62,11 +64,12 @@ class AutoCGM(AveragedGraph):
 
     Parameters
     ----------
-    candidates : sequence of str
+    candidates : "auto" or sequence of str
         Some of "static" (:class:`GraphicalLasso`, means linear in z; always compared with), "linear"
-        (:class:`RegGMM`), "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`) and "archetype"
-        (:class:`ArchetypeCGM`).
-        Their order does not matter.
+        (:class:`RegGMM`), "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`), "archetype"
+        (:class:`ArchetypeCGM`) and "kernel" (:class:`KernelCGM`). Their order does not matter. "auto" is all
+        of them, the last one where there are one or two covariates, no more than 60 nodes, all of them
+        plain numbers, and no more than 50,000 rows.
     combine : bool, default True
         Whether an average of the candidates may be kept. Its weights minimise the held-out error;
         weights below 0.02 are left out.
@@ -150,7 +153,7 @@ class AutoCGM(AveragedGraph):
     def __init__(
         self,
         *,
-        candidates: Sequence[str] = ("static", "linear", "tree", "dnncgm", "archetype"),
+        candidates: str | Sequence[str] = "auto",
         combine: bool = True,
         marginals: str = "auto",
         validation_fraction: float = 0.2,
@@ -182,7 +185,7 @@ class AutoCGM(AveragedGraph):
         rows = HeldOut.of(seen.new)
         if fits.can_compare(train, rows):
             judged, left_out = fits.judge(train, rows)
-            choice = self._choose(judged, left_out, rows)
+            choice = self._choose(judged, left_out, rows, fits.named)
         else:
             sizes = fits.n_units(train), rows.n_units
             what = "rows" if data.labels is None else "groups"
@@ -208,15 +211,17 @@ class AutoCGM(AveragedGraph):
 
     def _check_device(self, *, fallback: bool) -> None:
         """A wrong device is a mistake, no reason to leave candidates out."""
-        if set(self.candidates) & set(NEURAL):
+        if self.candidates == "auto" or set(self.candidates) & set(NEURAL):
             from graphfield.training.config import resolve_device
 
             resolve_device(self.device, fallback=fallback)
 
-    def _choose(self, judged: list[Judged], left_out: list[LeftOut], rows: HeldOut) -> Choice:
+    def _choose(
+        self, judged: list[Judged], left_out: list[LeftOut], rows: HeldOut, names: Sequence[str]
+    ) -> Choice:
         """What to keep; an average is judged as the model that it would be."""
         yardstick = Yardstick.of(next(one.residuals for one in judged if one.name == STATIC), rows.units)
-        named = [one for one in judged if one.name in self.candidates]
+        named = [one for one in judged if one.name in names]
         average = None
         if self.combine and len(named) > 1:
             start = time.perf_counter()

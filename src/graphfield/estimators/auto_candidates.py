@@ -31,7 +31,7 @@ _MIN_UNITS = 5
 class Options(Protocol):
     """What candidates have in common: parameters of :class:`AutoCGM`."""
 
-    candidates: Sequence[str]
+    candidates: str | Sequence[str]
     unknown: str
     device: str
     node_types: str | Mapping[str, str]
@@ -100,6 +100,17 @@ class Fits:
 
     def __init__(self, auto: Options, data: TrainingSet, seeds: dict[str, int]) -> None:
         self.auto, self.data, self.seeds = auto, data, seeds
+        known = auto.candidates
+        self.named = [name for name in CANDIDATES if self._suits(name)] if known == "auto" else known
+
+    def _suits(self, name: str) -> bool:
+        """Whether a candidate that was not named is worth its time."""
+        entry = next((own for own in ESTIMATORS.values() if own.command == name), None)
+        if entry is None or entry.most is None:
+            return True
+        sizes = *self.data.X.shape, len(self.data.Z.names)
+        few = all(size <= most for size, most in zip(sizes, entry.most, strict=True))
+        return few and self.data.inputs.types is None
 
     def n_units(self, rows: NDArray[np.intp] | slice) -> int:
         """How many rows, or groups where there are groups."""
@@ -111,7 +122,7 @@ class Fits:
 
     def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
         """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
-        names = [name for name in CANDIDATES if name in {STATIC, *self.auto.candidates}]
+        names = [name for name in CANDIDATES if name in {STATIC, *self.named}]
         judged: list[Judged] = []
         left_out: list[LeftOut] = []
         # A level that is in the held-out rows alone is no reason to fail.

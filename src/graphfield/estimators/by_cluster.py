@@ -151,7 +151,8 @@ def _only_categorical(encoder: CovariateEncoder) -> str:
     if len(names) != 1:
         found = f"these are categorical: {listing(names)}" if names else "none is categorical"
         raise DataError(
-            f"Which covariate holds the clusters? Of {listing(encoder.names)}, {found}. Name one with by=..."
+            f"ByCluster needs one categorical covariate, which holds the clusters, and of "
+            f"{listing(encoder.names)}, {found}. Name one with by=..."
         )
     return names[0]
 
@@ -171,7 +172,7 @@ def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
     if counts.min() < MIN_SAMPLES:
         few = [f"{c!r} has {n}" for c, n in zip(field.clusters, counts, strict=True) if n < MIN_SAMPLES]
         raise DataError(
-            f"Each cluster needs at least {MIN_SAMPLES} rows for a graph of its own, but of "
+            f"ByCluster needs at least {MIN_SAMPLES} rows of each cluster for a graph of its own, but of "
             f"{field.by!r}, {', '.join(few[:8])}{' and more' if len(few) > 8 else ''}. Drop these rows "
             "or merge the level with another."
         )

@@ -38,7 +38,7 @@ _WIDEST, _NARROWEST, _RATIO = 4.0, 0.1, 0.6
 # Bandwidths worse than the best, one after the other, after which the search ends.
 _PATIENCE = 2
 # Points of the grid: knots lie about a bandwidth apart, but there are no more than so many in all.
-_MOST_POINTS, _MOST_LEVELS = 48, 400
+_MOST_POINTS, _MOST_LEVELS, _MOST_CORNERS = 48, 400, 1_000
 # Numbers beyond which rows are too far apart for a kernel.
 _MOST_NUMBERS = 3
 # Held-out rows that choose.
@@ -58,7 +58,8 @@ def _check_bandwidth(value: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
         raise ParameterError(
-            f"bandwidth must be 'auto' or a number above 0 (infinity: one graph for all), got {value!r}."
+            "bandwidth of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got "
+            f"{value!r}."
         )
 
 
@@ -145,7 +146,7 @@ class KernelCGM(GraphEstimator):
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
-        _check_room(schema.encoder)
+        _check_room(schema.encoder, self.bandwidth)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, z = scaler.transform(data.all_nodes), data.encode(schema.encoder)
         W = features(schema.encoder, z)
@@ -272,13 +273,21 @@ def make_grid(encoder: CovariateEncoder, known: Encoded, bandwidth: float) -> Gr
     return Grid(knots, encoder)
 
 
-def _check_room(encoder: CovariateEncoder) -> None:
+def _check_room(encoder: CovariateEncoder, bandwidth: float | str) -> None:
     n_levels = int(np.prod([len(column.levels) for column in encoder.categorical], initial=1))
     if n_levels > _MOST_LEVELS:
         names = listing([column.name for column in encoder.categorical])
         raise DataError(
             f"KernelCGM needs a graph for every combination of levels, at most {_MOST_LEVELS}, and {names} "
             f"have {n_levels:,}. Pool rare levels, leave a covariate out, or use TreeCGM or DNNCGM."
+        )
+    n_corners = n_levels * 2 ** len(encoder.numeric)
+    if n_corners > _MOST_CORNERS and bandwidth != np.inf:
+        levels = "" if n_levels == 1 else f" times {n_levels:,} combinations of levels"
+        raise DataError(
+            f"KernelCGM needs a grid over all covariates at once, of at most {_MOST_CORNERS:,} corners, and "
+            f"got {len(encoder.numeric)} numbers{levels}: {n_corners:,} corners. Leave covariates out, or use "
+            "TreeCGM or DNNCGM, which choose among them."
         )
     if len(encoder.numeric) > _MOST_NUMBERS:
         warnings.warn(

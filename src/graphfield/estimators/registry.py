@@ -17,9 +17,11 @@ class Entry:
     start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
     stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
+    most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
 
 
-# In the order in which they are offered and compared. RegGMM as a candidate has more ridge than by default:
+# In the order in which they are offered and compared; the seed of a candidate follows from its place among
+# them, so that a new one comes last. RegGMM as a candidate has more ridge than by default:
 # nearly the same graphs, and better predictions from few rows.
 ESTIMATORS = {
     "GraphicalLasso": Entry(
@@ -31,16 +33,20 @@ ESTIMATORS = {
     "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
     "BayesianCGM": Entry("graphfield.estimators.bayesian", "bayes"),
     "TreeCGM": Entry("graphfield.estimators.tree", "tree", {}),
-    "KernelCGM": Entry("graphfield.estimators.kernel", "kernel"),
     "JointGraphicalLasso": Entry("graphfield.estimators.joint", "joint"),
     "DNNCGM": Entry("graphfield.estimators.dnncgm", "dnncgm", {}, neural=True),
     "ArchetypeCGM": Entry("graphfield.estimators.archetype", "archetype", {}, "dnncgm", neural=True),
+    "KernelCGM": Entry("graphfield.estimators.kernel", "kernel", {}, most=(50_000, 60, 2)),
     "ScoreCGM": Entry("graphfield.estimators.score", "score", neural=True),
     "AutoCGM": Entry("graphfield.estimators.auto", "auto"),
     "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters"),
     "NodewiseLasso": Entry("graphfield.estimators.nodewise_lasso", "nodewise"),
     "Ensemble": Entry("graphfield.estimators.ensemble", "ensemble"),
 }
+
+
+# Made of others, which would be fitted again: compared with them where they are named only.
+COMPOSITES = ("AutoCGM", "Ensemble")
 
 
 def find_estimator(name: str) -> Any:

@@ -18,7 +18,7 @@ from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
-from graphfield.estimators.registry import ESTIMATORS, find_estimator
+from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 from graphfield.inference.method_comparison import MethodComparison
@@ -28,8 +28,6 @@ from graphfield.inference.question import times_of
 from graphfield.inference.unseen_rows import MIN_ROWS, MIN_UNITS, can_compare
 from graphfield.training.progress import progress_bar
 
-# Made of others, which would be fitted again: compared where they are named.
-_COMPOSITES = ("AutoCGM", "Ensemble")
 # Stretches of a time series that count as one each, as in gain_over_one_graph.
 _TIME_BLOCKS = 50
 # Values of z at which graphs are compared: so many, or fewer where there are many pairs.
@@ -97,7 +95,7 @@ def compare_methods(
     """
     check_number("n_folds", n_folds, 1, integer=True, optional=True)
     seed = root_seed(random_state)
-    task = _read_task(_read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
+    task = _read_task(read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()
     todo = [name for name in task.models if name not in known]
@@ -159,14 +157,14 @@ def _asked_rows(inputs: Inputs) -> Any:
     return rows.iloc[np.sort(spread(rows)[:most])].reset_index(drop=True)
 
 
-def _read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
+def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
     """Estimators by name, one graph for all first."""
     static = {STATIC: _make("GraphicalLasso", seed)}
     if isinstance(methods, Mapping):
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
     if isinstance(methods, str) and methods == "all":
-        methods = [name for name in ESTIMATORS if name not in _COMPOSITES]
+        methods = [name for name in ESTIMATORS if name not in COMPOSITES]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
         raise ParameterError(
             f"methods must be 'all', a list of names, or estimators by name, got {methods!r}."

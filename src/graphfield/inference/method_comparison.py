@@ -12,6 +12,7 @@ import pandas as pd
 from graphfield.estimators.auto_choice import STATIC
 from graphfield.exceptions import agreed, count, first_few
 from graphfield.inference.method_fits import Failed, MethodFit
+from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.unseen_rows import Predicted
 from graphfield.inference.verdict import Verdict, reach_verdict
 from graphfield.numbers import Gain
@@ -104,14 +105,23 @@ class MethodComparison:
         return pd.DataFrame(lines, columns=["one", "other", "edges_in_common", "correlation"])
 
     @property
+    def gain(self) -> ModelGain:
+        """Of the best method: what held-out rows say of its movement."""
+        return self._fit(self.best).gain
+
+    @property
     def verdict(self) -> Verdict:
-        fit = self._fit(self.best)
-        return reach_verdict(fit.fitted, fit.gain)
+        return reach_verdict(self._fit(self.best).fitted, self.gain)
 
     @property
     def summary(self) -> str:
-        parts = [self._first(), self._behind(), self._agreed(), self.verdict.paragraph, self._left_out()]
+        parts = [self.ranking, self.verdict.paragraph, self._left_out()]
         return " ".join(part for part in parts if part)
+
+    @property
+    def ranking(self) -> str:
+        """Which method predicts best, which are close to it, and how far their graphs agree."""
+        return " ".join(part for part in (self._first(), self._behind(), self._agreed()) if part)
 
     def _first(self) -> str:
         static, gain = self._fit(STATIC), self._gains[self.best]

@@ -105,9 +105,9 @@ class MethodTask:
     def _run(self, name: str, kind: str) -> MethodFit:
         model = clone(self.models[name])
         X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z.values, slice(None))
-        before, start = _count_memory(), time.perf_counter()
+        before, start = count_memory(), time.perf_counter()
         model.fit(X, Z, groups=self.labels)
-        seconds, memory = time.perf_counter() - start, max(_memory("VmHWM") - before, 0.0)
+        seconds, memory = time.perf_counter() - start, peak_memory(before)
         single = model.single_fit() if isinstance(model, Ensemble) else model
         held_out = predict_held_out(
             single, self.inputs, self.labels, ordered=self.timed, n_folds=self.n_folds
@@ -137,8 +137,8 @@ def _graphs(field: GraphField, over: pd.DataFrame) -> tuple[NDArray[np.float32],
     return partial, graph
 
 
-def _count_memory() -> float:
-    """What this process holds now, MB; its peak is counted from here on."""
+def count_memory() -> float:
+    """What this process holds now, MB (NaN where that cannot be told); its peak is counted from here on."""
     if not _COUNT_ANEW.exists():  # no Linux
         return math.nan
     gc.collect()
@@ -149,6 +149,11 @@ def _count_memory() -> float:
     except (OSError, AttributeError):
         return math.nan
     return _memory("VmRSS")
+
+
+def peak_memory(before: float) -> float:
+    """The most that it held since then, above what it held then."""
+    return max(_memory("VmHWM") - before, 0.0)
 
 
 def _memory(name: str) -> float:

@@ -23,6 +23,7 @@ from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import LEVEL, EdgeRecord
+from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
 from graphfield.report import words
@@ -39,6 +40,7 @@ from graphfield.report.folder import (
     recorded_gain,
 )
 from graphfield.report.frames import frames_program
+from graphfield.report.methods import methods_section
 from graphfield.report.rows import Rows
 from graphfield.report.summary import average_edges, summary, warnings
 from graphfield.templates import render
@@ -76,6 +78,7 @@ def write_report(
     title: str | None = None,
     node_groups: Groups | None = None,
     edges: EdgeInference | Mapping[str, Any] | None = None,
+    methods: MethodComparison | None = None,
     evidence_command: str = "graphfield evidence DIR",
     edges_command: str = "",
     max_bytes: int | None = None,
@@ -100,6 +103,8 @@ def write_report(
     edges : EdgeInference or mapping, optional
         What :func:`graphfield.infer_edges` returned, or the contents of ``edges.json``: q-values in the table
         of edges, bands on curves, and of all pairs only those that were found are edges of the page.
+    methods : MethodComparison, optional
+        What :func:`graphfield.compare_methods` returned: a section with its table, picture and ranking.
     evidence_command, edges_command : str
         What the page tells a reader to run where there is no evidence, or where edges were not tested.
     max_bytes : int, optional
@@ -153,6 +158,7 @@ def write_report(
         "evidence": words.evidence(evidence) if evidence else None,
         "model_card": words.model_card(model, fit),
         "data_card": words.data_card(check, fit, used),
+        "methods": None if methods is None else methods_section(methods),
         "training": words.training(model),
         "version": __version__,
     }
