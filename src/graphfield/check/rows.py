@@ -136,8 +136,9 @@ def row_findings(
             yield Finding(
                 SERIES,
                 (),
-                f"Rows are much like the ones before them (correlation {following[0]:.2f} with the last one, "
-                "covariates taken out), as in a series over time.",
+                f"Rows are like those before them (correlation {following[0]:.2f} with the last one, "
+                f"{np.mean(following):.2f} with the last {len(following):,} on average, covariates taken "
+                "out), as in a series over time.",
                 Message(
                     "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
                     time=Message("time", code="time-column"),
