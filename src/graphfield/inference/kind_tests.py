@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as f_distribution
+from scipy.special import fdtrc
 
 from graphfield.data.encoded import Encoded
 from graphfield.graphs.false_discoveries import combine_tests
@@ -28,15 +28,24 @@ class BlockFit:
 
     def p_values(self, directions: Array, freedom: float) -> Array:
         """That sums of the coefficients are zero, each set of sums (sets, sums, m) for itself."""
-        off = (directions @ self.coef).reshape(len(directions), -1, 1)
-        size = off.shape[1]
         spread = np.einsum("zam,mvnw,zbn->zavbw", directions, self.covariance, directions, optimize=True)
-        spread = spread.reshape(-1, size, size)
-        steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
-        wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
-        # The whole covariance is estimated (Hotelling).
-        second = max(freedom - size + 1, 1e-3)
-        return np.asarray(f_distribution.sf(wald * second / (freedom * size), size, second))
+        return _p_values(directions @ self.coef, spread, freedom)
+
+    def p_value(self, which: slice, freedom: float) -> float:
+        """That these coefficients are zero."""
+        return float(_p_values(self.coef[None, which], self.covariance[None, which, :, which], freedom)[0])
+
+
+def _p_values(sums: Array, spread: Array, freedom: float) -> Array:
+    """That sums (sets, sums, width) are zero, given their covariances (sets, sums, width, sums, width)."""
+    off = sums.reshape(len(sums), -1, 1)
+    size = off.shape[1]
+    spread = spread.reshape(-1, size, size)
+    steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
+    wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
+    # The whole covariance is estimated (Hotelling).
+    second = max(freedom - size + 1, 1e-3)
+    return np.asarray(fdtrc(size, second, wald * second / (freedom * size)))
 
 
 def fit_block(values: Array, design: Design, inflation: float = 1.0) -> BlockFit:
@@ -91,8 +100,10 @@ def _test_pair(
 ) -> list[float]:
     values, inflation = scores.of_pair(pair), float(scores.inflation[pair])
     fit, ends = fit_block(values, design, inflation), sorted(set(basis.ends))
-    there = [_p_value(fit, design, slice(0, end)) for end in (1, *ends)]
-    varies = [_p_value(fit, design, slice(1, end)) for end in ends]
+    there, varies = (
+        [np.array([fit.p_value(own, design.freedom(own))]) for own in tested]
+        for tested in ([slice(0, end) for end in (1, *ends)], [slice(1, end) for end in ends])
+    )
     average = fit.coef[0]
     estimate = average[0] if len(average) == 1 else np.sqrt(np.square(average).sum())
     error = np.sqrt(np.trace(fit.covariance[0, :, 0]))
@@ -100,10 +111,6 @@ def _test_pair(
     for own in of_covariate.values():
         p_value = np.nan
         if own is not None:
-            p_value = _p_value(fit_block(values, own, inflation), own, slice(None))[0]
+            p_value = fit_block(values, own, inflation).p_value(slice(None), own.freedom(slice(None)))
         found.append(p_value)
     return found
-
-
-def _p_value(fit: BlockFit, design: Design, which: slice) -> Array:
-    return fit.p_values(np.eye(len(fit.coef))[None, which], design.freedom(which))

@@ -10,8 +10,8 @@ from graphfield.solvers.penalties import PathSearch, PenaltyChoice, smallest_pen
 from graphfield.solvers.working import FamilyRows, fit_families, own_columns, split_coefficients
 
 Array = NDArray[np.float64]
-# Steps within a round, and by how much coefficients change in the last of them at most.
-_MAX_STEPS, _STEP_TOLERANCE = 300, 1e-6
+# Steps within a round; in the last of them coefficients change by a tenth of what rounds are to.
+_MAX_STEPS = 300
 # How exact solutions are, and those that only compare penalties.
 _TOLERANCE, _PATH_TOLERANCE = 1e-5, 1e-3
 
@@ -26,11 +26,17 @@ class SparseStep:
     """
 
     def __init__(
-        self, rows: FamilyRows, penalty: float, mix: float = 1.0, covariate: NDArray | None = None
+        self,
+        rows: FamilyRows,
+        penalty: float,
+        mix: float = 1.0,
+        covariate: NDArray | None = None,
+        tolerance: float = _TOLERANCE,
     ) -> None:
+        self._tolerance = tolerance / 10
         self._blocks, self._m = rows.blocks, rows.W.shape[1]
         self._own = own_columns(rows.blocks, rows.shape, self._m)
-        self._largest = float(np.linalg.eigvalsh(rows.gram)[-1])
+        self._largest = rows.largest_eigenvalue
         covariate = np.zeros(self._m, dtype=np.intp) if covariate is None else covariate
         self._groups = [np.flatnonzero(covariate == c) for c in np.unique(covariate[1:])] if mix < 1 else []
         widths = rows.blocks.widths
@@ -46,7 +52,7 @@ class SparseStep:
         for _ in range(_MAX_STEPS):
             found = self._shrink(ahead - length * (curvature * (gram @ ahead) - cross), length)
             change = found - S
-            if np.abs(change).max() < _STEP_TOLERANCE:
+            if np.abs(change).max() < self._tolerance:
                 return found
             if np.einsum("qc,qc->", ahead - found, change) > 0:  # beyond the valley: begin anew
                 momentum = 1.0
@@ -109,7 +115,7 @@ def solve_path(
     """Solutions at falling penalties, each found from the last one."""
     found = []
     for penalty in penalties:
-        start = fit_families(rows, SparseStep(rows, penalty, mix, covariate), start, tolerance)
+        start = fit_families(rows, SparseStep(rows, penalty, mix, covariate, tolerance), start, tolerance)
         found.append(start)
     return np.array(found)
 

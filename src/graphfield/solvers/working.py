@@ -72,6 +72,11 @@ class FamilyRows:
             gram += design.T @ design
         return gram / n
 
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """Of the Gram matrix."""
+        return float(np.linalg.eigvalsh(self.gram)[-1])
+
     def predictors(self, S: Array) -> Array:
         """eta of every row and column, (n, d)."""
         B, A = split_coefficients(S, self.W.shape[1])
