@@ -17,12 +17,14 @@ from graphfield.solvers.interaction import interaction_gram
 SHORT = {"n_sweeps": 200, "n_draws": 100, "random_state": 0}
 
 
-def moving_edge(n: int = 500, p: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
-    """x1 follows x0 more and more with age, x3 follows x2 alike everywhere; "site" does nothing."""
+def moving_edge(n: int = 1500, p: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
+    """x0 and x1 have the partial correlation .1 + .5 age, x3 follows x2 everywhere; "site" does nothing."""
     rng = np.random.default_rng(0)
     Z = pd.DataFrame({"age": rng.uniform(-1, 1, n), "site": rng.choice(list("abc"), n)})
     X = rng.normal(size=(n, p))
-    X[:, 1] += (0.2 + 0.7 * Z["age"].to_numpy()) * X[:, 0]
+    partial = 0.1 + 0.5 * Z["age"].to_numpy()
+    X[:, 0] /= np.sqrt(1 - partial**2)  # so that both directions are linear in age
+    X[:, 1] += partial * X[:, 0]
     X[:, 3] += 0.6 * X[:, 2]
     return X, Z
 
@@ -128,9 +130,8 @@ def test_a_covariate_that_moves_nothing_moves_nothing_in_the_mean(model):
 
 def test_intervals_hold_the_truth_and_widen_with_the_level(model):
     at = pd.DataFrame({"age": [-0.8, 0.0, 0.8], "site": ["a", "b", "c"]})
-    b = 0.2 + 0.7 * at["age"].to_numpy()
     low, high = model.credible_intervals(at, level=0.99)
-    truth = b / np.sqrt(1 + b**2)
+    truth = 0.1 + 0.5 * at["age"].to_numpy()
     assert ((low[:, 0, 1] < truth) & (truth < high[:, 0, 1])).all()
     inner = model.credible_intervals(at, level=0.5)
     assert ((low <= inner[0]) & (inner[1] <= high)).all()

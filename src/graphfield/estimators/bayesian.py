@@ -49,11 +49,13 @@ _MOST_DRAWS = 100_000
 
 
 def _check_inclusion(value: Any) -> None:
+    if isinstance(value, str) and value == "auto":
+        return
     if isinstance(value, (tuple, list)) and len(value) == 2:
         for one in value:
             check_number("inclusion: each of (a, b)", one, 0, open_low=True)
     else:
-        check_number("inclusion, unless a pair (a, b) as in (1, 4),", value, 0, 1, open_low=True)
+        check_number("inclusion, unless 'auto' or a pair as (1, 4),", value, 0, 1, open_low=True)
 
 
 class BayesianCGM(GraphEstimator):
@@ -67,9 +69,10 @@ class BayesianCGM(GraphEstimator):
 
     Parameters
     ----------
-    inclusion : pair (a, b) or float, default (1, 4)
-        Each node has, for each feature of z, a share of coefficients ``pi ~ Beta(a, b)``, learned with them;
-        (1, 4) is the prior of GraphR. A number is pi itself; 1 is Bayesian ridge regression.
+    inclusion : "auto", pair (a, b) or float, default "auto"
+        Each node has, for each feature of z, a share of coefficients ``pi ~ Beta(a, b)``, learned with them.
+        (1, 4) is the prior of GraphR; "auto" is (1, 4 m) with m features, so that a pair is about as likely
+        to be there however many covariates may move it. A number is pi itself; 1 is Bayesian ridge.
     slab : "auto" or float, default "auto"
         Standard deviation of a coefficient that is there, in units of what is left of its node. "auto" learns
         it for each node and feature around .3 (Student's t with four degrees of freedom).
@@ -130,7 +133,7 @@ class BayesianCGM(GraphEstimator):
     def __init__(
         self,
         *,
-        inclusion: float | tuple[float, float] = (1.0, 4.0),
+        inclusion: float | str | tuple[float, float] = "auto",
         slab: float | str = "auto",
         n_sweeps: int = 500,
         n_chains: int = 4,
@@ -165,7 +168,7 @@ class BayesianCGM(GraphEstimator):
         freedom = max(n - (rows.W.shape[1] if self.center == "covariates" else 1), 1)
         found = sample_posterior(
             Products.of(n * interaction_gram(rows.nodes, rows.W), p, freedom),
-            self._prior(),
+            self._prior(rows.W.shape[1]),
             covariate_of_feature(schema.encoder),
             n_sweeps=self.n_sweeps,
             n_chains=self.n_chains,
@@ -175,10 +178,14 @@ class BayesianCGM(GraphEstimator):
         self._keep(found)
         return rows.field(found.mean)
 
-    def _prior(self) -> Prior:
-        pair = isinstance(self.inclusion, (tuple, list))
-        chance = tuple(map(float, self.inclusion)) if pair else float(self.inclusion)  # type: ignore[arg-type]
-        return Prior(chance, None if isinstance(self.slab, str) else float(self.slab))  # type: ignore[arg-type]
+    def _prior(self, n_features: int) -> Prior:
+        slab = None if isinstance(self.slab, str) else float(self.slab)
+        if isinstance(self.inclusion, (tuple, list)):
+            first, second = self.inclusion
+            return Prior((float(first), float(second)), slab)
+        if isinstance(self.inclusion, str):
+            return Prior((1.0, 4.0 * n_features), slab)
+        return Prior(float(self.inclusion), slab)
 
     def _keep(self, found: Posterior) -> None:
         present = (found.present + found.present.swapaxes(-1, -2)) / 2
