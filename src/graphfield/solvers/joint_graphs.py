@@ -130,9 +130,7 @@ class _Levels(Alternation):
             edges = soft(found[:, self._edges], by * (1 - self._strength))
             found[:, self._edges] = self._hold(edges, self._sizes, by * self._strength)
         else:
-            # Values that are held together stay between the smallest and the largest of them: no edge.
-            weak = self._edges & (np.abs(found).max(axis=0) <= by)
-            found[:, ~weak] = self._hold(found[:, ~weak], self._sizes, by * self._strength)
+            found = self._hold(found, self._sizes, by * self._strength)
             found[:, self._edges] = soft(found[:, self._edges], by)
         result = np.empty(ahead.shape)
         result[self._upper] = result.swapaxes(1, 2)[self._upper] = found
