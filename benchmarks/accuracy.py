@@ -1,7 +1,7 @@
 """Accuracy of the defaults: AUPRC, AUROC and F1 at the automatic threshold, time and memory, by setting.
 
     .venv/bin/python benchmarks/accuracy.py [--methods dnncgm,auto] [--settings G1,S1] [--n 10000]
-        [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--out FILE.json]
+        [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--out FILE.json] [--tables]
 
 Methods: names of estimators on the command line (dnncgm, tree, kernel, ...), dnncgm-raw (without the choice
 of normal scores), or "all": every estimator that is not made of others; --settings all, too. Each fit sees
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 import graphfield as gf
@@ -86,6 +87,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--tables", action="store_true", help="means of all fits as tables, one per score")
     arguments = parser.parse_args()
     all_methods = [entry.command for name, entry in ESTIMATORS.items() if name not in COMPOSITES]
     methods = all_methods if arguments.methods == "all" else arguments.methods.split(",")
@@ -110,11 +112,34 @@ def main() -> None:
                 record = {"device": kind, "torch": torch.__version__, "jobs": arguments.jobs, "rows": rows}
                 out.write_text(json.dumps(record, indent=1) + "\n")
     print()
+    if arguments.tables:
+        print_tables(rows)
+        return
     for cell in dict.fromkeys(tuple(row[key] for key in CELL) for row in rows):
         own = [row for row in rows if tuple(row[key] for key in CELL) == cell and "why" not in row]
         if own:
             mean = {key: float(np.mean([row.get(key, np.nan) for row in own])) for key in SHOWN}
             print(_line({**dict(zip(CELL, cell, strict=True)), **mean}, f"mean of {len(own)}"))
+
+
+def print_tables(rows: list[dict[str, Any]]) -> None:
+    """Methods by settings; a star where some seeds are missing, nothing where no fit was possible."""
+    fits = pd.DataFrame([row for row in rows if "why" not in row])
+    most = fits.groupby(["method", "setting"]).size()
+    order = {name: list(dict.fromkeys(fits[name])) for name in ("method", "setting")}
+    order["setting"].sort(key=list(ALL_SETTINGS).index)
+    for key, digits in (("auprc", 2), ("f1", 2), ("cpu_seconds", 1), ("memory_mb", 0)):
+        mean = fits.groupby(["method", "setting"])[key].mean()
+        print(f"| {key} | " + " | ".join(order["setting"]) + " |")
+        print("| --- " * (1 + len(order["setting"])) + "|")
+        for method in order["method"]:
+            cells = []
+            for setting in order["setting"]:
+                value = mean.get((method, setting), np.nan)
+                star = "*" if most.get((method, setting), 0) < most.max() else ""
+                cells.append("" if np.isnan(value) else f"{value:.{digits}f}{star}".removeprefix("0"))
+            print(f"| {method} | " + " | ".join(cells) + " |")
+        print()
 
 
 def _line(row: dict[str, Any], what: str) -> str:

@@ -285,9 +285,9 @@ def _check_room(encoder: CovariateEncoder, bandwidth: float | str) -> None:
     if n_corners > _MOST_CORNERS and bandwidth != np.inf:
         levels = "" if n_levels == 1 else f" times {n_levels:,} combinations of levels"
         raise DataError(
-            f"KernelCGM needs a grid over all covariates at once, of at most {_MOST_CORNERS:,} corners, "
-            f"and got {len(encoder.numeric)} numbers{levels}: {n_corners:,} corners. Leave covariates out, "
-            "or use TreeCGM or DNNCGM, which choose among them."
+            f"KernelCGM needs a grid over all covariates at once, of at most {_MOST_CORNERS:,} corners, and "
+            f"got {len(encoder.numeric)} numbers{levels}: {n_corners:,} corners. Leave covariates out, or "
+            "use TreeCGM or DNNCGM, which choose among them."
         )
     if len(encoder.numeric) > _MOST_NUMBERS:
         warnings.warn(
