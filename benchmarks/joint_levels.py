@@ -23,6 +23,7 @@ MODELS = {
     "a fit per level": lambda: gf.JointGraphicalLasso(strength=0),
     "one graph": lambda: gf.JointGraphicalLasso(strength=1),
     "tree": lambda: gf.TreeCGM(random_state=0),
+    "bayes": lambda: gf.BayesianCGM(random_state=0),
 }
 
 

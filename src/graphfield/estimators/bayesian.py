@@ -33,6 +33,7 @@ from graphfield.fields.base import GraphField, State
 from graphfield.fields.linear import LinearField
 from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
+from graphfield.graphs.pair_tests import FALSE_SHARE
 from graphfield.solvers.interaction import interaction_gram
 from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_posterior
 
@@ -40,8 +41,6 @@ from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_pos
 _RIDGE = 1e-6
 # Chains disagree above these: R-hat of residual scales, Monte Carlo error of an inclusion probability.
 _MOST_RHAT, _MOST_ERROR = 1.1, 0.1
-# Probability above which a pair is an edge (the median probability model of Barbieri and Berger 2004).
-_LIKELY = 0.5
 # Rows at which the spread of the posterior is looked at.
 _SPREAD_ROWS = 20
 # Draws in a file.
@@ -56,6 +55,20 @@ def _check_inclusion(value: Any) -> None:
             check_number("inclusion: each of (a, b)", one, 0, open_low=True)
     else:
         check_number("inclusion, unless 'auto' or a pair as (1, 4),", value, 0, 1, open_low=True)
+
+
+def least_probability(chance: NDArray[np.float64]) -> float:
+    """From which probability pairs are edges: above one half, and at most a tenth of them false on average.
+
+    >>> least_probability(np.array([1.0, 0.9, 0.8, 0.55, 0.2]))
+    0.8
+    >>> least_probability(np.array([0.4]))
+    inf
+    """
+    ordered = -np.sort(-chance)
+    false = np.cumsum(1 - ordered) / np.arange(1, len(chance) + 1)
+    fine = ordered[(false <= FALSE_SHARE + 1e-12) & (ordered > 0.5)]
+    return float(fine[-1]) if len(fine) else np.inf
 
 
 class BayesianCGM(GraphEstimator):
@@ -205,23 +218,25 @@ class BayesianCGM(GraphEstimator):
             )
 
     def _new_rows(self, field: GraphField, data: TrainingSet) -> KnownPairs:
-        """Pairs that are rather there than not, where they exceed what is typically unknown of them."""
+        """Probable pairs, where they exceed what is typically unknown of them."""
         upper = np.triu_indices(field.n_nodes, 1)
         chance = self.inclusion_[upper]
-        likely = chance > _LIKELY
+        least = least_probability(chance)
+        likely = chance >= least
         some = data.Z.take(np.linspace(0, len(data.X) - 1, _SPREAD_ROWS).astype(np.intp))
         members = self._draws(field.of_kind(LinearField), np.arange(len(self.scale_draws_)))
         rows = field.encode(some)
         values = np.stack([member.at(rows).partial_correlations[:, *upper] for member in members])
         spread = values.std(axis=0)[:, likely if likely.any() else slice(None)]
         value = min(1.0, float(np.median(spread)))
-        false = float((1 - chance[likely]).sum())
-        reason = (
-            f"{int(likely.sum()):,} of {len(chance):,} pairs have an edge with a probability above one half "
-            f"(of these {false:.1f} are expected to be false); at each z those above {value:.3g}, the "
-            "typical spread of their posterior, are edges"
-        )
-        return KnownPairs(self.inclusion_ > _LIKELY, value, reason)
+        reason = f"none of {len(chance):,} pairs has an edge with a probability above one half"
+        if likely.any():
+            reason = (
+                f"{int(likely.sum()):,} of {len(chance):,} pairs have an edge with a probability of at least "
+                f"{chance[likely].min():.2f}: {(1 - chance[likely]).mean():.0%} of them are expected to be "
+                f"false; at each z those above {value:.3g}, the typical spread of their posterior, are edges"
+            )
+        return KnownPairs(self.inclusion_ >= least, value, reason)
 
     # -- the posterior ----------------------------------------------------------------------
 

@@ -72,8 +72,8 @@ class Threshold:
         the posterior.
     clear : ndarray of shape (p, p), bool
         Pairs that stand clear of their noise, at a false discovery rate of .1 over all pairs (the rule of
-        :func:`graphfield.infer_edges`, with the tests that a fitted model allows), or with a posterior
-        probability above one half. No other pair is an edge at any z.
+        :func:`graphfield.infer_edges`, with the tests that a fitted model allows), or so many by their
+        posterior probabilities. No other pair is an edge at any z.
     n_edges : int or None
         Pairs that are an edge at some z of the training rows; None where it is not known.
     reason : str
