@@ -98,6 +98,11 @@ def _write_header(path, header):
     (path / "model.json").write_text(signed(header))
 
 
+def _flip_last_bit(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -108,7 +113,8 @@ def _write_header(path, header):
             lambda p: (p / "arrays.safetensors").unlink(),
             r"lacks arrays\.safetensors.*Copy the whole folder again",
         ),
-        (lambda p: (p / "arrays.safetensors").write_bytes(b"x" * 100), "checksum"),
+        (lambda p: (p / "arrays.safetensors").write_bytes(b"x" * 100), "is damaged"),
+        (lambda p: _flip_last_bit(p / "arrays.safetensors"), "checksum"),
         (lambda p: _edit(p, format_version=99), "format version 99"),
         (lambda p: _edit(p, estimator="os.system"), "unknown estimator"),
         (lambda p: _edit(p, params={"no_such": 1}), "damaged or was edited"),

@@ -218,7 +218,7 @@ def many_nodes(X: pd.DataFrame) -> pd.DataFrame:
         (lambda X: X.assign(s=X.s & (X.index < 200)), "auto", "same value in all 200 rows with group = 'b'"),
         (lambda X: X.assign(s=X.s * -1.0), {"s": "count"}, "'s' is to be a count"),
         (lambda X: X, {"q": "binary"}, "'q', which is no node"),
-        (lambda X: X.assign(s=np.arange(len(X)) % 120), {"s": "categorical"}, "120 levels"),
+        (lambda X: X.assign(s=np.arange(len(X)) % 120), {"s": "categorical"}, "has 120 of them"),
         (lambda X: X.assign(s=np.where(X.s, "low", "high")), {"s": "ordinal"}, "without an order"),
         (many_nodes, "auto", "200 rows with group = 'a', and 240 are needed"),
     ],

@@ -108,14 +108,14 @@ def load(path: str | Path) -> Model:
             f"{path} lacks {ARRAYS}, the numbers of the model; {HEADER} alone is none. Copy the whole folder "
             "again from where it was written, or fit again."
         )
-    with open_regular(path / ARRAYS) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-    if digest != header.get("arrays_sha256"):
-        raise ModelFileError(
-            f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
-            "again from where it was written."
-        )
-    with open_arrays(path / ARRAYS) as arrays:
+    with open_arrays(path / ARRAYS) as arrays:  # of the size that it says it has, or an error at once
+        with open_regular(path / ARRAYS) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        if digest != header.get("arrays_sha256"):
+            raise ModelFileError(
+                f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
+                "again from where it was written."
+            )
         return unpack_model(Saved(header, str(path / HEADER)), arrays)
 
 
