@@ -157,16 +157,21 @@ def n_directions(correlations: NDArray, index: NDArray[np.intp]) -> float:
     """In how many directions graphs vary over rows, one of them the average: 1 is one graph for all.
 
     ``correlations`` (m, pairs) are the partial correlations at the distinct covariate values, ``index`` the
-    value that each row has. The others are counted by the participation ratio of the variances.
+    value that each row has. The others are counted by the participation ratio of the variances. Every pair
+    that moves has the same say: one that moves much would hide in how many directions the rest could go.
 
     >>> n_directions(np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([0, 0, 1, 1]))
     2.0
+    >>> strong, weak = np.array([3.0, -3.0, 3.0, -3.0]), np.array([0.1, 0.1, -0.1, -0.1])
+    >>> n_directions(np.stack([strong, weak], axis=1) / 10, np.arange(4))
+    3.0
     """
-    products = (correlations @ correlations.T).astype(np.float64)[np.ix_(index, index)]
-    squares = np.trace(products)
-    products -= products.mean(axis=0)
-    products -= products.mean(axis=1, keepdims=True)
-    variation = np.trace(products)
-    if variation <= _STILL * squares:
+    shares = np.bincount(index, minlength=len(correlations)) / len(index)
+    course = correlations - (shares @ correlations).astype(correlations.dtype)
+    variances = shares @ np.square(course)
+    if variances.sum() <= _STILL * (shares @ np.square(correlations)).sum():
         return 1.0
-    return 1.0 + float(variation**2 / np.square(products).sum())
+    moves = variances > _STILL * variances.max()
+    course = course[:, moves] / np.sqrt(variances[moves]).astype(course.dtype)
+    products = (course @ course.T).astype(np.float64) * np.sqrt(np.outer(shares, shares))
+    return 1.0 + float(np.trace(products) ** 2 / np.square(products).sum())
