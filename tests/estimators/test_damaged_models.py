@@ -91,6 +91,7 @@ EDITS = {
     "clusters by a number": ("cluster", lambda f: own(f).update(by="age"), "by"),
     "weights that are none": (
         "average", lambda f: f.arrays.update({"field/shares": np.array([0.5, 0.4])}), "shares"),
+    "members that are nobody's draws": ("average", lambda f: own(f).pop("drawn"), "drawn"),
     "one member less than shares": ("average", lambda f: own(f)["members"].pop(), "shares"),
     "one model less than members": ("average", lambda f: f.header["learned"]["members"].pop(), "members"),
     "a network that no memory holds": (

@@ -13,6 +13,8 @@ from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.marginals import SKEPTIC
 from graphfield.data.missing import POLICIES
 from graphfield.data.node_types import check_node_types
+from graphfield.data.saved_arrays import SavedArrays
+from graphfield.data.saved_values import Saved, refuse
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import (
     AveragedGraph,
@@ -129,8 +131,17 @@ class Ensemble(AveragedGraph):
             neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
             fit_all = _fit_together if neural and schema.types is None else _fit_in_turn
             fit_all(members, seen, rows)
-        drawn: Literal["seeds", "resamples"] = "resamples" if self.resample else "seeds"
-        return self._average(members, np.ones(len(members)), schema, seen.inputs, drawn)
+        return self._average(members, np.ones(len(members)), schema, seen.inputs, self._drawn)
+
+    @property
+    def _drawn(self) -> Literal["seeds", "resamples"]:
+        return "resamples" if self.resample else "seeds"
+
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
+        super()._set_learned(state, arrays)
+        found = self._members_field.drawn
+        if found != self._drawn:
+            refuse(state.file, "field.own.drawn", repr(self._drawn), repr(found))
 
     @property
     def _uses_covariates(self) -> bool:  # type: ignore[override]
