@@ -6,7 +6,7 @@ taken out as they are. A network stops before it has found them exactly, and wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,8 @@ _MEAN_EVIDENCE = 2.0
 _RIDGE = 1.0
 # Main effects at most: levels beyond are for the network.
 _MAX_EFFECTS = 500
+# Rows looked at together.
+_BLOCK_ROWS = 8_192
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,38 @@ class _Judged:
         found = [MovingMean(self.network, None)]
         if features is not None:
             for network in (self.network, None):
-                left = self.data.x - evaluate_mean(network, self.data)
-                found.append(MovingMean(network, _main_effects(left, features, self.known)))
+                found.append(MovingMean(network, self._main_effects(network, features)))
         return found
 
     def gains(self, features: NDArray[np.float64] | None) -> list[Tensor]:
         """By how much each kind of mean lowers the squared error of the new rows, (rows,)."""
-        x = self.data.x[self.new]
-        found = [mean.at(self.data, features)[self.new] for mean in self.means(features)]
-        return [(x.square() - (x - mean).square()).mean(dim=1).double() for mean in found]
+        return [self._gain(mean, features) for mean in self.means(features)]
+
+    def _gain(self, mean: MovingMean, features: NDArray[np.float64] | None) -> Tensor:
+        parts = []
+        for block, own in self._blocks(self.new, features):
+            left = block.x - mean.at(block, own)
+            parts.append((block.x.square() - left.square()).mean(dim=1).double())
+        return torch.cat(parts)
+
+    def _main_effects(self, network: MeanField | None, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Least squares of what a network leaves, (m, p); all but the constant are held back a little."""
+        m = features.shape[1]
+        gram = np.diag(np.where(np.arange(m) == 0, 1e-9 * len(self.known), _RIDGE))
+        products = np.zeros((m, self.data.x.shape[-1]))
+        for block, W in self._blocks(self.known, features):
+            assert W is not None
+            left = block.x - evaluate_mean(network, block)
+            gram += W.T @ W
+            products += W.T @ left.double().cpu().numpy()
+        return np.linalg.solve(gram, products)
+
+    def _blocks(
+        self, rows: Tensor, features: NDArray[np.float64] | None
+    ) -> Iterator[tuple[Samples, NDArray[np.float64] | None]]:
+        """Some rows at a time, so that what is computed from them does not grow with the table."""
+        for part in rows.split(_BLOCK_ROWS):
+            yield self.data.take(part), None if features is None else features[part.cpu().numpy()]
 
 
 def fit_means(
@@ -131,14 +156,6 @@ def _judged_means(
             for part, rows in enumerate(jobs[i].parts)
         ]
     return judged
-
-
-def _main_effects(left: Tensor, features: NDArray[np.float64], rows: Tensor) -> NDArray[np.float64]:
-    """Least squares of these rows, (m, p); all but the constant are held back a little."""
-    W, values = features[rows.cpu().numpy()], left[rows].double().cpu().numpy()
-    gram = W.T @ W
-    gram[np.diag_indices(len(gram))] += np.where(np.arange(len(gram)) == 0, 1e-9 * len(W), _RIDGE)
-    return np.linalg.solve(gram, W.T @ values)
 
 
 def _choose(
