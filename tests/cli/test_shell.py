@@ -133,6 +133,7 @@ def test_a_pattern_leaves_out_no_column_that_is_named(shell):
     )
     said = shell("check", table, "--covariates", "age", "--group", "agent", "--drop", "age*")
     assert "left out by --drop: 'age2'" in said
+    assert said.count("'age2'") == 1
     assert "covariate 'age': number" in said
     data = gf.from_table(table, covariates=["age"], group="agent", drop=["a*"])
     assert data.dropped == ["age2"]

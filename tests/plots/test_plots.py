@@ -210,7 +210,14 @@ def test_edges_without_a_sign_are_grey_and_the_legend_says_so():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
         "no sign (levels without an order)"
     ]
-    assert plots.plot_network(graph.loc[["number", "other"], ["number", "other"]]).get_legend() is None
+    numbers = graph.loc[["number", "other"], ["number", "other"]]
+    assert plots.plot_network(numbers).get_legend() is None
+    heatmap = plots.plot_graph(graph, groups=["g", "h", "g"])  # sorted: number, other, kind
+    sizes = heatmap.images[1].get_array()
+    assert np.ma.getmaskarray(sizes).tolist() == [[True, True, False], [True, True, False], [False] * 3]
+    assert sizes[0, 2] == graph.loc["number", "kind"] > 0
+    assert heatmap.get_xlabel() == "grey: no sign (levels without an order)"
+    assert len(plots.plot_graph(numbers).images) == 1
 
 
 def test_positions_are_the_same_every_time_and_hardly_move_with_the_graph():

@@ -153,8 +153,11 @@ class DataCheck:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self, changed: str = "In a fit") -> list[str]:
-        """The check in words: columns, changes, and a line per warning, "Look:" or "Note:"."""
+    def lines(self, changed: str = "In a fit", said: Collection[str] = ()) -> list[str]:
+        """The check in words: columns, changes, and a line per warning, "Look:" or "Note:".
+
+        Columns that are not used are named, but for those of which that has been ``said``.
+        """
         nodes, covariates = self.of_role("node"), self.of_role("covariate")
         groups = "".join(f", groups by {c.name!r}" for c in self.of_role("group"))
         sizes = f"{count(self.n_rows, 'row')}, {count(len(nodes), 'node')}, "
@@ -162,7 +165,7 @@ class DataCheck:
         lines += _by_kind(nodes, "nodes")
         lines += _by_kind(covariates, "covariates") if len(covariates) > _MOST_LINES else _each(covariates)
         lines += _each([*self.of_role("group"), *self.of_role("time")])
-        unused = [column.name for column in self.of_role("unused")]
+        unused = [column.name for column in self.of_role("unused") if column.name not in said]
         lines += [f"  not used: {listing(unused)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
         return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]

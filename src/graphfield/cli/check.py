@@ -118,7 +118,7 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         typed=_typed_nodes(arguments, data),
     )
     found = _in_shell_words(found, arguments)
-    lines = found.lines() if planned else found.lines("Changed")
+    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped)
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
 

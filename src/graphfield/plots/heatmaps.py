@@ -13,6 +13,7 @@ from graphfield.graphs.groups import Groups, group_labels, group_order
 from graphfield.plots.style import (
     DIVERGING,
     GREY,
+    NO_SIGN,
     colour_bar,
     full_colour,
     heatmap_size,
@@ -22,6 +23,7 @@ from graphfield.plots.style import (
     points,
     pyplot,
     short,
+    signless_nodes,
     spaced,
 )
 
@@ -45,6 +47,9 @@ def plot_graph(
     ax: Axes | None = None,
 ) -> Axes:
     """Heatmap of one (p, p) matrix of partial correlations: red positive, blue negative.
+
+    Pairs of nodes that ``graph_at`` or ``average_graph`` says to be without signs, since they have levels
+    without an order, are grey.
 
     Parameters
     ----------
@@ -71,7 +76,7 @@ def plot_graph(
     alone = ax is None
     size = heatmap_size(len(matrix))
     ax = new_axes(ax, size + (2.2 if groups is not None else 1.0), size, "compressed")
-    image = _heatmap(ax, matrix, names, groups, limit)
+    image = _heatmap(ax, matrix, names, groups, limit, signless=signless_nodes(partial))
     ax.set_title(title, fontsize=10)
     if alone:
         colour_bar(ax, image, shrink=0.7)
@@ -87,17 +92,23 @@ def _heatmap(
     *,
     left: bool = True,
     right: bool = True,
+    signless: NDArray[np.bool_] | None = None,
 ) -> Any:
     """The image; names of nodes below and, if ``left``, at the left, those of groups at the right."""
     p = len(matrix)
     limit = full_colour(matrix) if limit is None else limit
+    without = np.zeros((p, p), dtype=bool) if signless is None else signless[:, None] | signless
     blocks: list[tuple[str, int, int]] = []
     if groups is not None:
         labels = group_labels(groups, names if names is not None else [str(i) for i in range(p)])
         order, blocks = group_order(labels)
-        matrix = matrix[np.ix_(order, order)]
+        matrix, without = matrix[np.ix_(order, order)], without[np.ix_(order, order)]
         names = None if names is None else [names[i] for i in order]
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-(limit or 1.0), vmax=limit or 1.0, interpolation="none")
+    if without.any():
+        sizes = np.ma.masked_where(~without, np.abs(matrix))
+        ax.imshow(sizes, cmap="Greys", vmin=0, vmax=1.4 * (limit or 1.0), interpolation="none")
+        ax.set_xlabel(f"grey: {NO_SIGN}", fontsize=8)
     _label_nodes(ax, names, p)
     if not left:
         ax.set_yticks([])

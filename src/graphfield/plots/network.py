@@ -16,6 +16,7 @@ from graphfield.graphs.groups import Groups, group_labels, group_order
 from graphfield.plots.style import (
     DIVERGING,
     GREY,
+    NO_SIGN,
     colour_bar,
     colours,
     full_colour,
@@ -24,6 +25,7 @@ from graphfield.plots.style import (
     new_axes,
     points,
     short,
+    signless_nodes,
     text_width,
 )
 
@@ -140,8 +142,7 @@ def plot_network(
     reach = room * max(1e-9, float(np.abs(places).max()))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
-    signless = np.isin(shown_names, getattr(partial, "attrs", {}).get("signless", []))
-    drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit, signless)
+    drawn, there = _draw_edges(ax, matrix, places, threshold, max_edges, limit, signless_nodes(partial))
     _draw_nodes(ax, shown_names, places, groups)
     _draw_legend(ax)
     if names is not None and on_circle:
@@ -208,7 +209,7 @@ def _draw_edges(
     lines = np.stack([places[j[chosen]], places[k[chosen]]], axis=1)
     ax.add_collection(LineCollection(list(lines), colors=tint, linewidths=0.4 + 3.2 * share, zorder=1))
     if neutral.any():
-        ax.plot([], [], color=GREY, linewidth=2, label="no sign (levels without an order)")
+        ax.plot([], [], color=GREY, linewidth=2, label=NO_SIGN)
     colour_bar(ax, scale, shrink=0.5, fraction=0.05, pad=0.02)
     return len(chosen), len(value)
 

@@ -21,6 +21,7 @@ SEQUENTIAL = "Blues"
 # The palette of Okabe and Ito, which colour-blind people can tell apart; black is left for text.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#5D3A9B")
 GREY = "#666666"
+NO_SIGN = "no sign (levels without an order)"
 # Points: labels smaller than this cannot be read, and larger ones shout.
 _SMALLEST, _LARGEST = 4.5, 8.0
 # Height of a line of text over its size, and width of a character.
@@ -83,6 +84,13 @@ def matrix_and_names(
     if names is not None and len(names) != len(matrix):
         raise DataError(f"There must be one name per node: {len(matrix)} nodes, {len(names)} names.")
     return matrix, None if names is None else [str(name) for name in names]
+
+
+def signless_nodes(partial: NDArray | pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether a table of a graph says that a node is without signs, (p,)."""
+    if not isinstance(partial, pd.DataFrame):
+        return np.zeros(len(partial), dtype=bool)
+    return np.asarray(partial.columns.isin(partial.attrs.get("signless", [])))
 
 
 def heatmap_size(n_nodes: int) -> float:
