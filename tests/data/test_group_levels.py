@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,8 +114,37 @@ def test_slopes_of_all_rows_stay_where_groups_do_not_drop_out():
 
 def test_a_node_that_is_the_same_in_all_rows_of_a_group_keeps_its_values():
     X, _ = repeated(1.0)
+    ones = np.ones((len(X), 1))
+    others = find_levels(X[:, 1:], ones, WHO)
     X[:, 0] = X[::ROWS, 0][WHO]
-    assert not find_levels(X, np.ones((len(X), 1)), WHO)[0].prefers
+    check, levels = find_levels(X, ones, WHO)
+    assert check == replace(others[0], fixed_nodes=(0,))
+    assert not levels[:, 0].any()
+    np.testing.assert_array_equal(levels[:, 1:], others[1])
+    assert find_levels(X[:, [0]], ones, WHO)[0].prefers is False
+
+
+def test_what_keeps_its_levels_is_named():
+    X, Z = repeated(2.0)
+    table = pd.DataFrame(X).add_prefix("x")
+    table["x1"] = X[::ROWS, 1][WHO]
+    with pytest.warns(gf.DataWarning, match=r"Levels of 'x1' stay") as said:
+        gf.GraphicalLasso(n_penalties=10).fit(table, Z, groups=WHO)
+    assert str(said[0].message).count("stay") == 1
+    found = gf.check_data(table, pd.DataFrame(Z).add_prefix("z"), groups=WHO)
+    assert "Levels of 'x1' stay" in str(found)
+
+
+def test_single_far_values_neither_make_nor_hide_levels():
+    X, _ = repeated(2.0)
+    ones = np.ones((len(X), 1))
+    clean, found = find_levels(X, ones, WHO)
+    far = X.copy()
+    far[::37] += 1_000.0  # fewer than one in a group of rows
+    check, with_far = find_levels(far, ones, WHO)
+    assert abs(check.share - clean.share) < 0.15
+    apart = np.abs(with_far - found).mean() / np.abs(found).mean()
+    assert apart < 0.25  # with the values as they are there would be no levels at all
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ of its group, drawn towards zero by as much as the noise in that mean asks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from graphfield.data.saved_values import Saved
+from graphfield.exceptions import listing
 
 # Levels are there where they are clear of chance over the groups, and make up so much of a node's variance.
 _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
@@ -21,6 +23,9 @@ _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
 _FEWEST_GROUPS = 5
 # A node that hardly varies within groups would be gone without its levels.
 _LEAST_WITHIN = 0.02
+# Values farther from the median of their group, in robust standard deviations of these differences, count as
+# if they were so far: a level is not made, or hidden, by single values.
+_FARTHEST = 6.0
 # Parts of the groups that are left out in turn, to compare slopes within groups with those of all rows.
 _PARTS = 5
 # Mean square, within groups, of a feature in standard units that does not vary there.
@@ -35,15 +40,18 @@ class LevelCheck:
     ----------
     prefers : bool
         Whether one half of a group's rows says where the other half lies, clearly over the groups, and levels
-        make up 2 % of a node's variance at least.
+        make up 2 % of a node's variance at least. About nodes that vary within groups.
     share : float
-        Of a node's variance that the levels make up, averaged over nodes (intraclass correlation).
+        Of a node's variance that the levels make up, averaged over these nodes (intraclass correlation).
     gain : float
         Mean product of the means of both halves of a group's rows, as a share of a node's variance. Not a
         number with fewer than five groups of two rows.
     standard_error : float
         Of the gain, over groups.
     n_groups : int
+    fixed_nodes : tuple of int
+        Positions of nodes that hardly vary within groups. Their levels, which are all they have, are never
+        subtracted.
     """
 
     prefers: bool
@@ -51,19 +59,31 @@ class LevelCheck:
     gain: float
     standard_error: float
     n_groups: int
+    fixed_nodes: tuple[int, ...] = ()
+
+    def words_of_fixed(self, names: Sequence[str]) -> str:
+        """A sentence about nodes whose levels stay, with a space before it; nothing where there are none."""
+        if not self.fixed_nodes:
+            return ""
+        nodes = listing(names[j] for j in self.fixed_nodes)
+        return (
+            f" Levels of {nodes} stay: what hardly varies within a group has edges that are about "
+            "differences between groups. Leave it out, or take it as a covariate."
+        )
 
     @classmethod
     def from_saved(cls, values: Saved) -> LevelCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
         share, groups = values["share"].number(0, 1), values["n_groups"].whole(1)
         gain, error = (values[name].number_or_nan() for name in ("gain", "standard_error"))
-        return cls(values["prefers"].flag(), share, gain, error, groups)
+        fixed = tuple(position.whole() for position in values["fixed_nodes"].listed())
+        return cls(values["prefers"].flag(), share, gain, error, groups, fixed)
 
 
 def find_levels(
     X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp]
 ) -> tuple[LevelCheck, NDArray[np.float64]]:
-    """Whether groups have levels, and these levels, (groups, p).
+    """Whether groups have levels, and these levels, (groups, p), zero for nodes that they are all of.
 
     A mean that is linear in the features W (n, m) of the covariates, the first of them one, is taken out
     first where it predicts the means of groups that did not help to find it; else it would be made of
@@ -90,7 +110,7 @@ def find_levels(
     levels, products = (np.zeros((len(sizes), X.shape[1])) for _ in range(2))
     shares = np.zeros(X.shape[1])
     for j in range(X.shape[1]):
-        left = X[:, j].astype(np.float64)
+        left = _without_far_values(X[:, j].astype(np.float64), labels)
         if slopes is not None:
             left -= W @ slopes[:, j]
         left -= used @ (of_mean @ left)
@@ -99,8 +119,24 @@ def find_levels(
             sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
             products[:, j] = (sums / np.maximum(counts, 1)).prod(axis=1) / variance
             levels[:, j], shares[j] = _shrunken(left, sums.sum(axis=1), sizes)
-    gains = products[sizes > 1].mean(axis=1)
-    return _judged(gains, shares, len(sizes)), levels
+    fixed = shares >= 1 - _LEAST_WITHIN
+    levels[:, fixed] = 0.0
+    check = _judged(products[sizes > 1][:, ~fixed], shares[~fixed], len(sizes))
+    return replace(check, fixed_nodes=tuple(np.flatnonzero(fixed).tolist())), levels
+
+
+def _without_far_values(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Values far from the median of their group, drawn to where they are at the edge of being far."""
+    order = np.lexsort((values, labels))
+    sizes = np.bincount(labels)
+    starts = np.cumsum(sizes) - sizes
+    halves = values[order][[starts + (sizes - 1) // 2, starts + sizes // 2]]
+    middles = halves.mean(axis=0)[labels]
+    apart = np.abs(values - middles)
+    if not apart.any():
+        return values
+    most = _FARTHEST * 1.4826 * float(np.median(apart[apart > 0]))
+    return middles + np.clip(values - middles, -most, most) if (apart > most).any() else values
 
 
 def _group_means(
@@ -204,11 +240,12 @@ def _shrunken(
     return sums / sizes * spread / (spread + within / sizes), spread / (spread + within)
 
 
-def _judged(gains: NDArray[np.float64], shares: NDArray[np.float64], n_groups: int) -> LevelCheck:
+def _judged(products: NDArray[np.float64], shares: NDArray[np.float64], n_groups: int) -> LevelCheck:
+    if not len(shares):
+        return LevelCheck(False, 0.0, float("nan"), float("nan"), n_groups)
+    gains = products.mean(axis=1)
     gain, error = float("nan"), float("nan")
     if len(gains) >= _FEWEST_GROUPS:
         gain, error = float(gains.mean()), float(gains.std(ddof=1)) / len(gains) ** 0.5
     share = float(shares.mean())
-    prefers = _is_clear(gains, _LEAST_SHARE) and share >= _LEAST_SHARE
-    prefers = prefers and float(shares.max()) < 1 - _LEAST_WITHIN
-    return LevelCheck(prefers, share, gain, error, n_groups)
+    return LevelCheck(_is_clear(gains, _LEAST_SHARE) and share >= _LEAST_SHARE, share, gain, error, n_groups)

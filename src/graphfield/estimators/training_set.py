@@ -190,7 +190,7 @@ def without_levels(
     warnings.warn(
         f"Groups have levels of their own ({check.share:.0%} of a node's variance on average); these were "
         "subtracted, so that graphs are about what varies within a group. Predictions for other groups are "
-        "about the mean of all.",
+        f"about the mean of all.{check.words_of_fixed(inputs.node_names)}",
         DataWarning,
         stacklevel=3,
     )
