@@ -199,14 +199,18 @@ def test_a_graph_without_covariates_is_that_of_typical_ones(model, tmp_path, cap
     Z = pd.read_csv(model / "covariates.csv")
     age, site = Z.age.median(), Z.site.mode()[0]
     typical = graph()
-    assert f"typical covariates (median or most common level): age={age:g}, site={site}." in typical.err
+    assert f"typical values (median or most common level): age={age:g}, site={site}." in typical.err
     asked = graph("--at", f"age={age}", "--at", f"site={site}")
     assert typical.out == asked.out
+    some = graph("--at", f"age={age}")
+    assert some.out == asked.out
+    assert f"--at does not name are at typical values (median or most common level): site={site}." in some.err
+    assert "typical" not in asked.err
     assert asked.err == ""
     bare = tmp_path / "bare"
     shutil.copytree(model, bare)
     (bare / "covariates.csv").unlink()
-    assert f"typical covariates (mean or most common level): age={Z.age.mean():g}" in graph(folder=bare).err
+    assert f"typical values (mean or most common level): age={Z.age.mean():g}" in graph(folder=bare).err
 
 
 def test_movement_that_is_not_supported_gives_the_average_graph(model, tmp_path, capsys):
@@ -237,7 +241,7 @@ def test_movement_that_is_not_supported_gives_the_average_graph(model, tmp_path,
     assert written_weights(average) == pytest.approx(sorted(expected[expected > 0.02])[::-1], rel=1e-3)
     (typical, notes), supported = graph(value=0.05), graph(*at, value=0.05)
     assert typical != average
-    assert "typical covariates" in notes[0]
+    assert "typical values" in notes[0]
     assert supported == (placed, [])
     fails(capsys, ["graph", folder, *at, "--average"], "Leave one of them out")
 
@@ -447,7 +451,7 @@ def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--at", "age=60"], "lacks 'site'"),
+        (["--at", "age=60", "--at", "sight=A"], "unknown 'sight'"),
         (["--at", "age=60", "--at", "site=Z"], "'site' has 'Z'"),
         (["--at", "age=old", "--at", "site=A"], "'age' is numeric"),
         (["--at", "age=nan", "--at", "site=A"], "'age' is numeric"),

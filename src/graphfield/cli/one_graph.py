@@ -118,23 +118,17 @@ def _note(text: str) -> None:
 
 
 def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted) -> dict[str, Any]:
-    """The covariates of ``--at``; those that the model does not use may be left out.
-
-    Where nothing is said, typical ones, and a note that says which.
-    """
+    """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
     values, what = _typical_values(arguments.model, model)
-    if arguments.at:
-        given = covariate_values(arguments.at, model.encoder_, date_notations(arguments.model))
-        return {name: values[name] for name in values if name not in fitted.used} | given
-    if fitted.moves:
-        used = fitted.used or fitted.covariates
-        named = ", ".join(f"{name}={_value_text(values[name])}" for name in used)
-        _note(
-            f"without --at, this is the graph at typical covariates ({what} or most common level): {named}."
-        )
-    elif fitted.covariates:
+    given = covariate_values(arguments.at or [], model.encoder_, date_notations(arguments.model))
+    silent = [name for name in fitted.used or fitted.covariates if name not in given]
+    if not fitted.moves and not given and silent:
         _note("the fitted model is one graph for all, the same at all values of the covariates.")
-    return values
+    elif fitted.moves and silent:
+        named = ", ".join(f"{name}={_value_text(values[name])}" for name in silent)
+        where = "covariates that --at does not name are" if given else "without --at, this is the graph"
+        _note(f"{where} at typical values ({what} or most common level): {named}.")
+    return values | given
 
 
 def _typical_values(folder: Path, model: GraphEstimator) -> tuple[dict[str, Any], str]:

@@ -139,8 +139,8 @@ def _graph_parser(group: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one per covariate (default: typical values, or the average graph where held-out rows do not "
-        "support that the graph moves)",
+        help="a covariate at this value, those not named at typical ones (default: typical values, or the "
+        "average graph where held-out rows do not support that the graph moves)",
     )
     p.add_argument(
         "--average",
