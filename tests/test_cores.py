@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import torch
 import graphfield as gf
 from conftest import SMALL, small_data
 from graphfield import cores
-from graphfield.cores import core_count, one_ahead, side_by_side
+from graphfield.cores import core_count, in_processes, one_ahead, side_by_side
 from graphfield.estimators import auto_candidates
 from graphfield.nn.threads import one_thread_each, spread
 from graphfield.training import sparse_patterns
@@ -44,6 +45,21 @@ def test_two_at_a_time(two_cores):
     """Each of two waits for the other: one after the other they would never end."""
     meeting = threading.Barrier(2, timeout=30)
     side_by_side(lambda _: meeting.wait(), range(2))
+
+
+def test_what_is_finished_first_comes_first_where_order_does_not_matter(two_cores, tmp_path):
+    quick_is_done = tmp_path / "done"
+
+    def work(name: str) -> str:
+        if name == "quick":
+            quick_is_done.touch()
+        while name == "slow" and not quick_is_done.exists():
+            time.sleep(0.1)
+        time.sleep(name == "slow")
+        return name
+
+    done = list(in_processes(work, ["first", "slow", "quick"], sure=True, ordered=False))
+    assert done == ["first", "quick", "slow"]
 
 
 def test_an_item_is_made_while_the_one_before_is_used(two_cores):

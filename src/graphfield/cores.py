@@ -50,9 +50,11 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
 
 
 def in_processes(
-    function: Callable[[Item], Result], items: Iterable[Item], *, sure: bool = False
+    function: Callable[[Item], Result], items: Iterable[Item], *, sure: bool = False, ordered: bool = True
 ) -> Iterator[Result]:
-    """``function`` of each item, in their order, in processes that compute with one thread each.
+    """``function`` of each item, in processes that compute with one thread each.
+
+    They come in the order of the items, or, not ``ordered``, as they are finished.
 
     ``function`` and the items are copied to these. To start them takes seconds: the first item is done here,
     and so are the others where that tells that all of it is quick; not where one is ``sure`` that it is not.
@@ -69,7 +71,7 @@ def in_processes(
         yield from map(function, left)
         return
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=workers, return_as="generator")
+        pool = joblib.Parallel(n_jobs=workers, return_as="generator" if ordered else "generator_unordered")
         yield from pool(joblib.delayed(function)(item) for item in left)
 
 

@@ -75,6 +75,49 @@ def test_numbers_are_those_of_the_rest_of_the_product(found):
     assert found.over("linear", "static").value == -found.over("static", "linear").value
 
 
+def curved_means(n: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A graph that does not move; the mean of a is a wave of age."""
+    rng = np.random.default_rng(1)
+    age, X = rng.uniform(20, 80, n), rng.normal(size=(n, 3))
+    X[:, 1] += X[:, 0]
+    X[:, 0] += 2 * np.sin(age / 8)
+    return pd.DataFrame(X, columns=list("abc")), pd.DataFrame({"age": age})
+
+
+def test_what_means_gain_is_not_what_a_moving_graph_gains():
+    """The single graph that movement is judged against has the means of the method, and is in the table."""
+    found = gf.compare_methods(*curved_means(), {"kernel": gf.KernelCGM(bandwidth=0.5)}, n_folds=1)
+    line = found.table.set_index("method").loc["kernel"]
+    assert found.best == "kernel"
+    assert line["gain"] > 0.1
+    assert line["gain_one_graph"] > 0.1
+    assert line["moves"] != "better"
+    assert np.isnan(found.table.set_index("method").loc["static", "gain_one_graph"])
+    assert "That of one graph with the means and scales of kernel is" in found.summary
+    assert "best single graph with the same means (" in found.summary
+
+
+def test_one_graph_by_two_methods_has_the_same_means():
+    X, Z = moving_edge()
+    X["c"] += Z["age"] / 5
+    gain = gf.compare_methods(X[["c", "d"]], Z, ["nodewise"], n_folds=1).table["gain"]
+    assert gain.abs().max() < 0.02
+
+
+def test_a_node_that_others_determine_counts_in_gains_like_any_other(found):
+    """Why scores and gains may order methods differently, as the comparison says."""
+    static = next(one for one in found.fits if one.name == "static")
+    left = np.random.default_rng(0).normal(size=static.left.shape) * [0.1, 1, 1, 1]
+    values = left + np.random.default_rng(1).normal(size=left.shape) * [10, 1, 1, 1]
+    known = replace(static, left=left, values=values)
+    first = replace(known, name="first", left=left * [0.5, 1, 1, 1])
+    second = replace(known, name="second", left=left * [1, 0.9, 1, 1])
+    table = gf.MethodComparison((known, first, second), ()).table.set_index("method")
+    assert table.index[0] == "first"
+    assert table.loc["first", "score"] < table.loc["second", "score"]
+    assert "They may order methods differently" in found.reading
+
+
 def test_memory_is_that_of_one_method_and_not_of_those_before():
     for megabytes in (60, 20):
         before = method_fits.count_memory()
@@ -136,16 +179,39 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, found, folder):
         gf.compare_methods(X, Z, METHODS, folder=tmp_path)
 
 
+def test_methods_are_told_and_kept_as_they_are_finished(tmp_path, monkeypatch, found):
+    X, Z = moving_edge()
+
+    def stop(_, name):
+        if name == "lasso":
+            raise KeyboardInterrupt
+        return replace(found.fits[0], name=name)
+
+    monkeypatch.setattr(module.MethodTask, "run", stop)
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        gf.compare_methods(X, Z, METHODS, n_folds=1, folder=tmp_path / "done", say=told.append)
+    assert [line.split(",")[0] for line in told] == [
+        "static is done (1 of 4 methods",
+        "linear is done (2 of 4 methods",
+    ]
+    assert sorted(one.name for one in (tmp_path / "done").iterdir()) == ["linear", "static"]
+
+
 def test_groups_and_time_stay_together(monkeypatch):
     X, Z = moving_edge()
     tasks = []
     monkeypatch.setattr(module, "in_processes", lambda run, *_, **__: tasks.append(run.__self__) or [])
-    for rows in ({"groups": np.arange(250) // 10}, {"time": np.arange(250)}, {}):
+    groups, moments = {"groups": np.arange(250) // 10}, {"time": np.arange(250)}
+    for rows in (groups, moments, {}, {"in_order": True}, groups | {"in_order": True}):
         with pytest.raises(KeyError):  # nothing was fitted
             gf.compare_methods(X, Z, ["linear"], **rows)
-    assert [task.unit for task in tasks] == ["group", "time block", "row"]
-    assert [task.timed for task in tasks] == [False, True, False]
-    assert [len(np.unique(task.labels)) for task in tasks[:2]] == [25, 50]
+    units = [task.units for task in tasks]
+    assert [own.unit for own in units] == ["group", "time block", "row", "row block", "group"]
+    assert [len(np.unique(own.labels)) for own in units[:2]] == [25, 50]
+    assert units[3].labels is None  # fits do not know of them
+    assert len(np.unique(units[3].blocks)) == 50
+    assert units[4].blocks is None
 
 
 def test_names_of_methods():
@@ -154,6 +220,7 @@ def test_names_of_methods():
     assert {"tree", "kernel", "joint", "dnncgm"} < set(everything)
     assert not {"auto", "ensemble"} & set(everything)
     assert everything["tree"].random_state == 0
+    assert everything["nodewise"].center == everything["static"].center == "covariates"
     assert [*module.read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
     X, Z = moving_edge()
     with pytest.raises(gf.ParameterError, match=r"no method 'tre'\. Did you mean 'tree'"):
@@ -196,7 +263,12 @@ def test_from_the_shell(tmp_path, capsys):
     picture = tmp_path / "methods.png"
     assert main([*command, "--methods", "joint", "--picture", str(picture)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("method,estimator,score,gain,standard_error,moves,n_edges,seconds,memory_mb,note")
+    head = "method,estimator,score,gain,standard_error,gain_one_graph,moves,n_edges,seconds,memory_mb,note"
+    assert out.startswith(head)
+    assert "--folder DIR keeps those that are done, so that a killed run goes on" in err
+    assert "static is done (1 of 2 methods, " in err
+    assert "joint cannot be fitted (2 of 2 methods, " in err
+    assert err.index("2 of 2 methods") < err.index("none predicts") < err.index("score is the share")
     assert "joint,JointGraphicalLasso" in out
     assert "none predicts clearly better than static" in err
     assert picture.stat().st_size > 5_000
@@ -211,6 +283,18 @@ def test_from_the_shell(tmp_path, capsys):
         main([*command, "--methods", "linear,tre"])
     assert ended.value.code == 2
     assert "Did you mean 'tree'" in capsys.readouterr().err
+
+
+def test_rows_in_order_count_in_blocks_as_in_a_fit(tmp_path, capsys):
+    """Of rows that look like a series, errors are those of blocks."""
+    X, Z = moving_edge(200)
+    walk = np.random.default_rng(2).normal(size=(200, 4)).cumsum(axis=0)
+    pd.concat([X + walk / 2, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
+    command = [str(tmp_path / "table.csv"), "--covariates", "age"]
+    assert main(["compare", *command, "--methods", "linear"]) == 0
+    assert "(50 row blocks, in 5 folds)" in capsys.readouterr().err
+    assert main(["fit", *command, "--model", "linear", "--out", str(tmp_path / "model")]) == 0
+    assert "(50 row blocks, in 5 folds)" in capsys.readouterr().out
 
 
 def test_notes_name_the_method_what_it_needs_and_what_it_got():

@@ -59,10 +59,12 @@ def compare(arguments: argparse.Namespace) -> None:
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
-        run_check(arguments, data, planned=False)
-    found = _run(arguments, data)
-    table = found.agreement if arguments.agreement else found.table
-    list_out(table.to_csv(index=False, float_format="%.4g"), found.summary, arguments)
+        checked = run_check(arguments, data, planned=False)
+    found = _run(arguments, data, in_order=checked.is_series)
+    table, notes = found.table, f"{found.summary}\n{found.reading}"
+    if arguments.agreement:
+        table, notes = found.agreement, found.summary
+    list_out(table.to_csv(index=False, float_format="%.4g"), notes, arguments)
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
         if arguments.picture is not None:
             _draw(found, arguments)
@@ -70,9 +72,14 @@ def compare(arguments: argparse.Namespace) -> None:
             _write_page(found, data, arguments)
 
 
-def _run(arguments: argparse.Namespace, data: TableData) -> MethodComparison:
+def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> MethodComparison:
     from graphfield.inference.compare_methods import compare_methods
 
+    if arguments.folder is None:
+        _tell(
+            "Each method is fitted about six times, neural ones (dnncgm, archetype, score) longest. "
+            "--folder DIR keeps those that are done, so that a killed run goes on."
+        )
     with hide_data_warnings():
         return compare_methods(
             data.X,
@@ -84,7 +91,14 @@ def _run(arguments: argparse.Namespace, data: TableData) -> MethodComparison:
             missing=arguments.missing,
             folder=arguments.folder,
             random_state=arguments.seed,
+            in_order=in_order,
+            say=None if sys.stderr.isatty() else _tell,  # a terminal has a bar
         )
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _draw(found: MethodComparison, arguments: argparse.Namespace) -> None:

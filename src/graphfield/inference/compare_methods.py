@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Mapping, Sequence
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphfield.analysis.rows import spread
 from graphfield.cores import in_processes
-from graphfield.data.splits import time_blocks
 from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
 from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
-from graphfield.estimators.training_set import without_levels
-from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, count, listing, suggestion
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.method_fits import Failed, MethodFit, MethodTask
 from graphfield.inference.method_folder import MethodFolder
-from graphfield.inference.question import times_of
+from graphfield.inference.model_gain import Units, read_units
 from graphfield.inference.unseen_rows import MIN_ROWS, MIN_UNITS, can_compare
 from graphfield.training.progress import progress_bar
 
-# Stretches of a time series that count as one each, as in gain_over_one_graph.
-_TIME_BLOCKS = 50
 # Values of z at which graphs are compared: so many, or fewer where there are many pairs.
 _MOST_ROWS, _FEWEST_ROWS, _ENTRIES = 200, 10, 5_000_000
 _NAME = re.compile(r"[\w][\w .+-]{0,60}")
@@ -46,6 +41,8 @@ def compare_methods(
     missing: str = "error",
     folder: str | Path | None = None,
     random_state: Any = 0,
+    in_order: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> MethodComparison:
     """Fit several methods and compare them on rows that took no part in any of their choices.
 
@@ -53,7 +50,9 @@ def compare_methods(
     the rows, which it then predicts: each node from all others. Up to 3,000 rows every row is predicted
     once, in five folds; of more, a fifth is held out. The same rows, and the same rules for what is clear,
     as in :func:`graphfield.gain_over_one_graph` and the verdict of a fit. One graph for all, a graphical
-    lasso whose means follow z ("static"), is always among the methods.
+    lasso whose means follow z on a line ("static"), is always among the methods. Whether a graph moves is
+    judged against one graph with the method's own means and scales, which may be better than those of
+    "static": its gain is in the table, too.
 
     Parameters
     ----------
@@ -74,6 +73,10 @@ def compare_methods(
         to them.
     random_state : int, Generator or None
         For what is random in the methods.
+    in_order : bool
+        Whether rows that follow each other depend on each other, as in ``gain_over_one_graph``.
+    say : callable, optional
+        Told a line about each method as it is finished, such as ``print``.
 
     Returns
     -------
@@ -94,18 +97,24 @@ def compare_methods(
     'JointGraphicalLasso needs covariates with leve'
     """
     check_number("n_folds", n_folds, 1, integer=True, optional=True)
-    seed = root_seed(random_state)
-    task = _read_task(read_methods(methods, seed), X, Z, groups, time, missing, n_folds)
+    models = read_methods(methods, root_seed(random_state))
+    inputs, units = read_units(training_inputs(X, Z, missing), X, groups, time, in_order=in_order)
+    _check_rows(inputs, units)
+    task = MethodTask(models, inputs, units, n_folds, _asked_rows(inputs))
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()
-    todo = [name for name in task.models if name not in known]
+    todo, start = [name for name in task.models if name not in known], clock.perf_counter()
     with progress_bar("Methods", len(todo), "methods") as advance:
         neural = any(_is_neural(task.models[name]) for name in todo)
-        for done, found in enumerate(in_processes(task.run, todo, sure=neural), start=1):
+        for done, found in enumerate(in_processes(task.run, todo, sure=neural, ordered=False), start=1):
             known[found.name] = found
             if kept is not None and isinstance(found, MethodFit):
                 kept.write(found)
             advance(done, found.name)
+            if say is not None:
+                what = "is done" if isinstance(found, MethodFit) else "cannot be fitted"
+                seconds = clock.perf_counter() - start
+                say(f"{found.name} {what} ({done} of {count(len(todo), 'method')}, {seconds:.0f} s).")
     return _compare([known[name] for name in task.models])
 
 
@@ -119,29 +128,8 @@ def _compare(found: Sequence[MethodFit | Failed]) -> MethodComparison:
     return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed)
 
 
-def _read_task(
-    models: dict[str, GraphEstimator],
-    X: Any,
-    Z: Any,
-    groups: Any,
-    time: Any,
-    missing: str,
-    n_folds: int | None,
-) -> MethodTask:
-    inputs = training_inputs(X, Z, missing)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a fit says it
-        inputs, labels, _ = without_levels(inputs, groups, X)
-    unit = "row" if labels is None else "group"
-    if labels is None and time is not None:
-        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
-    labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
-    _check_rows(inputs, labels)
-    return MethodTask(models, inputs, labels, unit, n_folds, _asked_rows(inputs))
-
-
-def _check_rows(inputs: Inputs, labels: NDArray[np.intp] | None) -> None:
-    n = len(inputs.X)
+def _check_rows(inputs: Inputs, units: Units) -> None:
+    n, labels = len(inputs.X), units.labels
     if not can_compare(n, labels):
         in_groups = "" if labels is None else f" in {len(np.unique(labels))} groups"
         raise DataError(
@@ -192,8 +180,10 @@ def _class_name(name: Any) -> str:
 
 
 def _make(name: str, seed: int) -> GraphEstimator:
-    """As :class:`AutoCGM` fits it, else as it is by default."""
-    model: GraphEstimator = find_estimator(name)(**(ESTIMATORS[name].candidate or {}))
+    """As :class:`AutoCGM` fits it, itself or in the place of another, else as it is by default."""
+    entries = [entry for own, entry in ESTIMATORS.items() if name in (own, entry.stand_in)]
+    options = next((entry.candidate for entry in entries if entry.candidate is not None), {})
+    model: GraphEstimator = find_estimator(name)(**options)
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 

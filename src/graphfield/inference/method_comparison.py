@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.estimators.auto_choice import STATIC
 from graphfield.exceptions import agreed, count, first_few
@@ -18,12 +20,19 @@ from graphfield.inference.verdict import Verdict, reach_verdict
 from graphfield.numbers import Gain
 
 _NAMED = 12  # methods that a sentence names one by one
+_READING = (
+    "score is the share of a node's variance that is explained, gain the share of the error of static that "
+    "is saved, averaged over nodes. They may order methods differently: a node that the others nearly "
+    "determine counts little in score, and like any other in gain, which orders the table. gain_one_graph is "
+    "the gain of the best single graph with the means and scales of the method."
+)
 COLUMNS = [
     "method",
     "estimator",
     "score",
     "gain",
     "standard_error",
+    "gain_one_graph",
     "moves",
     "n_edges",
     "seconds",
@@ -39,11 +48,13 @@ class MethodComparison:
     Attributes
     ----------
     table : DataFrame
-        One line per method, the best first: ``method``, ``estimator``; ``score`` (mean R^2 over nodes);
+        One line per method, the largest gain first: ``method``, ``estimator``; ``score`` (mean R^2 of nodes);
         ``gain``, by how much its squared error is below that of one graph for all ("static"), as a share of
-        the latter, and the ``standard_error`` of that; ``moves``, what held-out rows say of the movement of
-        its graph, as in :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than its own
-        average, or "one graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic cut;
+        the latter, and the ``standard_error`` of that; ``gain_one_graph``, the same of the best single graph
+        with this method's own means and scales (NaN where its graph does not move): what ``gain`` has beyond
+        that comes from a graph that moves; ``moves``, what held-out rows say of that movement, as in
+        :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than its own average, or "one
+        graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic cut;
         ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
         side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why
         a method could not be fitted.
@@ -58,16 +69,27 @@ class MethodComparison:
         What held-out rows say of the graph of the best method.
     summary : str
         All of this in words.
+    reading : str
+        What scores and gains are, and why they may order methods differently.
     """
 
+    reading: ClassVar[str] = _READING
     fits: tuple[MethodFit, ...]  # the static one first
     failed: tuple[Failed, ...]
 
     def over(self, better: str, other: str) -> Gain:
         """By how much the error of a method is below that of another one, in units of that of one graph."""
-        one, two, static = (self._fit(name) for name in (better, other, STATIC))
-        left = Predicted(one.values, one.values, one.left, static.left, {}, one.units, one.fold)
-        return left.over(two.left)
+        return self._over(self._fit(better).left, self._fit(other).left)
+
+    def _over(self, one: NDArray[np.float64], two: NDArray[np.float64]) -> Gain:
+        """The same, of what is left."""
+        static = self._fit(STATIC)
+        rows = (static.units, static.fold)
+        return Predicted(static.values, static.values, one, static.left, {}, *rows).over(two)
+
+    def _with_one_graph(self, fit: MethodFit) -> Gain | None:
+        """Gain of one graph with the means of a method over static; None where its own graph is one."""
+        return self._over(fit.single, self._fit(STATIC).left) if fit.fitted.moves else None
 
     def _fit(self, name: str) -> MethodFit:
         return next(fit for fit in self.fits if fit.name == name)
@@ -91,11 +113,13 @@ class MethodComparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         lines = [self._line(self._fit(name), gain) for name, gain in self._gains.items()]
-        lines += [(one.name, one.estimator, *[np.nan] * 3, "", *[np.nan] * 3, one.why) for one in self.failed]
+        lines += [(one.name, one.estimator, *[np.nan] * 4, "", *[np.nan] * 3, one.why) for one in self.failed]
         return pd.DataFrame(lines, columns=COLUMNS)
 
     def _line(self, fit: MethodFit, gain: Gain) -> tuple[object, ...]:
-        judged = (fit.score, gain.value, gain.standard_error, reach_verdict(fit.fitted, fit.gain).model)
+        single = self._with_one_graph(fit)
+        gains = (gain.value, gain.standard_error, np.nan if single is None else single.value)
+        judged = (fit.score, *gains, reach_verdict(fit.fitted, fit.gain).model)
         return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, "")
 
     @cached_property
@@ -128,7 +152,14 @@ class MethodComparison:
         of = f"Of {count(len(self.fits), 'method')}, on {len(static.left):,} rows that took no part in a fit,"
         if self.best == STATIC:
             return f"{of} none predicts clearly better than {STATIC} (one graph for all)."
-        return f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
+        text = f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
+        single = self._with_one_graph(self._fit(self.best))
+        if single is None:
+            return text
+        return (
+            f"{text} That of one graph with the means and scales of {self.best} is {single.side} that of "
+            f"{STATIC}: what is beyond comes from a graph that moves."
+        )
 
     def _behind(self) -> str:
         close = self.close

@@ -23,8 +23,7 @@ from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
-from graphfield.inference.model_gain import ModelGain, gain_of
-from graphfield.inference.unseen_rows import predict_held_out
+from graphfield.inference.model_gain import ModelGain, Units, gain_of_copies
 from graphfield.inference.verdict_facts import Fitted
 
 # What a fit may end with: a matrix that has no inverse, or more memory than there is, is the method's affair.
@@ -37,7 +36,8 @@ _STATUS, _COUNT_ANEW = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class MethodFit:
     """What a method found, and what it leaves of rows that it has not seen.
 
-    ``values``, ``left`` (m, p), ``units`` and ``fold`` (m,) are of these rows, the same for all methods;
+    ``values``, ``left``, ``single`` (m, p), ``units`` and ``fold`` (m,) are of these rows, the same for all
+    methods but for ``left`` and what the best single graph leaves with the method's own means, ``single``;
     ``partial`` and ``graph`` (rows, pairs) are partial correlations and edges at the same values of z.
     """
 
@@ -49,6 +49,7 @@ class MethodFit:
     gain: ModelGain
     values: NDArray[np.float64]
     left: NDArray[np.float64]
+    single: NDArray[np.float64]
     units: NDArray[np.intp]
     fold: NDArray[np.intp]
     partial: NDArray[np.float32]
@@ -77,21 +78,13 @@ class Failed:
 
 @dataclass(frozen=True, eq=False)
 class MethodTask:
-    """Methods by name, the rows, and the values of z at which graphs are compared.
-
-    Rows with equal ``labels`` stay together; where the ``unit`` is a stretch of time, folds are, too.
-    """
+    """Methods by name, the rows, what counts as one, and the values of z at which graphs are compared."""
 
     models: Mapping[str, GraphEstimator]
     inputs: Inputs
-    labels: NDArray[np.intp] | None
-    unit: str
+    units: Units
     n_folds: int | None
     over: pd.DataFrame
-
-    @property
-    def timed(self) -> bool:
-        return self.labels is not None and self.unit != "group"
 
     def run(self, name: str) -> MethodFit | Failed:
         kind = type(self.models[name]).__name__
@@ -106,12 +99,11 @@ class MethodTask:
         model = clone(self.models[name])
         X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z.values, slice(None))
         before, start = count_memory(), time.perf_counter()
-        model.fit(X, Z, groups=self.labels)
+        model.fit(X, Z, groups=self.units.labels)
         seconds, memory = time.perf_counter() - start, peak_memory(before)
         single = model.single_fit() if isinstance(model, Ensemble) else model
-        held_out = predict_held_out(
-            single, self.inputs, self.labels, ordered=self.timed, n_folds=self.n_folds
-        )
+        held_out = self.units.predict(single, self.inputs, self.n_folds)
+        gain = replace(gain_of_copies(single, held_out, self.units), fitted=f"this model ({name})")
         partial, graph = _graphs(model.field_, self.over)
         return MethodFit(
             name,
@@ -119,9 +111,10 @@ class MethodTask:
             seconds,
             memory,
             Fitted.of(model, Z),
-            replace(gain_of(held_out, self.unit), fitted=f"this model ({name})"),
+            gain,
             held_out.values,
             held_out.model,
+            held_out.static[gain.static],
             held_out.units,
             held_out.fold,
             partial,

@@ -27,6 +27,7 @@ from graphfield.inference.verdict_facts import Fitted
 
 HEADER, ARRAYS = "method.json", "rows.safetensors"
 _MOST_ROWS = 2**31
+_FORMAT = 2  # methods in files of another one are fitted again
 
 
 class MethodFolder:
@@ -42,11 +43,10 @@ class MethodFolder:
             raise OutputError(f"{self.path} holds other files, such as {others[0]!r}. Name another folder.")
         if not self.path.exists():
             make_folder(self.path)
-        inputs, labels = task.inputs, task.labels
-        tables: list[Any] = [inputs.X, inputs.Z.values, labels]
-        self._rows = fingerprint(
-            {"nodes": inputs.node_names, "folds": task.n_folds, "unit": task.unit}, tables
-        )
+        inputs, units = task.inputs, task.units
+        tables: list[Any] = [inputs.X, inputs.Z.values, units.labels, units.blocks]
+        facts = {"nodes": inputs.node_names, "folds": task.n_folds, "unit": units.unit, "format": _FORMAT}
+        self._rows = fingerprint(facts, tables)
 
     def _fingerprint(self, name: str) -> str:
         model = self._task.models[name]
@@ -65,6 +65,7 @@ class MethodFolder:
         arrays = {
             "values": fit.values,
             "left": fit.left,
+            "single": fit.single,
             "units": fit.units.astype(np.int64),
             "fold": fit.fold.astype(np.int64),
             "partial": fit.partial,
@@ -102,6 +103,7 @@ class MethodFolder:
                 ModelGain.from_json(plain["gain"]),
                 arrays.read("values", left.shape),
                 left,
+                arrays.read("single", left.shape),
                 arrays.read("units", shape, np.int64, low=0),
                 arrays.read("fold", shape, np.int64, low=0),
                 arrays.read("partial", pairs, np.float32, low=-1, high=1),

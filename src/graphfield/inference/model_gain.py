@@ -5,14 +5,15 @@ from __future__ import annotations
 import time as clock
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphfield.data.splits import time_blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
-from graphfield.estimators.inputs import training_inputs
+from graphfield.estimators.inputs import Inputs, training_inputs
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
 from graphfield.inference.question import times_of
@@ -40,7 +41,9 @@ class ModelGain:
         Over the model's own graph averaged over z, with the same means: what is gained because the graph
         moves, and by nothing else. ``value`` and ``standard_error``.
     over_static : Gain or None
-        Over the best graph that does not depend on z, of ``static``.
+        Over the best graph that does not depend on z, by the method ``static``. It is fitted to what the
+        model's own means, scales and normal scores leave of the same rows (of nodes that are no plain
+        numbers, with means of its own), so that what differs is the graph.
     explained : Gain or None
         Share of a node's variance around its mean given the covariates (or of its deviance) that the others
         explain, averaged over nodes; around one mean where means do not follow the covariates.
@@ -164,27 +167,55 @@ def gain_over_one_graph(
         )
     policy = missing or model._missing_policy()
     inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a fit says it
-        wanted = getattr(model, "center", "") != "none"
-        inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
-    labels, unit = None if labels is None else np.unique(labels, return_inverse=True)[1], "group"
-    if labels is None and time is not None:
-        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
-        labels = np.unique(labels, return_inverse=True)[1]
-    blocks = None
-    if labels is None:
-        unit = "row block" if in_order else "row"
-        blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
+    wanted = getattr(model, "center", "") != "none"
+    inputs, units = read_units(inputs, X, groups, time, in_order=in_order, wanted=wanted)
     start = clock.perf_counter()
     single, fitted = _single_fit(model)
-    timed = unit == "time block"
-    held_out = predict_held_out(single, inputs, labels, ordered=timed, n_folds=n_folds, blocks=blocks)
-    seconds = clock.perf_counter() - start
-    within = levels is not None and levels.prefers
-    follows = getattr(single, "center", "covariates") not in ONE_MEAN
-    found = gain_of(held_out, unit, seconds=seconds)
-    return replace(found, fitted=fitted, within_groups=within, follows_means=follows)
+    found = gain_of_copies(single, units.predict(single, inputs, n_folds), units)
+    return replace(found, fitted=fitted, seconds=round(clock.perf_counter() - start, 2))
+
+
+class Units(NamedTuple):
+    """Rows that are held out together and count as one.
+
+    Fits know of ``labels``, numbered from 0 (groups, or stretches of time), and not of ``blocks``.
+    """
+
+    labels: NDArray[np.intp] | None
+    blocks: NDArray[np.intp] | None
+    unit: str  # what they are: "row", "group", "time block" or "row block"
+    within_groups: bool  # levels of groups were subtracted
+
+    def predict(self, model: GraphEstimator, inputs: Inputs, n_folds: int | None) -> Predicted:
+        """Held-out rows, by copies of a model."""
+        ordered = self.unit == "time block"
+        return predict_held_out(
+            model, inputs, self.labels, ordered=ordered, n_folds=n_folds, blocks=self.blocks
+        )
+
+
+def read_units(
+    inputs: Inputs, X: Any, groups: Any, time: Any, *, in_order: bool, wanted: bool = True
+) -> tuple[Inputs, Units]:
+    """What counts as one, and rows without the levels of groups where these are ``wanted`` out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a fit says it
+        inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
+    unit, blocks = "group", None
+    if labels is None and time is not None:
+        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
+    elif labels is None:
+        unit = "row block" if in_order else "row"
+        blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
+    labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
+    return inputs, Units(labels, blocks, unit, levels is not None and levels.prefers)
+
+
+def gain_of_copies(model: GraphEstimator, left: Predicted, units: Units) -> ModelGain:
+    """What held-out rows say, where copies of ``model`` predicted them."""
+    follows = getattr(model, "center", "covariates") not in ONE_MEAN
+    found = gain_of(left, units.unit)
+    return replace(found, within_groups=units.within_groups, follows_means=follows)
 
 
 def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
@@ -194,7 +225,7 @@ def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
     return model.single_fit(), f"a single fit, of which the model averages {model.n_members},"
 
 
-def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: float = 0.0) -> ModelGain:
+def gain_of(left: Predicted, unit: str = "row", rows: str = "rows") -> ModelGain:
     """What held-out rows say; they are called ``rows``, and differ by ``unit``."""
     # Of the two static graphs the better one on these rows, which flatters that one, if anyone.
     errors = {name: float(left.yardstick.errors(rest).mean()) for name, rest in left.static.items()}
@@ -210,5 +241,4 @@ def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: flo
         unit=unit,
         rows=rows,
         static=best,
-        seconds=round(seconds, 2),
     )

@@ -52,7 +52,8 @@ def _compared(gain: ModelGain) -> str:
     own = f"the {gain.error} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
     if gain.over_static is None:
         return own
-    return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
+    same = " with the same means" if gain.error == "squared error" else ""
+    return f"{own} and {gain.over_static.side} that of the best single graph{same} ({gain.static})"
 
 
 def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
