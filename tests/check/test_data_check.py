@@ -525,6 +525,21 @@ def test_what_looks_wrong_is_no_shape():
     assert gf.check_data(X.assign(f=[-0.0, *X.a[1:].abs()]), Z).columns[5].note.startswith("0 to ")
 
 
+def test_values_far_out_are_counted_in_all_columns():
+    X, Z = clean()[0], AGE
+    f = np.where(np.arange(N) == 7, 60.0, RNG.normal(size=N))
+    g = np.where(np.arange(N) % 50, RNG.normal(size=N), 90.0)
+    (one,) = found(X.assign(f=f, g=g), Z, "outliers")
+    n_far = (g == 90).sum()
+    assert one.message.startswith(f"{1 + n_far} values are more than 10 robust standard deviations from")
+    assert "may be errors: 'f' (60 in row 7)." in one.message
+    assert f"rather a long tail, or another unit: 'g' ({n_far}, such as 90 in row 0)." in one.message
+    assert one.columns == ("f", "g")
+    assert not found(X.assign(g=g), Z, "outliers"), "a long tail alone is told as one"
+    skewed = found(X.assign(f=f, g=g), Z, "skewed-nodes")[0]
+    assert "; values that look wrong are left aside)" in skewed.message
+
+
 def levels(**sizes):
     """A covariate with so many rows of each level, the rest "most"."""
     column = [level for level, size in sizes.items() for _ in range(size)]
