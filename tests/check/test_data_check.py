@@ -288,6 +288,34 @@ def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     assert found(X, Z, "missing-groups", groups=labels)[0].columns == ("subject",)
 
 
+def test_a_node_that_groups_have_says_nothing_of_what_goes_on_within_them():
+    X, Z = clean()
+    county = pd.Series(np.arange(N) // 4, name="county")
+    (one,) = found(X.assign(f=X.a.groupby(county).transform("mean")), Z, "node-of-groups", groups=county)
+    assert one.columns == ("f",)
+    assert "never varies within a group of 'county'" in one.message
+    assert not one.looks_wrong
+    assert one.advice.startswith("Its edges compare 100 groups.")
+    gaps = X.a.groupby(county).transform("mean").where(np.arange(N) % 5 > 0)
+    assert found(X.assign(f=gaps), Z, "node-of-groups", groups=county, missing="drop")
+    assert not found(X, Z, "node-of-groups", groups=np.arange(N)), "a group of one row never varies"
+
+
+def test_levels_that_few_groups_have_are_named():
+    X, Z = clean()
+    county = pd.Series(np.arange(N) // 4, name="county")
+    city = np.where(county < 9, "yes", "no")
+    (one,) = found(X, Z.assign(city=city), "level-of-few-groups", groups=county)
+    assert one.message.endswith("of 'county', and 1 level has few of the 100 groups: 'yes' 9.")
+    assert not one.looks_wrong
+    within = np.where(np.arange(N) == 0, "no", city)
+    for other in (np.where(county < 10, "yes", "no"), within):
+        assert not found(X, Z.assign(city=other), "level-of-few-groups", groups=county)
+    assert not found(X, Z.assign(city=city), "level-of-few-groups", groups=np.arange(N))
+    (one,) = found(X, Z.assign(city=np.where(county < 3, "yes", "no")), "rare-category", groups=county)
+    assert "'yes' 12" in one.message
+
+
 def test_columns_that_are_not_used_are_looked_at():
     X, Z = clean()
     subject = [f"p{i // 4}" for i in range(N)]
