@@ -119,7 +119,7 @@ class MethodTask:
             seconds,
             memory,
             Fitted.of(model, Z),
-            replace(gain_of(held_out, self.unit), fitted=f"this model ({name})"),
+            replace(gain_of(held_out, self.unit, model=single), fitted=f"this model ({name})"),
             held_out.values,
             held_out.model,
             held_out.units,

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from graphfield.data.splits import time_blocks
+from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
+from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import training_inputs
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
 from graphfield.inference.question import times_of
-from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
+from graphfield.inference.unseen_rows import STATIC_MODELS, Predicted, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -40,7 +42,7 @@ class ModelGain:
         Over the model's own graph averaged over z, with the same means: what is gained because the graph
         moves, and by nothing else. ``value`` and ``standard_error``.
     over_static : Gain or None
-        Over the best graph that does not depend on z, of ``static``.
+        Over the best graph that does not depend on z, of ``static``; None where the model is that itself.
     explained : Gain or None
         Share of a node's variance around its mean given the covariates (or of its deviance) that the others
         explain, averaged over nodes; around one mean where means do not follow the covariates.
@@ -183,7 +185,7 @@ def gain_over_one_graph(
     seconds = clock.perf_counter() - start
     within = levels is not None and levels.prefers
     follows = getattr(single, "center", "covariates") not in ONE_MEAN
-    found = gain_of(held_out, unit, seconds=seconds)
+    found = gain_of(held_out, unit, seconds=seconds, model=single)
     return replace(found, fitted=fitted, within_groups=within, follows_means=follows)
 
 
@@ -194,14 +196,20 @@ def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
     return model.single_fit(), f"a single fit, of which the model averages {model.n_members},"
 
 
-def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: float = 0.0) -> ModelGain:
-    """What held-out rows say; they are called ``rows``, and differ by ``unit``."""
+def gain_of(
+    left: Predicted,
+    unit: str = "row",
+    rows: str = "rows",
+    seconds: float = 0.0,
+    model: GraphEstimator | None = None,
+) -> ModelGain:
+    """What held-out rows say of a model; they are called ``rows``, and differ by ``unit``."""
     # Of the two static graphs the better one on these rows, which flatters that one, if anyone.
     errors = {name: float(left.yardstick.errors(rest).mean()) for name, rest in left.static.items()}
     best = min(errors, key=lambda name: errors[name])
     return ModelGain(
         over_average=left.over(left.average),
-        over_static=left.over(left.static[best]),
+        over_static=None if _is_static(model, best) else left.over(left.static[best]),
         explained=explained_share(left.unconnected, left.model, left.units, around=not left.deviances),
         error="deviance" if left.deviances else "squared error",
         n_rows=len(left.model),
@@ -212,3 +220,11 @@ def gain_of(left: Predicted, unit: str = "row", rows: str = "rows", seconds: flo
         static=best,
         seconds=round(seconds, 2),
     )
+
+
+def _is_static(model: GraphEstimator | None, name: str) -> bool:
+    """Whether a model is the static one of this name, which chooses its penalty as that does."""
+    kind = STATIC_MODELS[name]
+    if list(getattr(model, "chosen_", ())) == [STATIC]:  # what AutoCGM kept
+        return kind is GraphicalLasso
+    return isinstance(model, kind) and model.penalty == kind().penalty
