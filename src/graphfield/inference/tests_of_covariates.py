@@ -153,8 +153,8 @@ class Tests:
             found += " (the smaller p of both counts about twice)"
         if len(self.smooths) == 1 or all(scheme.shifts for scheme in self.kinds.values()):
             return found
-        how = {True: "what these leave of it changes places between groups", False: sign_words("row")}
-        given = " and ".join(how[between] for between, kind in self.kinds.items() if not kind.shifts)
+        how = {True: "what the others leave of it changes places between groups", False: sign_words("row")}
+        given = " or ".join(how[between] for between, kind in self.kinds.items() if not kind.shifts)
         return f"{found}; for one covariate given the others, {given}"
 
     def n_ticks(self, wanted: list[str]) -> int:
