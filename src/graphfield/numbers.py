@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ SIGNIFICANT = 0.05
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 _EQUAL = 1e-6  # a difference of rounding
 _MOST_DIGITS = 6
+_EXACT = 17  # digits from which a number is read back as it was
 _SMALLEST = 0.001  # p-values below it are not written out
 
 
@@ -79,13 +81,27 @@ def is_significant(p_value: float) -> bool:
     return p_value - _ROUNDING <= SIGNIFICANT
 
 
-def p_digits(p_value: float) -> str:
-    """Three decimals without the zero in front; below .001 only that.
+def format_beside(level: float, values: Iterable[float], digits: int, kind: str = "g") -> str:
+    """The format with the fewest digits, at least so many, that leaves each value on its side of a level.
 
-    >>> p_digits(0.0123), p_digits(0.4), p_digits(0.00004), p_digits(1.0)
-    ('.012', '.400', '< .001', '1.000')
+    >>> format_beside(0.1, [0.02, 0.5], 4), format_beside(0.1, [0.02, 0.100002], 4)
+    ('%.4g', '%.6g')
     """
-    return "< .001" if p_value < _SMALLEST else f"{p_value:.3f}".removeprefix("0")
+    sides = [(value, value <= level) for value in values]
+    formats = (f"%.{n}{kind}" for n in range(digits, _EXACT))
+    kept = (own for own in formats if all((float(own % value) <= level) == side for value, side in sides))
+    return next(kept, f"%.{_EXACT}{kind}")
+
+
+def p_digits(p_value: float) -> str:
+    """Three decimals without the zero in front, more where these look significant; below .001 only that.
+
+    >>> p_digits(0.0123), p_digits(0.4), p_digits(0.00004), p_digits(1.0), p_digits(0.0502)
+    ('.012', '.400', '< .001', '1.000', '.0502')
+    """
+    if p_value < _SMALLEST:
+        return "< .001"
+    return (format_beside(SIGNIFICANT + _ROUNDING, [p_value], 3, "f") % p_value).removeprefix("0")
 
 
 def p_text(p_value: float) -> str:

@@ -288,6 +288,34 @@ def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     assert found(X, Z, "missing-groups", groups=labels)[0].columns == ("subject",)
 
 
+def test_a_node_that_groups_have_says_nothing_of_what_goes_on_within_them():
+    X, Z = clean()
+    county = pd.Series(np.arange(N) // 4, name="county")
+    (one,) = found(X.assign(f=X.a.groupby(county).transform("mean")), Z, "node-of-groups", groups=county)
+    assert one.columns == ("f",)
+    assert "never varies within a group of 'county'" in one.message
+    assert not one.looks_wrong
+    assert one.advice.startswith("Its edges compare 100 groups.")
+    gaps = X.a.groupby(county).transform("mean").where(np.arange(N) % 5 > 0)
+    assert found(X.assign(f=gaps), Z, "node-of-groups", groups=county, missing="drop")
+    assert not found(X, Z, "node-of-groups", groups=np.arange(N)), "a group of one row never varies"
+
+
+def test_levels_that_few_groups_have_are_named():
+    X, Z = clean()
+    county = pd.Series(np.arange(N) // 4, name="county")
+    city = np.where(county < 9, "yes", "no")
+    (one,) = found(X, Z.assign(city=city), "level-of-few-groups", groups=county)
+    assert one.message.endswith("of 'county', and 1 level has few of the 100 groups: 'yes' 9.")
+    assert not one.looks_wrong
+    within = np.where(np.arange(N) == 0, "no", city)
+    for other in (np.where(county < 10, "yes", "no"), within):
+        assert not found(X, Z.assign(city=other), "level-of-few-groups", groups=county)
+    assert not found(X, Z.assign(city=city), "level-of-few-groups", groups=np.arange(N))
+    (one,) = found(X, Z.assign(city=np.where(county < 3, "yes", "no")), "rare-category", groups=county)
+    assert "'yes' 12" in one.message
+
+
 def test_columns_that_are_not_used_are_looked_at():
     X, Z = clean()
     subject = [f"p{i // 4}" for i in range(N)]
@@ -523,6 +551,21 @@ def test_what_looks_wrong_is_no_shape():
     bmi = np.where(np.arange(N) == 7, 260, RNG.normal(26, 4, N))
     assert gf.check_data(X.assign(hdl=hdl, bmi=bmi), Z).codes() == ["missing-code", "outliers"]
     assert gf.check_data(X.assign(f=[-0.0, *X.a[1:].abs()]), Z).columns[5].note.startswith("0 to ")
+
+
+def test_values_far_out_are_counted_in_all_columns():
+    X, Z = clean()[0], AGE
+    f = np.where(np.arange(N) == 7, 60.0, RNG.normal(size=N))
+    g = np.where(np.arange(N) % 50, RNG.normal(size=N), 90.0)
+    (one,) = found(X.assign(f=f, g=g), Z, "outliers")
+    n_far = (g == 90).sum()
+    assert one.message.startswith(f"{1 + n_far} values are more than 10 robust standard deviations from")
+    assert "may be errors: 'f' (60 in row 7)." in one.message
+    assert f"rather a long tail, or another unit: 'g' ({n_far}, such as 90 in row 0)." in one.message
+    assert one.columns == ("f", "g")
+    assert not found(X.assign(g=g), Z, "outliers"), "a long tail alone is told as one"
+    skewed = found(X.assign(f=f, g=g), Z, "skewed-nodes")[0]
+    assert "; values that look wrong are left aside)" in skewed.message
 
 
 def levels(**sizes):

@@ -489,7 +489,7 @@ def test_rows_that_look_like_a_series_are_tested_as_one(tmp_path, capsys):
     series(tmp_path)
     run("evidence", tmp_path / "series.csv", "--covariates", "heat", "--permutations", "19")
     said = capsys.readouterr().out
-    assert "covariates shifted circularly in time" in said
+    assert "the covariates are shifted in time against the nodes" in said
     assert "they were tested as one" in said
     run("evidence", tmp_path / "sorted.csv", "--covariates", "heat", "--permutations", "19")
     assert "takes rows as independent of each other" in capsys.readouterr().out

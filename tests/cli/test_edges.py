@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from graphfield.cli import main
+from graphfield.inference.edge_inference import edge_table
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,20 @@ def test_a_file_and_all_pairs(table, tmp_path, capsys):
     assert len(pd.read_csv(out)) == 15
     assert main(["edges", str(table), "--covariates", "age", "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err
+
+
+def test_a_rate_just_above_the_level_stays_there_in_a_list(table, tmp_path, monkeypatch, capsys):
+    def near(*tests):
+        return edge_table(*tests).assign(q_value=0.1000012)
+
+    monkeypatch.setattr("graphfield.inference.edges.edge_table", near)
+    out = tmp_path / "edges.csv"
+    asked = ["edges", str(table), "--covariates", "age", "--all"]
+    assert main([*asked, "--out", str(out)]) == 0
+    assert "none has an edge" in capsys.readouterr().out
+    assert (pd.read_csv(out).q_value == 0.1000012).all(), "all digits in a file"
+    assert main(asked) == 0
+    assert (pd.read_csv(io.StringIO(capsys.readouterr().out)).q_value == 0.100001).all()
 
 
 @pytest.mark.parametrize("fdr", ["0", "1", "nan"])

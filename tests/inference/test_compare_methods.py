@@ -157,6 +157,21 @@ def test_a_gain_that_is_not_clear_makes_no_method_the_best(found):
     assert "No clear difference to it: other" in both.summary
 
 
+def test_graphs_without_edges_have_none_in_common(found):
+    static = next(one for one in found.fits if one.name == "static")
+    graph = np.zeros_like(static.graph)
+    few, many = graph.copy(), graph.copy()
+    few[..., :1], many[..., :2] = True, True
+    graphs = {"static": many, "empty": graph, "few": few, "same": many}
+    fits = tuple(replace(static, name=name, graph=own) for name, own in graphs.items())
+    assert (
+        "Any two of these have 50 % to 100 % of their edges in common, half of these pairs 50 % or more. "
+        "No edge at all: empty." in gf.MethodComparison(fits, ()).summary
+    )
+    both = gf.MethodComparison((fits[0], fits[2]), ())
+    assert "Any two of these have 50 % of their edges in common." in both.summary
+
+
 def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, found, folder):
     X, Z = moving_edge()
     asked: list[str] = []
@@ -239,6 +254,10 @@ def test_the_picture_has_every_method(found):
     gains, agreement = plot_methods(found)
     names = [label.get_text().split()[0] for label in gains.get_yticklabels()]
     assert sorted(names) == ["lasso", "linear", "static"]
+    edges = found.table.set_index("method")["n_edges"]
+    shown = next(label.get_text() for label in gains.get_yticklabels() if "linear" in label.get_text())
+    assert edges["linear"] % 1 > 0
+    assert f"({edges['linear']:.3g} edges on average, " in shown
     assert len(agreement.texts) == 9
 
 

@@ -68,7 +68,11 @@ def test_words(found):
     first, *lines = text.split("\n")
     assert first.endswith("matter; whether noise does cannot be told from 400 rows.")
     assert "  Given the others, no clearer than chance: noise (p" in lines[-2]
-    assert "covariates exchanged between rows" in text
+    test = (
+        f"Test: {found.n_permutations} random rearrangements: every row gets the covariates of another row;"
+    )
+    assert test in text
+    assert "given the others, what each row says for or against movement gets a random sign. p is the" in text
 
 
 def test_one_kind_of_p_value_is_quoted(found):
@@ -171,7 +175,7 @@ def test_subjects_are_exchanged_as_a_whole():
     by_row, by_group = (gf.dependence_test(X, Z, groups=g, **FEW) for g in (None, label))
     assert by_row.p_value == 1 / 40
     assert by_group.p_value > 0.1
-    assert by_group.scheme == "covariates exchanged between whole groups"
+    assert by_group.scheme == "every group gets the covariates of another group"
 
 
 def test_arrangements_keep_to_their_scheme():
@@ -437,7 +441,7 @@ def test_command_line(tmp_path, capsys):
     command = ["evidence", str(table), "--covariates", "age,site", "--time", "day", "--permutations", "39"]
     assert main([*command, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    assert "covariates shifted circularly in time" in printed
+    assert "39 random rearrangements: the covariates are shifted in time against the nodes" in printed
     found = gf.Evidence.from_json(out.read_text())
     assert found.n_permutations == 39
     assert str(found) in printed

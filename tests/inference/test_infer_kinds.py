@@ -131,7 +131,7 @@ def test_dependence_is_tested_and_told_in_the_same_words() -> None:
     assert moving.verdict == "strong evidence"
     assert moving.sentence.startswith("The graph depends on group: in sparse regressions, letting edges vary")
     assert "held-out deviance" in moving.sentence
-    assert moving.scheme == "random signs of rows"
+    assert moving.scheme == "what each row says for or against movement gets a random sign"
     again = gf.Evidence.from_json(moving.to_json())
     assert (again.error, again.regressions) == ("deviance", "sparse regressions")
     assert reach_verdict(evidence=moving).test == "yes"

@@ -22,6 +22,7 @@ from graphfield.inference.edge_tests import EdgeTests
 from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
+from graphfield.numbers import p_text
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
@@ -145,6 +146,15 @@ def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInferen
     silent = replace(found, table=found.table.assign(q_varies=0.2, q_age=0.2, q_site=0.2))
     assert silent.movers() == []
     assert "None has one that moves with them." in silent.summary()
+
+
+def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:
+    """Pairs move, with 0, 0 and 0 of the covariates: which, cannot be told."""
+    one = replace(found, table=found.table.assign(q_age=0.2, q_site=0.2))
+    assert " With which covariate, given the others, cannot be told for it." in one.summary()
+    all_pairs = replace(one, table=one.table.assign(q_varies=0.01))
+    assert all_pairs.summary().endswith("given the others, cannot be told for any of them.")
+    assert "Edges that move with one covariate" not in all_pairs.summary()
 
 
 def test_words_name_the_levels_that_differ_most_clearly() -> None:
@@ -497,6 +507,7 @@ def test_compares_all_levels_of_a_category() -> None:
     assert 0 < clear.low.item() < clear.difference.item() < clear.high.item()
     assert found.p_value.min() <= found.attrs["p_value"] <= 6 * found.p_value.min()
     assert "between group=a, group=b and group=c, at" in found.attrs["summary"]
+    assert f"That all edges are the same everywhere: {p_text(found.attrs['p_value'])}." in repr(found)
     assert "the largest less the smallest, with intervals of 90 % that hold for any two" in repr(found)
     named = gf.compare_graphs(X, Z, {"group": "c"}, {"group": "a"}, {"group": "b"})
     np.testing.assert_allclose(named.difference, found.difference, atol=1e-9)

@@ -425,6 +425,19 @@ def test_a_comparison_that_is_not_in_favour_of_one_graph_is_said():
     assert "above that of the best single graph (graphical lasso)" in said
 
 
+def test_the_best_single_graph_is_not_compared_with_itself():
+    X, Z = chain(200, 0.0, seed=1)
+    auto = gf.AutoCGM(candidates=("linear",)).fit(X, Z)
+    assert list(auto.chosen_) == ["static"]
+    for model in (gf.GraphicalLasso(), auto):
+        found = gf.gain_over_one_graph(model, X, Z, n_folds=1)
+        assert (found.static, found.over_static) == ("graphical lasso", None)
+        told = reach_verdict(Fitted(covariates=("age",), moves=False), found).paragraph
+        assert "best single graph" not in told
+    for model in (gf.GraphicalLasso(penalty=0.3), gf.NodewiseLasso()):
+        assert gf.gain_over_one_graph(model, X, Z, n_folds=1).over_static is not None
+
+
 def test_a_model_is_judged_on_its_own_nodes():
     X, Z = chain(200, 0.0)
     model = gf.RegGMM().fit(X, Z)

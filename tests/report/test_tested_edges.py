@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import json
 import re
@@ -47,6 +48,16 @@ def test_tested_edges_are_those_of_the_page(tmp_path):
     own = json.loads(EdgeRecord.of(found).to_json())
     again = write_report(model, tmp_path / "b.html", Z=Z, edges=own).read_text(encoding="utf-8")
     assert again == text
+
+
+def test_a_rate_just_above_the_level_stays_there_in_the_record():
+    found = model_and_tests()[2]
+    table = found.table.assign(q_value=0.10001, q_varies=0.10001)
+    near = dataclasses.replace(found, table=table)
+    record = EdgeRecord.from_json(json.loads(EdgeRecord.of(near).to_json()))
+    assert len(near.edges()) == record.are_edges.sum() == 0
+    assert len(near.varying()) == record.are_moving.sum() == 0
+    assert EdgeRecord.of(found).q_value == tuple(found.table["q_value"])
 
 
 def test_curves_on_the_page_are_those_of_bands(tmp_path):
@@ -222,6 +233,7 @@ def test_rates_are_in_the_table_and_its_file(opened):
     page.run("document.querySelector('th[data-id=q_varies] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
     assert "cd" in first, "what moves most clearly comes first"
+    assert page.run("[0.0999, 0.10001, 0.1006].map(rate).join()") == "0.100,0.100010,0.101"
 
 
 @needs_browser

@@ -44,8 +44,12 @@ def covariate_findings(
     bad_nodes: pd.DataFrame,
     rows: NDArray[np.intp],
     pooled: dict[str, list[str]],
+    labels: pd.Series | None,
 ) -> Iterator[Finding]:
-    """Findings about the covariates; ``nodes`` are numbers, filled where bad, ``rows`` those to look at."""
+    """Findings about the covariates; ``nodes`` are numbers, filled where bad, ``rows`` those to look at.
+
+    ``labels`` are the groups of the rows.
+    """
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
@@ -57,7 +61,8 @@ def covariate_findings(
             continue
         if is_categorical(present, name):
             dates = list(bad_dates(Z.values[name].where(~gaps)))
-            yield from dates or level_findings(name, present, pooled.get(name, []))
+            own = None if labels is None else labels[~gaps]
+            yield from dates or level_findings(name, present, pooled.get(name, []), own)
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
             text = pd.Series(as_text(Z.values[name])).where(~gaps, None)

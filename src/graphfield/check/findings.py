@@ -13,7 +13,7 @@ from graphfield.messages import Argument
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 # Codes of findings about shapes that data may well have.
-NOTES = frozenset({"skewed-nodes", "heavy-tails", "zero-counts"})
+NOTES = frozenset({"skewed-nodes", "heavy-tails", "zero-counts", "node-of-groups", "level-of-few-groups"})
 # Code of the finding that rows look like a series.
 SERIES = "ordered-rows"
 # Codes of findings that a fit says once more at its end: a node that is missing, or there twice.

@@ -18,6 +18,8 @@ from graphfield.messages import Argument, Message
 
 # A level with fewer rows than this says little about its graph.
 RARE_LEVEL = 20
+# A level that fewer groups have than this, of a covariate that groups have, is compared by a handful.
+_FEW_GROUPS = 10
 # Fewer rows per level than this, on average, and text identifies rows or subjects.
 _ROWS_PER_LEVEL = 5
 # Share of values that read as numbers or dates above which text was meant to hold them.
@@ -26,9 +28,15 @@ _NAMED = 6
 _A_GUESS = "from so few, a graph is a guess"
 
 
-def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator[Finding]:
-    """Findings about a category without its missing entries; ``pooled`` are levels that are "other" now."""
-    counts = pd.Series(as_text(present)).value_counts()
+def level_findings(
+    name: str, present: pd.Series, pooled: list[str], labels: pd.Series | None = None
+) -> Iterator[Finding]:
+    """Findings about a category without its missing entries; ``pooled`` are levels that are "other" now.
+
+    ``labels`` are the groups of the rows.
+    """
+    text = pd.Series(as_text(present))
+    counts = text.value_counts()
     levels = [str(level) for level in counts.index]
     meant = _meant_for(levels)
     if meant:
@@ -53,6 +61,8 @@ def level_findings(name: str, present: pd.Series, pooled: list[str]) -> Iterator
     yield from _spelling(name, counts, alike)
     sizes = counts.groupby([alike[level] for level in counts.index], sort=False).sum()
     yield from _rare_levels(name, sizes.sort_values(ascending=False, kind="stable"), pooled)
+    if labels is not None:
+        yield from _levels_of_few_groups(name, text.map(alike), labels.reset_index(drop=True))
 
 
 def _spelling(name: str, counts: pd.Series, alike: dict[str, str]) -> Iterator[Finding]:
@@ -92,6 +102,25 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
         f"{shown}{more}.",
         pool if _pooling_helps(few, len(counts)) else f"{merge}, or leave these rows out: {_A_GUESS}.",
     )
+
+
+def _levels_of_few_groups(name: str, levels: pd.Series, labels: pd.Series) -> Iterator[Finding]:
+    """Levels with many rows of few groups, where all rows of a group have one level."""
+    rows = levels.groupby(labels)
+    if rows.ngroups == len(levels) or rows.nunique().max() > 1:
+        return
+    counts, sizes = rows.first().value_counts(), levels.value_counts()
+    few = counts[(counts < _FEW_GROUPS) & (sizes[counts.index] >= RARE_LEVEL)]
+    if len(few):
+        shown = first_few([f"{level!r} {number}" for level, number in few.items()], _NAMED)
+        yield Finding(
+            "level-of-few-groups",
+            (name,),
+            f"Covariate {name!r} never varies within a group of {str(labels.name)!r}, and "
+            f"{count(len(few), 'level')} {agreed(len(few), 'has', 'have')} few of the "
+            f"{count(rows.ngroups, 'group')}: {shown}.",
+            "Comparisons with it rest on so many groups, however many rows these have.",
+        )
 
 
 def _small_pool(name: str, n_rows: int, pooled: list[str]) -> Finding:

@@ -187,6 +187,7 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     """Skewed and heavy-tailed nodes; values that are not to be counted, as they look wrong, are NaN."""
     if values.shape[1] == 0:
         return
+    aside = "; values that look wrong are left aside" if np.isnan(values).any() else ""
     largest = np.nanmax(np.abs(values), axis=0)
     values = values / np.where(largest > 0, largest, 1.0)  # powers of 1e100 would be infinite
     centred = values - np.nanmean(values, axis=0)
@@ -205,9 +206,10 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
             "skewed-nodes",
             tuple(names[skewed]),
             Message(
-                "{how_many} skewed ({largest}): {scores}; for others a logarithm may help.",
+                "{how_many} skewed ({largest}{aside}): {scores}; for others a logarithm may help.",
                 how_many=_how_many(skewed),
                 largest=_largest(names, skewness, skewed, "skewness"),
+                aside=aside,
                 scores=scores,
             ),
             "",
@@ -218,9 +220,10 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
             "heavy-tails",
             tuple(names[heavy]),
             Message(
-                "{how_many} heavy-tailed ({largest}): {scores}.",
+                "{how_many} heavy-tailed ({largest}{aside}): {scores}.",
                 how_many=_how_many(heavy),
                 largest=_largest(names, kurtosis, heavy, "excess kurtosis"),
+                aside=aside,
                 scores=scores,
             ),
             "",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from graphfield.check.codes import few_different
 from graphfield.check.covariates import filled_numbers
-from graphfield.check.findings import SERIES, Finding
+from graphfield.check.findings import SERIES, Finding, drop_argument
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import is_date
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import find_levels
-from graphfield.exceptions import count
+from graphfield.exceptions import agreed, count, named
 from graphfield.messages import Argument, Message
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
@@ -87,6 +87,7 @@ def row_findings(
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
     yield from _copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
     if labels is not None:
+        yield from _nodes_of_groups(nodes.mask(bad_x[list(nodes.columns)].to_numpy()), labels)
         yield from _level_findings(nodes, Z, bad_z, labels)
         return
     subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
@@ -147,6 +148,32 @@ def row_findings(
                     ),
                 ),
             )
+
+
+def _nodes_of_groups(nodes: pd.DataFrame, labels: pd.Series) -> Iterator[Finding]:
+    """Nodes that vary between groups only; what is missing is not a number."""
+    rows = nodes.groupby(labels.to_numpy())
+    several = rows.count() > 1
+    still = ((rows.min() == rows.max()) | ~several).all() & several.any() & (nodes.min() < nodes.max())
+    names = list(nodes.columns[still.to_numpy()])
+    if names:
+        number = len(names)
+        yield Finding(
+            "node-of-groups",
+            tuple(names),
+            f"{named('Node', names)} never {agreed(number, 'varies', 'vary')} within a group of "
+            f"{str(labels.name)!r}, so {agreed(number, 'it says', 'they say')} nothing of what goes on "
+            "within groups.",
+            Message(
+                "{its} edges compare {groups}. For a graph of what varies within them, leave {them} out "
+                "({drop}) or make {them} {covariate}.",
+                its=agreed(number, "Its", "Their"),
+                groups=count(rows.ngroups, "group"),
+                them=agreed(number, "it", "them"),
+                drop=drop_argument(names),
+                covariate=agreed(number, "a covariate", "covariates"),
+            ),
+        )
 
 
 def _level_findings(

@@ -117,7 +117,7 @@ can tell who is connected to what.
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
         *of_nodes,
-        *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}),
+        *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}, labels),
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
         *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused, ids),

@@ -13,7 +13,7 @@ from graphfield.data.dates import are_number_dates, is_date, no_dates
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message, Row, join_messages
 
-# Values beyond this many robust standard deviations from the median, if no more than this share of the rows.
+# Values beyond this many robust standard deviations from the median; above this share of the rows, a shape.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
 _FAR = f"more than {FAR_OUT:g} robust standard deviations from"
 # Numbers that people write for "missing". They are taken for it as the smallest or largest value of a column
@@ -106,44 +106,61 @@ def _spread_beside_median(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def far_out_values(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """The few values of complete columns that are far from all others; many would be a shape."""
+    far = _far_out(values)
+    return far & _are_few(far)
+
+
+def _far_out(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     distance = np.abs(values - np.median(values, axis=0))
     spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
-    far = distance > FAR_OUT * np.where(spread > 0, spread, np.inf)
-    return far & (far.sum(axis=0) <= max(1, FAR_OUT_SHARE * len(values)))
+    return np.asarray(distance > FAR_OUT * np.where(spread > 0, spread, np.inf))
+
+
+def _are_few(far: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.asarray(far.sum(axis=0) <= max(1, FAR_OUT_SHARE * len(far)))
 
 
 def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
-    """A few values of complete columns of one role, "node" or "covariate", that are far from all others."""
+    """Values of complete columns of one role, "node" or "covariate", that are far from all others.
+
+    Where no column has a few of them there is nothing to look for: many are a shape.
+    """
     if values.size == 0:
         return
-    distance = np.abs(values - np.median(values, axis=0))
-    counts = far_out_values(values).sum(axis=0)
+    far = _far_out(values)
+    counts, are_few = far.sum(axis=0), _are_few(far)
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
-    if not order:
+    few, many = ([j for j in order if are_few[j] == wanted] for wanted in (True, False))
+    if not few:
         return
+    parts = [_far_columns(values, names, counts, which) for which in (few, many) if which]
     total = int(counts.sum())
-    worst = {j: int(np.argmax(distance[:, j])) for j in order[:_NAMED]}
-    such = {
-        j: Message("{value:.4g} in {row}", value=values[row, j], row=Row(row)) for j, row in worst.items()
-    }
     if len(order) == 1:
         what = Message(
             "{role} {name!r} has {several} {far} its median, {such_as}{such}.",
             role=role.capitalize(),
-            name=names[order[0]],
+            name=names[few[0]],
             several=agreed(total, "a value", f"{total:,} values"),
             far=_FAR,
             such_as=agreed(total, "", "such as "),
-            such=such[order[0]],
+            such=_farthest(values[:, few[0]]),
         )
     else:
-        what = Message(
-            "{total:,} values are {far} the median of their {role}s: {columns}{more}.",
-            total=total,
-            far=_FAR,
-            role=role,
-            columns=join_messages(", ", [_of_column(names[j], int(counts[j]), such[j]) for j in worst]),
-            more=f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "",
+        where = Message(
+            "{total:,} values are {far} the median of their {role}s", total=total, far=_FAR, role=role
+        )
+        what = (
+            Message(
+                "{where}. Few of a {role}, which may be errors: {few}. More than {share:g} % of a {role}, "
+                "which is rather a long tail, or another unit: {many}.",
+                where=where,
+                role=role,
+                share=100 * FAR_OUT_SHARE,
+                few=parts[0],
+                many=parts[1],
+            )
+            if many
+            else Message("{where}: {few}.", where=where, few=parts[0])
         )
     real = {
         "node": Message(
@@ -152,7 +169,19 @@ def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> 
         ),
         "covariate": "Correct typing errors; graphs at such values rest on very few rows.",
     }
-    yield Finding("outliers", tuple(names[order]), what, real[role])
+    yield Finding("outliers", tuple(names[[*few, *many]]), what, real[role])
+
+
+def _far_columns(values: NDArray[np.float64], names: NDArray, counts: NDArray, which: list[int]) -> Message:
+    """Columns with how many values each has, and the farthest of them."""
+    shown = [_of_column(names[j], int(counts[j]), _farthest(values[:, j])) for j in which[:_NAMED]]
+    more = f" and {len(which) - _NAMED} more" if len(which) > _NAMED else ""
+    return Message("{columns}{more}", columns=join_messages(", ", shown), more=more)
+
+
+def _farthest(column: NDArray[np.float64]) -> Message:
+    row = int(np.argmax(np.abs(column - np.median(column))))
+    return Message("{value:.4g} in {row}", value=column[row], row=Row(row))
 
 
 def _of_column(name: str, n_values: int, such: Message) -> Message:

@@ -11,7 +11,7 @@ from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.edges import check_rate, fdr_option, series_notes
 from graphfield.cli.options import check_new, file_options, node_type_option, table_options
 from graphfield.cli.values import chosen_kinds, covariate_values, names
-from graphfield.cli.words import list_out
+from graphfield.cli.words import list_out, pairs_text
 from graphfield.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def differences_parser(group: Any) -> None:
 
 def differences(arguments: argparse.Namespace) -> None:
     from graphfield.inference.compare import compare_graphs
-    from graphfield.numbers import p_text
 
     check_rate(arguments.fdr)
     check_new(arguments.out, arguments.force)
@@ -66,8 +65,7 @@ def differences(arguments: argparse.Namespace) -> None:
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
         )
-    whole = f"That all edges are the same everywhere: {p_text(found.attrs['p_value'])}."
-    notes = [found.attrs["summary"], whole, *series_notes(data, is_series=checked.is_series)]
+    notes = [found.attrs["summary"], *series_notes(data, is_series=checked.is_series)]
     list_out(_listed(found, arguments), "\n".join(notes), arguments)
 
 
@@ -95,4 +93,4 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
 
 def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> str:
     clear = found[found["q_value"] <= arguments.fdr].sort_values(["q_value", "p_value"], kind="stable")
-    return str((found if arguments.all else clear).to_csv(index=False, float_format="%.4g"))
+    return pairs_text(found if arguments.all else clear, arguments)

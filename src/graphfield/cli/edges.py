@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, node_type_option, seed_option, table_options
 from graphfield.cli.values import chosen_kinds
-from graphfield.cli.words import list_out, render_for_shell
+from graphfield.cli.words import list_out, pairs_text, render_for_shell
 from graphfield.exceptions import GraphfieldError, ParameterError
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def series_notes(data: TableData, *, is_series: bool) -> list[str]:
 
 def _listed(found: EdgeInference, arguments: argparse.Namespace) -> str:
     table = found.varying(arguments.fdr) if arguments.varying else found.edges(arguments.fdr)
-    return str((found.table if arguments.all else table).to_csv(index=False, float_format="%.4g"))
+    return pairs_text(found.table if arguments.all else table, arguments)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.options import READING
 from graphfield.folders import write_file
 from graphfield.messages import Argument, Part, Row, render
+from graphfield.numbers import format_beside
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Options whose argument has another name in Python.
 _PYTHON_NAMES = {
@@ -57,6 +61,7 @@ TEMPLATES = {
     "time-column": "--time COLUMN",
     "too-few-rows": "At least {least} rows are needed, got {n}. With so few rows every graph fits.",
 }
+_DIGITS = 4  # of numbers in a list on the screen
 # Arguments that are tables whose rows a message may speak of.
 _TABLES = ("table", "prices", "phenotypes")
 
@@ -74,6 +79,14 @@ def list_out(text: str, notes: str, arguments: argparse.Namespace) -> None:
         return
     write_file(arguments.out, text.encode(), overwrite=arguments.force)
     say(f"{notes}\nWrote {arguments.out}.")
+
+
+def pairs_text(table: pd.DataFrame, arguments: argparse.Namespace) -> str:
+    """Tested pairs, comma separated: all digits in a file; on the screen no rate crosses ``--fdr``."""
+    if arguments.out is not None:
+        return str(table.to_csv(index=False))
+    rates = table.filter(regex="^[pq]_").to_numpy().ravel()
+    return str(table.to_csv(index=False, float_format=format_beside(arguments.fdr, rates, _DIGITS)))
 
 
 def render_for_shell(message: str, arguments: argparse.Namespace | None = None) -> str:

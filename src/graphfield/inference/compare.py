@@ -30,6 +30,7 @@ from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
+from graphfield.numbers import p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
@@ -90,7 +91,8 @@ def compare_graphs(
         the units of partial correlations; of an edge of a node with three levels or more, which is several
         such numbers, it is the norm of their differences and has no sign. ``attrs["p_value"]`` is one
         p-value for all pairs: is the whole graph the same everywhere (Simes)? ``attrs["summary"]`` says in
-        words how many pairs differ and what the clearest of them are; it is printed above the table.
+        words how many pairs differ, what the clearest of them are and what that p-value is; it is printed
+        above the table.
 
     Examples
     --------
@@ -116,9 +118,11 @@ def compare_graphs(
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
-    table.attrs["summary"] = _summary(table, places, estimates)
+    parts = [_summary(table, places, estimates)]
+    parts.append(f"That all edges are the same everywhere: {p_text(table.attrs['p_value'])}.")
     if estimates is not None:
-        table.attrs["summary"] += f" {_reading(places, level)}{over and ' '}{over}"
+        parts += [_reading(places, level), over]
+    table.attrs["summary"] = " ".join(part for part in parts if part)
     return table
 
 

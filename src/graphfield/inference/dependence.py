@@ -204,13 +204,13 @@ def _permutation_tests(question: Question, smooths: list[Smooth], rng: np.random
 
 
 def _sign_tests(question: Question, smooths: list[Smooth], rng: np.random.Generator) -> SignTests:
-    name = "rows" if question.labels is None and not question.timed else "stretches of time"
+    name = "row" if question.labels is None and not question.timed else "stretch of time"
     return SignTests(
         scores_of_kinds(question),
         smooths,
         question.apart,
         question.units(),
-        name if question.labels is None else "groups",
+        name if question.labels is None else "group",
         question.n_permutations,
         rng,
     )

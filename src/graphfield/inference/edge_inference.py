@@ -276,8 +276,12 @@ class EdgeInference:
             return text
         rates = {name: self.table[f"q_{_label(name)}"] for name in self.covariates}
         unknown = [name for name, own in rates.items() if own.isna().all()]
-        each = ", ".join(f"{name} {(own <= fdr).sum()}" for name, own in rates.items() if name not in unknown)
-        if each:
+        moving = {name: int((own <= fdr).sum()) for name, own in rates.items() if name not in unknown}
+        if moving and n_moving and not any(moving.values()):
+            whose = agreed(n_moving, "it", "any of them")
+            text += f" With which covariate, given the others, cannot be told for {whose}."
+        elif moving:
+            each = ", ".join(f"{name} {number}" for name, number in moving.items())
             text += f" Edges that move with one covariate, given the others: {each}."
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."

@@ -179,8 +179,8 @@ def _rounded(column: Any) -> list[float]:
 
 
 def _rates(column: Any) -> tuple[float | None, ...]:
-    """To as many digits as anybody reads; the least are not told from zero."""
-    return tuple(None if np.isnan(value) else float(f"{value:.3g}") for value in column)
+    """Exact: a rounded one may pass where the test did not."""
+    return tuple(None if np.isnan(value) else float(value) for value in column)
 
 
 def _below(rates: Sequence[float | None]) -> NDArray[np.bool_]:

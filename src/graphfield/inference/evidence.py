@@ -129,8 +129,12 @@ class Evidence:
 
     def details(self) -> list[str]:
         """Lines about the covariates one by one, how the test was made, and what else there is to know."""
-        how = [] if self.p_value is None else [f"Test: {self.scheme}."]
-        return [*self._by_covariate(), *how, *self.notes]
+        how = (
+            f"Test: {self.n_permutations:,} random rearrangements: {self.scheme}. p is the share of "
+            "them, the table itself counted in, in which correlations follow the covariates as closely as in "
+            "the table."
+        )
+        return [*self._by_covariate(), *([] if self.p_value is None else [how]), *self.notes]
 
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.

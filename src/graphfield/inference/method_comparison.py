@@ -171,14 +171,18 @@ class MethodComparison:
 
     def _agreed(self) -> str:
         """How far the best one and those close to it have the same edges."""
-        near = {self.best, *self.close}
+        near = [self.best, *self.close]
+        empty = [name for name in near if not self._fit(name).graph.any()]
+        text = f"No edge at all: {first_few(empty, _NAMED)}." if empty else ""
+        near = [name for name in near if name not in empty]
         table = self.agreement
-        own = table[table["one"].isin(near) & table["other"].isin(near)]["edges_in_common"].dropna()
+        own = table[table["one"].isin(near) & table["other"].isin(near)]["edges_in_common"]
         if not len(own):
-            return ""
-        low, high = own.min(), own.max()
-        span = f"{low:.0%}" if len(own) == 1 else f"{low:.0%} to {high:.0%}"
-        return f"Any two of these have {span} of their edges in common."
+            return text
+        low, middle, high = (f"{100 * share:.0f} %" for share in own.quantile([0, 0.5, 1]))
+        span = low if low == high else f"{low} to {high}"
+        half = f", half of these pairs {middle} or more" if low != high and len(own) > 2 else ""
+        return f"Any two of these have {span} of their edges in common{half}. {text}".strip()
 
     def _left_out(self) -> str:
         names = [one.name for one in self.failed]

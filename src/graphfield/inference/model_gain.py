@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.splits import time_blocks
+from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
+from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import Inputs, training_inputs
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
 from graphfield.inference.question import times_of
-from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
+from graphfield.inference.unseen_rows import STATIC_MODELS, Predicted, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -41,9 +43,9 @@ class ModelGain:
         Over the model's own graph averaged over z, with the same means: what is gained because the graph
         moves, and by nothing else. ``value`` and ``standard_error``.
     over_static : Gain or None
-        Over the best graph that does not depend on z, by the method ``static``. It is fitted to what the
-        model's own means, scales and normal scores leave of the same rows (of nodes that are no plain
-        numbers, with means of its own), so that what differs is the graph.
+        Over the best graph that does not depend on z, by the method ``static``; None where the model is that
+        itself. It is fitted to what the model's own means, scales and normal scores leave of the same rows
+        (of nodes that are no plain numbers, with means of its own), so that what differs is the graph.
     explained : Gain or None
         Share of a node's variance around its mean given the covariates (or of its deviance) that the others
         explain, averaged over nodes; around one mean where means do not follow the covariates.
@@ -214,7 +216,7 @@ def read_units(
 def gain_of_copies(model: GraphEstimator, left: Predicted, units: Units) -> ModelGain:
     """What held-out rows say, where copies of ``model`` predicted them."""
     follows = getattr(model, "center", "covariates") not in ONE_MEAN
-    found = gain_of(left, units.unit)
+    found = gain_of(left, units.unit, model=model)
     return replace(found, within_groups=units.within_groups, follows_means=follows)
 
 
@@ -225,14 +227,16 @@ def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:
     return model.single_fit(), f"a single fit, of which the model averages {model.n_members},"
 
 
-def gain_of(left: Predicted, unit: str = "row", rows: str = "rows") -> ModelGain:
-    """What held-out rows say; they are called ``rows``, and differ by ``unit``."""
+def gain_of(
+    left: Predicted, unit: str = "row", rows: str = "rows", model: GraphEstimator | None = None
+) -> ModelGain:
+    """What held-out rows say of a model; they are called ``rows``, and differ by ``unit``."""
     # Of the two static graphs the better one on these rows, which flatters that one, if anyone.
     errors = {name: float(left.yardstick.errors(rest).mean()) for name, rest in left.static.items()}
     best = min(errors, key=lambda name: errors[name])
     return ModelGain(
         over_average=left.over(left.average),
-        over_static=left.over(left.static[best]),
+        over_static=None if _is_static(model, best) else left.over(left.static[best]),
         explained=explained_share(left.unconnected, left.model, left.units, around=not left.deviances),
         error="deviance" if left.deviances else "squared error",
         n_rows=len(left.model),
@@ -242,3 +246,11 @@ def gain_of(left: Predicted, unit: str = "row", rows: str = "rows") -> ModelGain
         rows=rows,
         static=best,
     )
+
+
+def _is_static(model: GraphEstimator | None, name: str) -> bool:
+    """Whether a model is the static one of this name, which chooses its penalty as that does."""
+    kind = STATIC_MODELS[name]
+    if list(getattr(model, "chosen_", ())) == [STATIC]:  # what AutoCGM kept
+        return kind is GraphicalLasso
+    return isinstance(model, kind) and model.penalty == kind().penalty

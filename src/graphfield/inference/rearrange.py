@@ -72,10 +72,11 @@ class Scheme:
     @property
     def words(self) -> str:
         if self.between:
-            return "covariates exchanged between whole groups"
+            return "every group gets the covariates of another group"
         if self.rows.timed:
-            return f"covariates shifted circularly {'within each group' if self.rows.grouped else 'in time'}"
-        return "covariates exchanged between rows" + (" of one group" if self.rows.grouped else "")
+            where = "within every group " if self.rows.grouped else ""
+            return f"{where}the covariates are shifted in time against the nodes"
+        return "every row gets the covariates of another row" + (" of its group" if self.rows.grouped else "")
 
     def arrangements(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """``count`` random arrangements (fewer where there are not so many shifts), (count, n).

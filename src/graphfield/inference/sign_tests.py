@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphfield.inference.covariate_basis import Smooth, left_by, whitened
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.score_test import combined_p_value, signed_strengths
-from graphfield.inference.tests_of_covariates import Tested, permutations_wanted
+from graphfield.inference.tests_of_covariates import Tested, permutations_wanted, sign_words
 
 Array = NDArray[np.float64]
 Apart = Callable[[str, Array], tuple[Array, Array]]
@@ -43,7 +43,7 @@ class SignTests:
 
     @property
     def words(self) -> str:
-        return f"random signs of {self.unit_name}"
+        return sign_words(self.unit_name)
 
     def n_ticks(self, wanted: list[str]) -> int:
         return 1 + len(wanted)

@@ -114,6 +114,10 @@ class Tested:
     n_permutations: int
 
 
+def sign_words(unit: str) -> str:
+    return f"what each {unit} says for or against movement gets a random sign"
+
+
 def permutations_wanted(n_tests: int) -> int:
     """So many that a p-value can stay small when it is adjusted for the number of tests."""
     return int(n_tests / _ADJUSTED) - 1
@@ -144,12 +148,14 @@ class Tests:
 
     @property
     def words(self) -> str:
-        found = "; ".join(scheme.words for scheme in self.kinds.values())
+        found = " and, in a second test, ".join(scheme.words for scheme in self.kinds.values())
+        if len(self.kinds) > 1:
+            found += " (the smaller p of both counts about twice)"
         if len(self.smooths) == 1 or all(scheme.shifts for scheme in self.kinds.values()):
             return found
-        how = {True: "what the others leave exchanged between groups", False: "random signs of rows"}
-        given = " and ".join(how[between] for between, kind in self.kinds.items() if not kind.shifts)
-        return f"{found}; one covariate given the others: {given}"
+        how = {True: "what the others leave of it changes places between groups", False: sign_words("row")}
+        given = " or ".join(how[between] for between, kind in self.kinds.items() if not kind.shifts)
+        return f"{found}; for one covariate given the others, {given}"
 
     def n_ticks(self, wanted: list[str]) -> int:
         """How often ``tick`` is called at least."""

@@ -43,10 +43,15 @@ def _draw_gains(ax: Any, table: Any, best: str) -> None:
         error = 100 * CLEAR * line.standard_error
         ax.errorbar(100 * line.gain, place, xerr=error, color=colour, marker="o", markersize=5, capsize=2)
     ax.axvline(0, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-    names = [f"{own.method} ({own.n_edges:.0f} edges, {own.seconds:.3g} s)" for own in table.itertuples()]
+    names = [f"{own.method} ({_edges(own.n_edges)}, {own.seconds:.3g} s)" for own in table.itertuples()]
     ax.set_yticks(where, names, fontsize=8)
     ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="held-out error below that of one graph, %")
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _edges(number: float) -> str:
+    """How many a graph has; a mean over rows need not be whole."""
+    return f"{number:.3g} edges" if number % 1 == 0 else f"{number:.3g} edges on average"
 
 
 def _draw_agreement(ax: Any, found: MethodComparison, names: list[str]) -> None:

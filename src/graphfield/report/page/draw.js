@@ -43,9 +43,11 @@ function percent(share) {
   return `${value.toFixed(value < 10 && value > 0 ? 1 : 0)} %`;
 }
 
-// A q-value; what cannot be told is not a number.
+// A q-value; what cannot be told is not a number. A value above the level of the page never reads as that level.
 function rate(value) {
-  return Number.isNaN(value) ? "\u2013" : value < 0.001 ? "< 0.001" : value.toFixed(3);
+  if (Number.isNaN(value)) return "\u2013";
+  const short = value.toFixed(3);
+  return value < 0.001 ? "< 0.001" : short === "0.100" && value > 0.1 ? value.toPrecision(6) : short;
 }
 
 // Blue for negative, white for zero, red for positive.
