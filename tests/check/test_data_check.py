@@ -83,6 +83,11 @@ CASES = {
         {"a", "b", "total"},
         node("total", lambda T: T.a + 2 * T.b + RNG.normal(size=N)),
     ),
+    "product-nodes": (
+        lambda X, Z: (np.exp(X).assign(rate=np.exp(X.a - X.b).round(3)), Z),
+        {"a", "b", "rate"},
+        lambda X, Z: (np.exp(X).assign(rate=np.exp(X.a - X.b + 0.05 * RNG.normal(size=N))), Z),
+    ),
     "monotone-nodes": (
         node("area", lambda T: np.pi * (5 - T.a) ** 2),
         {"a", "area"},
@@ -606,6 +611,29 @@ def test_totals_are_told_from_their_parts():
     gaps = sums.where(np.random.default_rng(3).random(sums.shape) > 0.03)
     (one,) = found(gaps, Z, "collinear-nodes")
     assert set(one.advice.parts["drop"].value) == {"first", "second", "all"}, "whatever is missing"
+
+
+def test_ratios_and_products_are_told_from_their_parts():
+    rng = np.random.default_rng(0)
+    pupils, computers, pay = rng.lognormal([7.0, 4.0, 3.0], 0.9, size=(N, 3)).round().T
+    computers[:20] = 0
+    X = pd.DataFrame({"pupils": pupils, "computers": computers, "per_pupil": computers / pupils, "pay": pay})
+    (one,) = found(X, AGE, "product-nodes")
+    assert set(one.columns) == {"pupils", "computers", "per_pupil"}
+    assert one.message.startswith("A node follows from others, as a ratio or product does (R^2 1.000 of log")
+    assert not found(X.drop(columns=one.advice.parts["drop"].value), AGE, "product-nodes")
+    height, weight = rng.normal(1.7, 0.1, N), rng.normal(75, 12, N)
+    body = pd.DataFrame({"height": height, "weight": weight, "bmi": (weight / height**2).round(1)})
+    assert "bmi" in gf.check_data(body, AGE).warnings[0].columns
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_amounts_that_are_alike_are_no_products(seed):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(N, 1))
+    X = pd.DataFrame(np.exp(2 * common + 0.3 * rng.normal(size=(N, 8)))).add_prefix("x")
+    assert not found(X, AGE, "product-nodes")
+    assert not found(X.assign(total=X.x0 + X.x1), AGE, "product-nodes"), "a total is told as one"
 
 
 def test_a_node_that_nearly_follows_from_others_is_named_with_them():
