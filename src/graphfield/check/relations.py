@@ -126,8 +126,8 @@ def _curve_findings(names: list[str], curves: NDArray[np.intp]) -> Iterator[Find
         )
 
 
-def find_totals(correlation: NDArray[np.float64], n: int) -> list[Relation]:
-    """Nodes that follow from others, and from which; without the nodes found first, the rest do not.
+def find_totals(correlation: NDArray[np.float64], n: int, least: float = NEARLY) -> list[Relation]:
+    """Nodes of which others explain the ``least`` share, and which; without those found first, none do.
 
     In units of their own spread, the total of a sum has the largest coefficient and is explained best.
     """
@@ -137,7 +137,7 @@ def find_totals(correlation: NDArray[np.float64], n: int) -> list[Relation]:
         unexplained = _unexplained(correlation[np.ix_(left, left)])
         best = int(np.argmin(unexplained))
         share = float(unexplained[best]) * (n - 1) / (n - len(left))
-        if share > 1 - NEARLY:
+        if share > 1 - least:
             break
         node, left = int(left[best]), np.delete(left, best)
         wanted = 1 - _MORE_LEFT * float(unexplained[best]) - _ROUNDING
@@ -198,7 +198,7 @@ def _product_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
     names, logarithms = [names[j] for j in amounts], np.log(own)
     if (np.ptp(logarithms, axis=0) == 0).any():
         return
-    relations = [one for one in find_totals(_correlation(logarithms), len(own)) if one.explained >= EXACTLY]
+    relations = find_totals(_correlation(logarithms), len(own), EXACTLY)
     if relations:
         nodes = [names[one.node] for one in relations]
         one, many = (
