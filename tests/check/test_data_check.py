@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 import graphfield as gf
 from conftest import REAL_DATA
@@ -81,6 +82,11 @@ CASES = {
         node("total", lambda T: T.a + 2 * T.b),
         {"a", "b", "total"},
         node("total", lambda T: T.a + 2 * T.b + RNG.normal(size=N)),
+    ),
+    "product-nodes": (
+        lambda X, Z: (np.exp(X).assign(rate=np.exp(X.a - X.b).round(3)), Z),
+        {"a", "b", "rate"},
+        lambda X, Z: (np.exp(X).assign(rate=np.exp(X.a - X.b + 0.05 * RNG.normal(size=N))), Z),
     ),
     "monotone-nodes": (
         node("area", lambda T: np.pi * (5 - T.a) ** 2),
@@ -650,6 +656,29 @@ def test_totals_are_told_from_their_parts():
     assert set(one.advice.parts["drop"].value) == {"first", "second", "all"}, "whatever is missing"
 
 
+def test_ratios_and_products_are_told_from_their_parts():
+    rng = np.random.default_rng(0)
+    pupils, computers, pay = rng.lognormal([7.0, 4.0, 3.0], 0.9, size=(N, 3)).round().T
+    computers[:20] = 0
+    X = pd.DataFrame({"pupils": pupils, "computers": computers, "per_pupil": computers / pupils, "pay": pay})
+    (one,) = found(X, AGE, "product-nodes")
+    assert set(one.columns) == {"pupils", "computers", "per_pupil"}
+    assert one.message.startswith("A node follows from others, as a ratio or product does (R^2 1.000 of log")
+    assert not found(X.drop(columns=one.advice.parts["drop"].value), AGE, "product-nodes")
+    height, weight = rng.normal(1.7, 0.1, N), rng.normal(75, 12, N)
+    body = pd.DataFrame({"height": height, "weight": weight, "bmi": (weight / height**2).round(1)})
+    assert "bmi" in gf.check_data(body, AGE).warnings[0].columns
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_amounts_that_are_alike_are_no_products(seed):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(N, 1))
+    X = pd.DataFrame(np.exp(2 * common + 0.3 * rng.normal(size=(N, 8)))).add_prefix("x")
+    assert not found(X, AGE, "product-nodes")
+    assert not found(X.assign(total=X.x0 + X.x1), AGE, "product-nodes"), "a total is told as one"
+
+
 def test_a_node_that_nearly_follows_from_others_is_named_with_them():
     """Cholesterol is the sum of its kinds, one of which is not in the table."""
     X, Z = clean()[0], AGE
@@ -722,6 +751,68 @@ def test_a_table_that_was_sorted_by_a_node_is_no_series():
     score = np.sort(rng.binomial(40, 0.5, N))
     X = pd.DataFrame({f"item_{i}": score + rng.normal(size=N) for i in range(4)}).assign(score=score)
     assert not found(X, AGE, "ordered-rows")
+
+
+def sorted_scores(shape, n: int = N) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Four items of a skewed score by which rows are sorted, six of them out of place."""
+    rng = np.random.default_rng(0)
+    score = np.sort(rng.gamma(2.0, size=n))
+    score[rng.choice(n, 6, replace=False)] = rng.gamma(2.0, size=6)
+    effect = shape(score)[:, None] * [1.0, 0.8, -0.6, 0.5]
+    return pd.DataFrame(effect + rng.normal(size=(n, 4)), columns=list("abcd")), score
+
+
+@pytest.mark.parametrize("shape", [lambda v: v, np.log, lambda v: 4.0 * (v > 2), lambda v: -np.square(v) / 4])
+def test_rows_that_are_sorted_by_any_column_but_for_a_few_are_no_series(shape):
+    X, score = sorted_scores(shape)
+    gaps = pd.Series(score).where(np.arange(N) % 50 > 0)
+    tables = {
+        "node": (X.assign(score=score), AGE, None),
+        "covariate": (X, AGE.assign(score=score), None),
+        "unused": (X, AGE, pd.DataFrame({"row": np.arange(N), "score": score})),
+        "falling": (X[::-1].reset_index(drop=True), AGE, pd.DataFrame({"score": score[::-1]})),
+        "gaps": (X, AGE, pd.DataFrame({"score": gaps.astype("Float64")})),
+    }
+    for name, (nodes, Z, rest) in tables.items():
+        check = gf.check_data(nodes, Z, rest=rest)
+        assert not check.is_series, name
+        if name != "covariate":  # which may be all that is to be taken out
+            (one,) = found(nodes, Z, "sorted-rows", rest=rest)
+            assert one.columns == ("score",), name
+            assert str(one).startswith("Rows are sorted by 'score', "), name
+            assert f"Note: {one}" in check.lines(), name
+    assert found(
+        X, AGE, "ordered-rows", rest=pd.DataFrame({"other": np.random.default_rng(0).permutation(score)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    {
+        "code": np.sort(np.random.default_rng(0).choice(90_000, N, replace=False)),
+        "Unnamed: 0": np.arange(N),
+        "seconds": np.arange(N) * 0.5 + np.random.default_rng(0).normal(scale=0.03, size=N),
+        "yr": np.sort(1990 + np.random.default_rng(0).binomial(30, 0.5, N)),
+        "day": np.sort(np.random.default_rng(0).gamma(2.0, size=N)),
+        "seen": 20_200_101 + 100 * (np.arange(N) // 40) + np.arange(N) % 40 // 2,
+    }.items(),
+)
+def test_clocks_years_and_row_numbers_are_no_order_by_a_value(name, values):
+    """Means that drift along them are those of a series."""
+    X = pd.DataFrame(np.random.default_rng(1).normal(size=(N, 4)), columns=list("abcd"))
+    X = X.add(np.linspace(0, 3, N), axis=0)
+    assert gf.check_data(X, AGE, rest=pd.DataFrame({name: values})).is_series
+
+
+def test_a_series_is_one_whatever_rises_with_it():
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("abcd"))
+    X = noise.rolling(5, min_periods=1).mean()
+    total = np.cumsum(rng.exponential(size=N))
+    assert found(X.assign(total=total), AGE, "ordered-rows"), "its steps are as those of sorted values"
+    assert found(X, AGE, "ordered-rows", rest=pd.DataFrame({"elapsed": total}))
+    walk = (noise + 0.5).cumsum()
+    assert found(walk, AGE, "ordered-rows"), "prices that rise"
 
 
 def test_every_column_is_listed_on_request():

@@ -503,6 +503,27 @@ def test_rows_in_order_are_judged_in_blocks(tmp_path):
     assert 10 <= found.n_units <= 20
 
 
+def test_rows_sorted_by_a_column_that_is_left_out_are_no_series_to_any_command(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    score = np.sort(rng.normal(size=200))
+    score[[20, 90]] = score[[150, 5]]
+    frame = pd.DataFrame(score[:, None] + rng.normal(size=(200, 4)), columns=["a", "b", "c", "heat"])
+    frame.assign(score=score).to_csv(table := tmp_path / "sorted.csv", index=False)
+    roles = (table, "--covariates", "heat", "--drop", "score")
+    run("check", *roles, "--strict")
+    run("evidence", *roles, "--permutations", "19")
+    run("edges", *roles)
+    run("fit", *roles, "--model", "reggmm", "--evidence", "--edges", "--out", tmp_path / "m")
+    run("report", tmp_path / "m", "--out", tmp_path / "m.html")
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    said = "".join(capsys.readouterr())
+    assert "Note: Rows are sorted by 'score'" in said
+    for text in (said, page):
+        assert "series" not in text.replace("they are no series", "")
+        assert "row block" not in text
+        assert "p-values are too small" not in text
+
+
 @pytest.mark.slow
 def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsys):
     series(tmp_path)

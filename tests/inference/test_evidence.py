@@ -98,7 +98,7 @@ def test_strong_evidence_of_all_and_none_of_each_are_reconciled_at_once(found):
     lines = tuple(replace(line, p_value=0.1, adjusted_p_value=0.3) for line in found.per_covariate)
     first = str(replace(found, per_covariate=lines)).split("\n")[0]
     assert first.startswith("Strong evidence. ")
-    assert first.endswith("Which of them cannot be told from 400 rows.")
+    assert first.endswith("Which of the covariates it is cannot be told from 400 rows.")
     one = replace(found, per_covariate=found.per_covariate[:1])
     assert "Which" not in str(one), "of one, nothing is left to tell"
     assert found.paragraph in str(found)
@@ -108,7 +108,7 @@ def test_indicators_of_one_category_are_not_called_chance(found):
     """Each follows from the others, however many rows there are."""
     lines = tuple(replace(line, p_value=None, adjusted_p_value=None) for line in found.per_covariate)
     text = str(replace(found, per_covariate=lines))
-    assert "Which of them cannot be told: each follows from the others" in text
+    assert "Which of the covariates it is cannot be told: each follows from the others" in text
     assert "from 400 rows" not in text
     assert "chance:" not in text
     assert "nothing is left to test: age, site, noise." in text

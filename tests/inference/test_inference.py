@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -18,11 +19,14 @@ from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
+from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.edge_tests import EdgeTests
 from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.numbers import p_text
+from graphfield.plots import plot_edge_curves
+from graphfield.report import write_report
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
@@ -619,16 +623,43 @@ def test_a_product_that_all_edges_follow_makes_few_others() -> None:
     assert np.mean(rates) < 0.225
 
 
-def test_curves_of_near_copies_stay_within_one() -> None:
-    """A spline overshoots where a partial correlation is nearly one; the page reads the curve back."""
+def near_copies() -> tuple[np.ndarray, pd.DataFrame]:
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, 300)
     X = rng.normal(size=(300, 3))
     X[:, 1] = X[:, 0] + (0.02 + 0.5 * (z > 0)) * rng.normal(size=300)
-    bands = gf.infer_edges(X, pd.DataFrame({"z": z})).bands("x1", "x2", "z")
+    return X, pd.DataFrame({"z": z})
+
+
+def test_curves_of_near_copies_stay_within_one() -> None:
+    """A spline overshoots where a partial correlation is nearly one; the page reads the curve back."""
+    bands = gf.infer_edges(*near_copies()).bands("x1", "x2", "z").dropna()
     assert bands.estimate.abs().max() < 1
     assert ((bands.low <= bands.estimate) & (bands.estimate <= bands.high)).all()
     assert bands.low[bands.estimate > 0.99].min() > 0.5
+
+
+def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_path) -> None:
+    """It is not drawn at one, as a spline overshoots there: not in tables, words, pictures or pages."""
+    X, Z = near_copies()
+    found = gf.infer_edges(X, Z)
+    bands = found.bands("x1", "x2", "z")
+    gone = bands.estimate.isna()
+    assert 0 < gone.sum() < len(bands) / 2
+    assert bands.value[gone].min() > bands.value[~gone].max(), "towards the end of the rows"
+    assert bands[gone][["low", "high"]].isna().all(axis=None)
+    assert bands[~gone].notna().all(axis=None)
+    assert "nan" not in found.summary()
+    assert "x1 - x2 with z (" in found.summary()
+    axes = plot_edge_curves(found, "z", [("x1", "x2")])
+    assert "gaps: too few rows to tell" in axes.get_legend().get_title().get_text()
+    record = EdgeRecord.of(found)
+    curve = record.curves[0]
+    assert curve.estimate[-1] is curve.low_all[-1] is None
+    model = gf.RegGMM().fit(X, Z)
+    for edges in (found, json.loads(record.to_json())):
+        page = write_report(model, tmp_path / "page.html", Z=Z, edges=edges, overwrite=True)
+        assert "is not drawn where rows are too few" in page.read_text(encoding="utf-8")
 
 
 def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:

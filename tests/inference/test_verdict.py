@@ -121,7 +121,7 @@ def test_the_paragraph_of_the_issue():
     assert found.answer == "not established"
     for part in (
         "together the covariates matter (permutation test, p = .010)",
-        "Which of them cannot be told from 198 rows.",
+        "Which of the covariates it is cannot be told from 198 rows.",
         "The fitted model does not use gender.",
     ):
         assert part in found.paragraph

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -218,6 +219,20 @@ def test_curves_have_bands_until_the_model_is_asked_for(opened):
     page.run("document.querySelector('#curve-kind input[value=model]').click()")
     assert page.run(BANDS) == 0
     assert page.run("document.getElementById('curve-tested').hidden")
+
+
+@needs_browser
+def test_curves_end_where_they_are_not_known(opened):
+    model, Z, found = model_and_tests()
+    record = EdgeRecord.of(found)
+    first, *others = record.curves
+    names = ("estimate", "low", "high", "low_all", "high_all")
+    ended = {name: [*getattr(first, name)[:-5], *[None] * 5] for name in names}
+    short = replace(record, curves=(replace(first, **ended), *others))
+    points = "[...document.querySelectorAll('#curve-panels > div:first-child polyline')]"
+    right = f"Math.max(...{points}.flatMap((l) => l.getAttribute('points').split(' ').map(parseFloat)))"
+    whole, cut = (opened(model, Z, edges=json.loads(one.to_json())).run(right) for one in (record, short))
+    assert 0 < cut < whole - 20
 
 
 @needs_browser

@@ -12,10 +12,12 @@ from graphfield.exceptions import DataError, count, listing
 from graphfield.messages import Argument
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
-# Codes of findings about shapes that data may well have.
-NOTES = frozenset({"skewed-nodes", "heavy-tails", "zero-counts", "node-of-groups", "level-of-few-groups"})
-# Code of the finding that rows look like a series.
-SERIES = "ordered-rows"
+# Codes of the findings that rows look like a series, and that they do so only because somebody sorted them.
+SERIES, SORTED = "ordered-rows", "sorted-rows"
+# Codes of findings about shapes and orders that data may well have.
+NOTES = frozenset(
+    {"skewed-nodes", "heavy-tails", "zero-counts", "node-of-groups", "level-of-few-groups", SORTED}
+)
 # Codes of findings that a fit says once more at its end: a node that is missing, or there twice.
 REMINDED = frozenset({"text-among-numbers", "numbers-with-units", "duplicate-nodes"})
 # A line for every covariate up to so many; beyond, one line per kind.
@@ -54,7 +56,7 @@ class Finding:
 
     @property
     def looks_wrong(self) -> bool:
-        """Whether somebody should look; the shape of a column is only good to know."""
+        """Whether somebody should look; shapes of columns and sorted rows are only good to know."""
         return self.code not in NOTES
 
     def __str__(self) -> str:

@@ -30,7 +30,7 @@ SKEWED, HEAVY_TAILS = 2.0, 10.0
 # A node with one value in more than this share of the rows has little left that could vary.
 MOSTLY_ONE_VALUE = 0.8
 # Names of columns that are numbers but hardly ever measurements.
-_NO_NODE = re.compile(
+NO_NODE = re.compile(
     r"time|date|year|month|day|hour|week|weekday|id|index|row|.*[_ .](id|index)", re.IGNORECASE
 )
 _NAMED = 5  # columns with their numbers in one message
@@ -108,7 +108,7 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
     """Row numbers and times by their order or their name, and numbers that never come up twice."""
     names = list(nodes.columns)
     rising, distinct = find_identifiers(X.values, names)
-    ids = [name for name in names if name in rising or _NO_NODE.fullmatch(name)]
+    ids = [name for name in names if name in rising or NO_NODE.fullmatch(name)]
     if ids:
         yield Finding(
             IDENTIFIER,

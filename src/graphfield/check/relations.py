@@ -1,4 +1,4 @@
-"""Nodes that are copies of others, functions of one other, or made of several, as a total is of its parts."""
+"""Nodes that are copies of others, functions of one other, or made of several, as totals and ratios are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import rankdata
 
+from graphfield.check.codes import few_different
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.size import SPARE_ROWS
 from graphfield.exceptions import agreed, listing
@@ -22,6 +23,8 @@ MONOTONE = 0.995
 # A node of whose variance the others explain this share nearly follows from them (cholesterol from its
 # kinds), and one of which they explain this share is made of them but for rounding.
 NEARLY, EXACTLY = 0.98, 0.9999
+# Share of the rows in which amounts, whose products and ratios are looked for, are above zero.
+_POSITIVE = 0.9
 # What may be missing of the explained share where the nodes that explain are named: what is unexplained may
 # grow by this factor, and by rounding.
 _MORE_LEFT, _ROUNDING = 1.5, 1e-6
@@ -40,7 +43,7 @@ class Relation:
 
 
 def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
-    """Copies, then curves, then totals of what is left when one of each of these is kept.
+    """Copies, then curves, totals, products and ratios of what is left when one of each of these is kept.
 
     So all advice can be followed at once.
     """
@@ -54,6 +57,8 @@ def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
     if len(kept) > 1 and len(values) > len(kept) + SPARE_ROWS:
         relations = find_totals(_correlation(values[:, kept]), len(values))
         yield from _total_findings([names[i] for i in kept], relations)
+        kept = np.delete(kept, [one.node for one in relations])
+        yield from _product_findings([names[i] for i in kept], values[:, kept])
 
 
 def _correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -121,8 +126,8 @@ def _curve_findings(names: list[str], curves: NDArray[np.intp]) -> Iterator[Find
         )
 
 
-def find_totals(correlation: NDArray[np.float64], n: int) -> list[Relation]:
-    """Nodes that follow from others, and from which; without the nodes found first, the rest do not.
+def find_totals(correlation: NDArray[np.float64], n: int, least: float = NEARLY) -> list[Relation]:
+    """Nodes of which others explain the ``least`` share, and which; without those found first, none do.
 
     In units of their own spread, the total of a sum has the largest coefficient and is explained best.
     """
@@ -132,7 +137,7 @@ def find_totals(correlation: NDArray[np.float64], n: int) -> list[Relation]:
         unexplained = _unexplained(correlation[np.ix_(left, left)])
         best = int(np.argmin(unexplained))
         share = float(unexplained[best]) * (n - 1) / (n - len(left))
-        if share > 1 - NEARLY:
+        if share > 1 - least:
             break
         node, left = int(left[best]), np.delete(left, best)
         wanted = 1 - _MORE_LEFT * float(unexplained[best]) - _ROUNDING
@@ -179,18 +184,55 @@ def _total_findings(names: list[str], relations: list[Relation]) -> Iterator[Fin
             yield (_totals if exact else _near_totals)(names, own)
 
 
-def _totals(names: list[str], relations: list[Relation]) -> Finding:
-    totals = [names[one.node] for one in relations]
+def _product_findings(names: list[str], values: NDArray[np.float64]) -> Iterator[Finding]:
+    """Amounts whose logarithms follow from those of others."""
+    amounts = [
+        j
+        for j, own in enumerate(values.T)
+        if own.min() >= 0 and (own > 0).mean() >= _POSITIVE and not few_different(own)
+    ]
+    own = values[:, amounts]
+    own = own[(own > 0).all(axis=1)]
+    if len(amounts) < 3 or len(own) <= max(len(amounts) + SPARE_ROWS, len(values) / 2):
+        return
+    names, logarithms = [names[j] for j in amounts], np.log(own)
+    if (np.ptp(logarithms, axis=0) == 0).any():
+        return
+    relations = find_totals(_correlation(logarithms), len(own), EXACTLY)
+    if relations:
+        nodes = [names[one.node] for one in relations]
+        one, many = (
+            "a node follows from others, as a ratio or product does",
+            "nodes follow from others, as ratios or products do",
+        )
+        yield Finding(
+            "product-nodes",
+            _columns(names, relations),
+            f"{_how_many(relations, one, many)} (R^2 1.000 of logarithms): {_made_of(names, relations)}.",
+            Message(
+                "Leave out what is computed from the others, or any one of them ({drop}); else their edges "
+                "show the arithmetic, not the data.",
+                drop=drop_argument(nodes),
+            ),
+        )
+
+
+def _made_of(names: list[str], relations: list[Relation]) -> str:
     parts = [
         f"{names[one.node]!r} from {listing(names[i] for i in sorted(one.parts))}"
         for one in relations[:_TOLD]
     ]
+    return f"{'; '.join(parts)}{_more([names[one.node] for one in relations])}"
+
+
+def _totals(names: list[str], relations: list[Relation]) -> Finding:
+    totals = [names[one.node] for one in relations]
     one, many = "a node follows from others, as a total does", "nodes follow from others, as totals do"
     return Finding(
         "collinear-nodes",
         _columns(names, relations),
         f"{_how_many(relations, one, many)} from {agreed(len(totals), 'its', 'their')} parts (R^2 1.000): "
-        f"{'; '.join(parts)}{_more(totals)}.",
+        f"{_made_of(names, relations)}.",
         Message(
             "Leave {them} out ({drop}); else {their} edges show the arithmetic, not the data.",
             them=agreed(len(totals), "it", "them"),

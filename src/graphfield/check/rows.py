@@ -8,15 +8,19 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from graphfield.check.codes import few_different
 from graphfield.check.covariates import filled_numbers
-from graphfield.check.findings import SERIES, Finding, drop_argument
+from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
+from graphfield.check.nodes import NO_NODE
+from graphfield.check.relations import rank_correlation
 from graphfield.data.covariates import as_text, is_categorical
-from graphfield.data.dates import is_date
+from graphfield.data.dates import are_number_dates, is_date
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import find_levels
-from graphfield.exceptions import agreed, count, named
+from graphfield.data.identifiers import has_distinct_numbers
+from graphfield.exceptions import agreed, count, listing, named
 from graphfield.messages import Argument, Message
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
@@ -31,6 +35,14 @@ _UNEVEN = 10
 # From this factor on, by which products of two nodes vary more than if rows were independent, order matters:
 # standard errors of edges are a tenth too small.
 FOLLOWING_ROWS = 1.2
+# Rows are sorted by a column where no more than this share of its steps goes back, and its rank correlation
+# with the row number is this large: a few rows may be far out of place.
+_STEPS_BACK, _IN_ORDER = 0.05, 0.9
+# Gaps between sorted values differ from the next ones by half of their sum where values are drawn at random,
+# and by less than this share of it in clocks, row numbers and smooth trends.
+_UNEVEN_GAPS = 0.25
+_YEARS = (1800, 2100)
+_TENTHS = 10
 _ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
 _SUBJECT_NAME = re.compile(
     r"(^|[_\W])(id|ids|subject|subj|sub|patient|person|participant|individual|animal|mouse|unit|household)"
@@ -131,9 +143,23 @@ def row_findings(
                 ),
             )
             return
-        measured = nodes.drop(columns=list(identifiers))
-        following = _following(measured, _design(Z, bad_z, min(len(nodes), _ORDER_ROWS), rest))
-        if _inflation(following) > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
+        n = min(len(nodes), _ORDER_ROWS)
+        measured, design = nodes.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
+        following = _following(measured, design)
+        if _inflation(following) <= FOLLOWING_ROWS:
+            return
+        order = _sort_columns(nodes.iloc[:n], Z, rest)
+        left = measured.drop(columns=list(order), errors="ignore")
+        unsorted = _following(left, np.hstack([design, *map(_any_shape, order.values())]))
+        if _inflation(unsorted) <= FOLLOWING_ROWS:
+            yield Finding(
+                SORTED,
+                tuple(order),
+                f"Rows are sorted by {listing(order)}, and like those before them for that reason: with "
+                f"{agreed(len(order), 'it', 'them')} taken out they are no series.",
+                "Nothing is to be done.",
+            )
+        else:
             yield Finding(
                 SERIES,
                 (),
@@ -259,13 +285,38 @@ def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_array(codes + place * (1 << 32)))
 
 
-def _is_sorted_by_a_node(nodes: pd.DataFrame) -> bool:
-    """Whether rows follow each other only because somebody sorted them; a time never comes up twice."""
-    return any(
-        own.is_monotonic_increasing or own.is_monotonic_decreasing
-        for _, own in nodes.items()
-        if own.duplicated().any() and own.nunique() > 1
-    )
+def _sort_columns(nodes: pd.DataFrame, Z: Frame, rest: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Columns of numbers by which somebody sorted these rows, but for a few out of place."""
+    found = {}
+    for table in (nodes, Z.values, rest):
+        for name, column in table.iloc[: len(nodes)].items():
+            gaps = (column.isna() | column.isin([np.inf, -np.inf])).to_numpy()
+            if _may_sort(str(name), column[~gaps]):
+                values = filled_numbers(column, gaps)
+                if _is_sorted(values[~gaps]):
+                    found[str(name)] = values
+    return found
+
+
+def _may_sort(name: str, present: pd.Series) -> bool:
+    """Whether a column measures something; times and identifiers rise by themselves."""
+    numeric = pd.api.types.is_numeric_dtype(present) and not pd.api.types.is_complex_dtype(present)
+    if not numeric or len(present) < 2 * _FEWEST_SUBJECTS or NO_NODE.fullmatch(name):
+        return False
+    years = present.between(*_YEARS).all() and (present % 1 == 0).all()
+    return not (years or are_number_dates(present) or has_distinct_numbers(present))
+
+
+def _is_sorted(values: NDArray[np.float64]) -> bool:
+    """Whether values are in rising or falling order, as if drawn at random and then sorted."""
+    steps = np.diff(values)
+    if not steps.any() or min((steps < 0).mean(), (steps > 0).mean()) > _STEPS_BACK:
+        return False
+    numbers = np.arange(len(values), dtype=np.float64)
+    if abs(rank_correlation(values[:, None], numbers[:, None]).item()) < _IN_ORDER:
+        return False
+    gaps = np.diff(np.sort(values))
+    return bool(np.abs(np.diff(gaps)).sum() > _UNEVEN_GAPS * (gaps[1:] + gaps[:-1]).sum())
 
 
 def _copies_by_chance(nodes: pd.DataFrame) -> float:
@@ -345,13 +396,23 @@ def _design(Z: Frame, bad_z: pd.DataFrame, n: int, rest: pd.DataFrame | None = N
         if is_categorical(present, name):
             design.append(_levels(column, n))
             continue
-        numbers = filled_numbers(column, gaps)[:n]
-        numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
-        design.append(np.column_stack([numbers, numbers**2]))
+        design.append(_curve(filled_numbers(column, gaps)[:n]))
     labels = (
         [] if rest is None else [own for _, own in rest.items() if not pd.api.types.is_numeric_dtype(own)]
     )
     return np.hstack([*design, *(_levels(own, n) for own in labels)])
+
+
+def _curve(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
+    return np.column_stack([numbers, numbers**2])
+
+
+def _any_shape(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns that leave little of an effect of these numbers, whatever its shape: ranks and their tenths."""
+    ranks = (rankdata(numbers) - 0.5) / len(numbers)
+    tenths = np.eye(_TENTHS)[(ranks * _TENTHS).astype(np.intp)]
+    return np.column_stack([_curve(numbers), ranks, tenths[:, 1:]])
 
 
 def _levels(column: pd.Series, n: int) -> NDArray[np.float64]:

@@ -19,15 +19,18 @@ from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
 from graphfield.inference.overlap import common_rows
 
-# Draws of a whole curve, and the largest estimate.
-_DRAWS, _MOST = 10_000, 0.999
+# Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
+_DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
 # Standard errors by which a curve must lie above or below both its ends for a bend: the clearest of several.
 _BEND = 2.5
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Estimates at values of a covariate, their covariance, and its degrees of freedom."""
+    """Estimates at values of a covariate, their covariance, and its degrees of freedom.
+
+    NaN where rows are too few for an estimate.
+    """
 
     values: list[Any]
     estimate: NDArray[np.float64]
@@ -53,6 +56,12 @@ class Curve:
         plain = np.maximum(self.estimate - half, -1.0), np.minimum(self.estimate + half, 1.0)
         is_plain = (reach > 1) & (plain[1] - plain[0] < high - low)
         return np.where(is_plain, plain[0], low), np.where(is_plain, plain[1], high)
+
+    def known(self) -> Curve:
+        """The curve at the values at which there is an estimate."""
+        there = np.flatnonzero(np.isfinite(self.estimate))
+        values = [self.values[i] for i in there]
+        return Curve(values, self.estimate[there], self.covariance[np.ix_(there, there)], self.freedom)
 
     def telling_places(self, low: float, high: float) -> list[int]:
         """Positions of the values nearest to these two, and of the bend between them where it is clear."""
@@ -123,9 +132,11 @@ def curve_of_pair(
         return Curve(
             values, np.sqrt(np.square(at @ fit.coef).sum(axis=1)), np.full((len(at),) * 2, np.nan), freedom
         )
-    # A spline may overshoot what a partial correlation can be.
-    estimate = np.clip(at @ fit.coef[:, 0], -_MOST, _MOST)
-    return Curve(values, estimate, at @ fit.covariance[0] @ at.T, freedom)
+    # A spline may overshoot what a partial correlation can be: by a little where this is nearly one, by much
+    # where rows are few, and then it is no estimate.
+    found, covariance = at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T
+    unknown = (np.abs(found) > _MOST) & (np.diag(covariance) > _CLEAR**2)
+    return Curve(values, np.where(unknown, np.nan, np.clip(found, -_MOST, _MOST)), covariance, freedom)
 
 
 def _places(

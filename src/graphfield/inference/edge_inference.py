@@ -157,7 +157,8 @@ class EdgeInference:
         Returns
         -------
         DataFrame
-            ``value``, ``estimate``, ``low``, ``high``.
+            ``value``, ``estimate``, ``low``, ``high``. The last three are NaN where rows are too few to tell:
+            the fit is beyond what a partial correlation can be.
         """
         check_number("level", level, 0, 1, open_low=True, open_high=True)
         check_flag("simultaneous", simultaneous)
@@ -229,14 +230,17 @@ class EdgeInference:
             name: line[f"p_{_label(name)}"] for name in self.covariates if line[f"q_{_label(name)}"] <= fdr
         }
         names = self._names if len(self._names) == 1 else sorted(known, key=known.__getitem__)[:_MOST_NAMED]
-        told = [f"{name} ({self._along(line['source'], line['target'], name)})" for name in names]
+        along = [self._along(line["source"], line["target"], name) for name in names]
+        told = [f"{name} ({words})" if words else name for name, words in zip(names, along, strict=True)]
         pair = pair_name(line["source"], line["target"])
         return f"{pair} with {' and '.join(told)}" if told else pair
 
     def _along(self, source: str, target: str, covariate: str) -> str:
         column = next(one for one in self.schema.encoder.columns if one.name == covariate)
         pair = self._pair(source, target)
-        curve, signed = self._curve(pair, covariate), self.has_sign(pair)
+        curve, signed = self._curve(pair, covariate).known(), self.has_sign(pair)
+        if len(curve.values) < 2:
+            return ""
         estimates = curve.estimate.tolist()
         if not isinstance(column, Numeric):
             levels, in_order = list(map(str, curve.values)), column.ordered

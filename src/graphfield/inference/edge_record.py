@@ -28,15 +28,18 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class BandedCurve:
-    """A pair along a covariate: estimates, intervals one by one, and intervals that cover all at once."""
+    """A pair along a covariate: estimates, intervals one by one, and intervals that cover all at once.
+
+    None where rows are too few to tell.
+    """
 
     pair: int
     covariate: str
-    estimate: list[float]
-    low: list[float]
-    high: list[float]
-    low_all: list[float]
-    high_all: list[float]
+    estimate: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    low_all: list[float | None]
+    high_all: list[float | None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class EdgeRecord:
         """With the curves of those pairs that move most clearly, then of the clearest edges."""
         names = [column.name for column in found.schema.encoder.columns]
         banded = [_banded(found, pair, name) for pair in _clearest(found, len(names)) for name in names]
-        banded = [(curve, places) for curve, places in banded if np.isfinite([curve.low, curve.high]).all()]
+        banded = [(curve, places) for curve, places in banded if any(low is not None for low in curve.low)]
         return cls(
             nodes=tuple(found.schema.node_names),
             n_rows=len(found.encoded),
@@ -174,8 +177,8 @@ def _banded(found: EdgeInference, pair: int, covariate: str) -> tuple[BandedCurv
     return BandedCurve(pair, covariate, *map(_rounded, columns)), one["value"].tolist()
 
 
-def _rounded(column: Any) -> list[float]:
-    return [round(float(value), _DIGITS) for value in column]
+def _rounded(column: Any) -> list[float | None]:
+    return [round(float(value), _DIGITS) if np.isfinite(value) else None for value in column]
 
 
 def _rates(column: Any) -> tuple[float | None, ...]:

@@ -125,10 +125,11 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
             return ""
         return f"{given} {matter} would matter, which the test of all together does not confirm."
     rows = f"from {test.n_rows:,} rows" if test.n_rows else "from these rows"
+    which = "Which of the covariates it is cannot be told"
     if set(test.untested) >= set(covariates):
-        return "Which of them cannot be told: each follows from the others, or varies in too few groups."
+        return f"{which}: each follows from the others, or varies in too few groups."
     if not test.matter and set(test.undecided) >= set(covariates):
-        return f"Which of them cannot be told {rows}."
+        return f"{which} {rows}."
     if not test.matter:
         return f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told {rows}."
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""

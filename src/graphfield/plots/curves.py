@@ -124,9 +124,10 @@ def _banded_table(
 
 def _intervals_key(curves: pd.DataFrame, level: float, is_numeric: bool) -> str:
     told = f"intervals of {level:.0%}".replace("%", " %")
+    gaps = "\ngaps: too few rows to tell" if curves["partial_correlation"].isna().any() else ""
     if "whole_low" not in curves:
-        return f"with {told}"
-    return f"{told},\nlight: of the whole curve" if is_numeric else f"{told},\nthin: of all levels at once"
+        return f"with {told}{gaps}"
+    return f"{told},\n{'light: of the whole curve' if is_numeric else 'thin: of all levels at once'}{gaps}"
 
 
 def _spread_key(shaded: bool) -> Any:

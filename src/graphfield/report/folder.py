@@ -183,19 +183,20 @@ def _objects(value: Saved) -> None:
         one.items()
 
 
-def _rates(value: Saved) -> None:
-    for rate in value.listed():
+def _rates(value: Saved, low: float = 0) -> int:
+    """How many there are; one that is not known is None."""
+    rates = list(value.listed())
+    for rate in rates:
         if rate.value is not None:
-            rate.number(0, 1)
+            rate.number(low, 1)
+    return len(rates)
 
 
 def _banded_curves(value: Saved) -> None:
     for curve in value.listed():
         curve["pair"].whole()
         curve["covariate"].text()
-        lengths = {
-            len(curve[name].numbers(-1, 1)) for name in ("estimate", "low", "high", "low_all", "high_all")
-        }
+        lengths = {_rates(curve[name], -1) for name in ("estimate", "low", "high", "low_all", "high_all")}
         if len(lengths) > 1:
             curve.refuse("lists of one length")
 

@@ -31,6 +31,7 @@ FIRST = (
     "identifier-node",
     "duplicate-nodes",
     "collinear-nodes",
+    "product-nodes",
     "monotone-nodes",
     "missing-code",
     "coded-category",

@@ -14,6 +14,7 @@ from graphfield.analysis.errors import LEVEL
 from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.inference.edge_record import BandedCurve
 from graphfield.inference.evidence import Evidence
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
 from graphfield.numbers import Gain, p_digits, p_text
@@ -174,12 +175,15 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
     return f"All rows have the same edges but for {' and '.join(named)}."
 
 
-def bands(level: float) -> str:
-    """What is shaded around the curves that were tested."""
-    return (
+def bands(level: float, curves: Sequence[BandedCurve]) -> str:
+    """What is shaded around the curves that were tested, and why some have gaps."""
+    text = (
         f" Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place with that "
         "probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
+    if all(None not in curve.estimate for curve in curves):
+        return text
+    return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
 
 
 def training(model: GraphEstimator) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 // order are joined: what lies between others means nothing.
 
 // o: title, x: {low, high} or {levels}, y: [low, high], lines: [{points, colour, dash, label}], dots: [[x, y]],
-// (points are [x, y] or [x, y, low, high], with an interval, or [x, y, low, high, lowAll, highAll], with a wider one around it)
+// (y is null where it is not known; points are [x, y] or [x, y, low, high], with an interval, or [x, y, low, high, lowAll, highAll], with a wider one around it)
 // share: whether y is told in percent, at: x of the dotted line, bars: counts at the bottom, cut: values between -cut and cut are shaded, says: text for a reader;
 // a line with edges, true or false for each point, is bold where they are true
 function chart(box, o) {
@@ -82,7 +82,8 @@ function stroked(root, line, points, wide, opacity) {
 }
 
 // Over levels: points, with bars of intervals, those of several lines beside each other. Gives the last point.
-function levelLine({ root, w, levels, sx, sy }, line, n, o) {
+function levelLine({ root, w, levels, sx, sy }, whole, n, o) {
+  const known = (_, i) => whole.points[i][1] !== null, line = { ...whole, points: whole.points.filter(known), edges: whole.edges?.filter(known) };
   const aside = Math.min(9, w / levels.length / 7) * (n - (o.lines.length - 1) / 2);
   const points = line.points.map(([x, y]) => [sx(x) + aside, sy(y)]);
   for (const [at, wide] of [[4, 1], [2, 3]])
@@ -96,8 +97,18 @@ function levelLine({ root, w, levels, sx, sy }, line, n, o) {
   return points.at(-1);
 }
 
-// A line over numbers, with its band; with both where it is alone.
-function numberLine({ root, sx, sy }, line, alone) {
+// A line over numbers, in parts where some of them are not known. Gives the last point.
+function numberLine(f, line, alone) {
+  let last;
+  for (let i = 0, end; i < line.points.length; i = end + 1) {
+    for (end = i; end < line.points.length && line.points[end][1] !== null; ) end++;
+    if (end > i) last = numberPart(f, { ...line, points: line.points.slice(i, end), edges: line.edges?.slice(i, end) }, alone);
+  }
+  return last;
+}
+
+// With its band; with both where it is alone.
+function numberPart({ root, sx, sy }, line, alone) {
   const points = line.points.map(([x, y]) => [sx(x), sy(y)]), there = (i) => !line.edges || line.edges[i];
   for (const at of alone ? [4, 2] : [2]) {
     const band = line.points.filter((q) => q.length > at).map((q) => [sx(q[0]), sy(q[at]), sy(q[at + 1])]);

@@ -177,8 +177,14 @@ class Page {
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
       title: c.name, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
-      says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => (found[n][s].points.length ? [`${this.pairName(i)} from ${this.strength(i, found[n][s].points[0][1])} to ${this.strength(i, found[n][s].points.at(-1)[1])}`] : [])).join("; "),
+      says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => this.ends(i, found[n][s].points)).join("; "),
     })));
+  }
+
+  // From what to what a curve goes, as far as it is known.
+  ends(i, points) {
+    const known = points.filter((q) => q[1] !== null);
+    return known.length ? [`${this.pairName(i)} from ${this.strength(i, known[0][1])} to ${this.strength(i, known.at(-1)[1])}`] : [];
   }
 
   // A pair that is no edge now may be one at other covariates, by the fit.
