@@ -25,6 +25,8 @@ FITTED = "the fitted model"
 ONE_MEAN = ("constant", "none")
 # Stretches of a time series that count as one each.
 _TIME_BLOCKS = 50
+# What is counted where rows follow each other and nobody says when.
+ROW_BLOCK = "row block"
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def gain_over_one_graph(
         labels = np.unique(labels, return_inverse=True)[1]
     blocks = None
     if labels is None:
-        unit = "row block" if in_order else "row"
+        unit = ROW_BLOCK if in_order else "row"
         blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
     start = clock.perf_counter()
     single, fitted = _single_fit(model)
