@@ -674,6 +674,15 @@ def test_places_and_padded_numbers_are_no_subjects():
     assert f"266 of {N} values are text ('     ', first in row 1)" in one.message
 
 
+def test_a_series_beside_dates_that_nobody_uses_is_still_one():
+    X, Z = clean()
+    walks, days = X.cumsum(), pd.DataFrame({"when": pd.date_range("2020-01-01", periods=N)})
+    (one,) = found(walks, Z[["age"]], "ordered-rows", rest=days)
+    assert one.advice.parts["time"] == Argument("time", "when")
+    assert found(walks, Z[["age"]], "unused-dates", rest=days)
+    assert not found(X, Z[["age"]], "ordered-rows", rest=days)
+
+
 def test_a_table_that_was_sorted_by_a_node_is_no_series():
     rng = np.random.default_rng(0)
     score = np.sort(rng.binomial(40, 0.5, N))

@@ -129,7 +129,6 @@ def row_findings(
                     time=Argument("time", dates[0]),
                 ),
             )
-            return
         measured = nodes.drop(columns=list(identifiers))
         following = _following(measured, _design(Z, bad_z, min(len(nodes), _ORDER_ROWS), rest))
         if _inflation(following) > FOLLOWING_ROWS and not _is_sorted_by_a_node(nodes):
@@ -141,7 +140,7 @@ def row_findings(
                 "out), as in a series over time.",
                 Message(
                     "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
-                    time=Message("time", code="time-column"),
+                    time=Argument("time", dates[0]) if dates else Message("time", code="time-column"),
                     otherwise=Message(
                         "else held-out rows are too easy and standard errors too small", code="row-blocks"
                     ),
