@@ -443,6 +443,10 @@ def test_dates_as_numbers_are_questioned_in_every_role():
     data = gf.from_table(X.join(Z).assign(when=days), ["age", "when"], list("abcde"), date_format="yyyymmdd")
     assert found(data.X, data.Z, "number-dates") == []
     assert {column.name: column.kind for column in gf.check_data(data.X, data.Z).columns}["when"] == "date"
+    short = days % 1_000_000
+    (one,) = found(X, Z.assign(trade_date=short), "number-dates")
+    assert "date_format='yymmdd'" in one.advice
+    assert found(X, Z.assign(income=short), "number-dates") == [], "many numbers are such"
 
 
 AGE = clean()[1][["age"]]  # enough covariates for what is about nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
@@ -69,7 +70,7 @@ def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool)
     from graphfield.inference.edges import infer_edges
 
     with hide_data_warnings():
-        return infer_edges(
+        found = infer_edges(
             data.X,
             data.Z,
             groups=data.groups,
@@ -79,6 +80,7 @@ def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool)
             node_types=chosen_kinds(arguments),
             random_state=arguments.seed,
         )
+    return replace(found, caveat=render_for_shell(found.caveat, arguments))
 
 
 def edges_of_fit(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, node_type_option, seed_option, table_options
 from graphfield.cli.values import chosen_kinds
-from graphfield.cli.words import say
+from graphfield.cli.words import render_for_shell, say
 
 if TYPE_CHECKING:
     from graphfield.data.roles import TableData
@@ -46,7 +47,7 @@ def run_test(
     """The test; what it says is for the caller to say."""
     from graphfield.inference.dependence import dependence_test
 
-    return dependence_test(
+    found = dependence_test(
         data.X,
         data.Z,
         groups=data.groups,
@@ -57,3 +58,4 @@ def run_test(
         node_types=chosen_kinds(arguments),
         random_state=arguments.seed,
     )
+    return replace(found, caveat=render_for_shell(found.caveat, arguments))

@@ -6,14 +6,18 @@ from typing import Any
 
 from graphfield.check.table import check_table
 from graphfield.inference.question import MIN_STRETCHES, Question
+from graphfield.messages import Message
 
 AS_IF = "as if rows were independent"
 _CHANGES = "Of levels such as prices, take changes from row to row."
+IN_BLOCKS = (
+    "Rows are not independent: they are like those before them, as in a series over time. Blocks of them are "
+    f"counted below, which may be alike as well. Name the column with the time. {_CHANGES}"
+)
 # What follows on "Rows are not independent".
 _ONLY_IF = "P-values and counts below hold only if they were"
 _NO_PROMISE = "They are worth about {n} independent ones: no errors can be promised for p-values and counts"
 _IN_ORDER = "They were tested as a series, in the order in which they come"
-_IN_BLOCKS = "Blocks of them are counted below, which may be alike as well"
 
 
 def are_in_order(X: Any, Z: Any, groups: Any, time: Any, in_order: bool | None) -> bool:
@@ -33,10 +37,6 @@ def rows_as_series() -> str:
     return _caveat(_IN_ORDER)
 
 
-def rows_in_blocks() -> str:
-    return _caveat(_IN_BLOCKS)
-
-
 def few_stretches(question: Question) -> str:
     """What to say first of tests of rows whose time is known; nothing where they hold enough stretches."""
     n = question.node_stretches()
@@ -48,8 +48,11 @@ def few_stretches(question: Question) -> str:
     )
 
 
-def _caveat(what: str) -> str:
-    return (
-        f"Rows are not independent: they are like those before them, as in a series over time. {what}. Name "
-        f"the column with the time (--time COLUMN; time= in Python). {_CHANGES}"
+def _caveat(what: str) -> Message:
+    return Message(
+        "Rows are not independent: they are like those before them, as in a series over time. {what}. Name "
+        "the column with the time ({time}). {changes}",
+        what=what,
+        time=Message("time", code="time-column"),
+        changes=_CHANGES,
     )

@@ -16,7 +16,7 @@ from graphfield.exceptions import agreed
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.model_gain import ROW_BLOCK, ModelGain, gain_over_one_graph
-from graphfield.inference.row_order import rows_in_blocks
+from graphfield.inference.row_order import IN_BLOCKS
 from graphfield.inference.verdict_facts import (
     BETTER,
     NO,
@@ -189,7 +189,7 @@ def reach_verdict(
     test, found = Tested.of(evidence), None if edges is None or edges.why_not else edges
     caveat = (found.caveat if found else "") or test.caveat
     if not caveat and gain is not None and gain.unit == ROW_BLOCK:
-        caveat = rows_in_blocks()
+        caveat = IN_BLOCKS
     tests = (
         None if found and found.caveat else found
     )  # what holds only if rows are independent decides nothing
