@@ -477,6 +477,10 @@ def test_dates_as_numbers_are_questioned_in_every_role():
     data = gf.from_table(X.join(Z).assign(when=days), ["age", "when"], list("abcde"), date_format="yyyymmdd")
     assert found(data.X, data.Z, "number-dates") == []
     assert {column.name: column.kind for column in gf.check_data(data.X, data.Z).columns}["when"] == "date"
+    short = days % 1_000_000
+    (one,) = found(X, Z.assign(trade_date=short), "number-dates")
+    assert "date_format='yymmdd'" in one.advice
+    assert found(X, Z.assign(income=short), "number-dates") == [], "many numbers are such"
 
 
 AGE = clean()[1][["age"]]  # enough covariates for what is about nodes
@@ -744,6 +748,15 @@ def test_places_and_padded_numbers_are_no_subjects():
     assert not found(X, Z, "repeated-subjects", rest=pd.DataFrame({"country": countries, "hours": hours}))
     (one,) = found(X, Z, "text-among-numbers", rest=pd.DataFrame({"hours": hours}))
     assert f"266 of {N} values are text ('     ', first in row 1)" in one.message
+
+
+def test_a_series_beside_dates_that_nobody_uses_is_still_one():
+    X, Z = clean()
+    walks, days = X.cumsum(), pd.DataFrame({"when": pd.date_range("2020-01-01", periods=N)})
+    (one,) = found(walks, Z[["age"]], "ordered-rows", rest=days)
+    assert one.advice.parts["time"] == Argument("time", "when")
+    assert found(walks, Z[["age"]], "unused-dates", rest=days)
+    assert not found(X, Z[["age"]], "ordered-rows", rest=days)
 
 
 def test_a_table_that_was_sorted_by_a_node_is_no_series():

@@ -490,9 +490,11 @@ def test_rows_that_look_like_a_series_are_tested_as_one(tmp_path, capsys):
     run("evidence", tmp_path / "series.csv", "--covariates", "heat", "--permutations", "19")
     said = capsys.readouterr().out
     assert "the covariates are shifted in time against the nodes" in said
-    assert "they were tested as one" in said
+    assert "as in a series over time. They were tested as a series" in said
     run("evidence", tmp_path / "sorted.csv", "--covariates", "heat", "--permutations", "19")
-    assert "takes rows as independent of each other" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Rows are not independent" in said
+    assert "As if rows were independent: " in said
 
 
 def test_rows_in_order_are_judged_in_blocks(tmp_path):
@@ -530,5 +532,5 @@ def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsy
     table, model = tmp_path / "series.csv", tmp_path / "m"
     run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
     said = capsys.readouterr().out
-    assert "160 rows that took no part in the fit (50 row blocks, in 5 folds)" in said
+    assert "160 rows that took no part in the fit (50 blocks of rows, in 5 folds)" in said
     assert "as in a series over time" in said

@@ -115,21 +115,34 @@ def test_polars_dates():
     np.testing.assert_array_equal(model.predict_coef(own), expected.predict_coef(own))
 
 
+NUMBERS = ("yyyymmdd", "%Y%m%d"), ("yymmdd", "%y%m%d")
+
+
 def test_every_notation_is_the_same_day():
     days = pd.date_range("2019-12-25", periods=90)
     expected = to_days(pd.Series(days))
     for written in ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d"):
         np.testing.assert_array_equal(to_days(pd.Series(days.strftime(written))), expected)
-    for notation, written in (("dd/mm/yyyy", "%d/%m/%Y"), ("mm/dd/yyyy", "%m-%d-%Y"), ("yyyymmdd", "%Y%m%d")):
+    for notation, written in (("dd/mm/yyyy", "%d/%m/%Y"), ("mm/dd/yyyy", "%m-%d-%Y"), *NUMBERS):
         column = pd.Series(days.strftime(written))
-        if notation == "yyyymmdd":
+        if (notation, written) in NUMBERS:
             column = column.astype(int)
-        for asked in (notation, None) if notation != "yyyymmdd" else (notation,):
+        for asked in (notation,) if (notation, written) in NUMBERS else (notation, None):
             frame, found = read_dates(pd.DataFrame({"day": column}), ["day"], asked)
             assert found == {"day": notation}
             np.testing.assert_array_equal(to_days(frame["day"]), expected)
         asked = [parse_date(text, notation) for text in column.astype(str)[::30]]
         assert asked == expected[::30].tolist()
+
+
+def test_years_of_two_digits_are_near_and_zeros_may_be_lost():
+    frame, _ = read_dates(pd.DataFrame({"day": [691231, 681231, 10203, 101]}), ["day"], "yymmdd")
+    assert frame["day"].dt.strftime("%Y-%m-%d").tolist() == [
+        "1969-12-31",
+        "2068-12-31",
+        "2001-02-03",
+        "2000-01-01",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +154,7 @@ def test_every_notation_is_the_same_day():
         (["01/02/2020", "31/02/2020"], None, "row 1 holds '31/02/2020', which is no day"),
         (["a", "b"], "dd/mm/yyyy", "none of 'day' is written so"),
         ([1.5, 2.5], "yyyymmdd", "none of 'day' is written so"),
+        ([801231, 801232], "yymmdd", "none of 'day' is written so"),
     ],
 )
 def test_dates_that_can_be_two_are_asked_about(values, date_format, message):

@@ -150,6 +150,10 @@ def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInferen
     silent = replace(found, table=found.table.assign(q_varies=0.2, q_age=0.2, q_site=0.2))
     assert silent.movers() == []
     assert "None has one that moves with them." in silent.summary()
+    rates = np.where(np.arange(len(found.table)) == 0, 0.01, 0.2)
+    more = replace(found, table=found.table.assign(q_varies=rates, q_age=0.05)).summary()
+    assert "1 has one that moves with them." in more
+    assert "age 10, site 0. Each is a test of its own, and may see what that of all" in more
 
 
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:

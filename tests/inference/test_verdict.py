@@ -180,6 +180,20 @@ def test_edges_that_move_are_part_of_the_verdict(edges, model):
             assert "whether sex" not in text.lower(), "it is known to move an edge"
 
 
+def test_held_out_rows_support_movement_with_what_passed_a_test():
+    """Not with covariates of which the same paragraph says that it cannot be told."""
+    said = {
+        name: reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS[name]).sentence
+        for name in ("yes", "yes, which is not known")
+    }
+    assert said["yes"].startswith("Held-out rows support that the graph moves with age: ")
+    assert "moves with the covariates: " in said["yes, which is not known"]
+    plain = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR))
+    assert "moves with age, sex and site: " in plain.sentence, "none was tested by itself"
+    edges = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["yes"], EDGES["sure"])
+    assert "moves with age and sex: " in edges.sentence
+
+
 def test_judge_knows_the_tests_of_pairs():
     X, Z = chain(300, 0.3, 0.5)
     edges = gf.infer_edges(X, Z[["z"]], random_state=0)

@@ -168,7 +168,7 @@ def row_findings(
                 "out), as in a series over time.",
                 Message(
                     "Name the column with the time ({time}) or blocks of rows as groups; {otherwise}.",
-                    time=Message("time", code="time-column"),
+                    time=Argument("time", dates[0]) if dates else Message("time", code="time-column"),
                     otherwise=Message(
                         "else held-out rows are too easy and standard errors too small", code="row-blocks"
                     ),

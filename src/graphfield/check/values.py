@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -27,6 +28,8 @@ NUMBER_WITH_UNIT = (
 )
 # Above this share of such texts a column of text was meant to hold numbers.
 _MEANT = 0.8
+# Names of columns in which numbers such as 801231 are dates, and the least that is asked about: 2001-01-01.
+_DATE_NAME, _SHORT_DATE = re.compile(r"date|day|time", re.IGNORECASE), 10101
 _NAMED = 5  # columns with their numbers in one message
 
 
@@ -220,10 +223,16 @@ def bad_dates(column: pd.Series) -> Iterator[Finding]:
 
 
 def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[Finding]:
-    """Whole numbers such as 20200131, which are taken as numbers although they may be dates."""
+    """Whole numbers such as 20200131, which are taken as numbers although they may be dates.
+
+    Numbers such as 200131 may be many things: the name must say that they are dates.
+    """
     for role, column in columns:
-        if are_number_dates(column):
-            name = str(column.name)
+        name = str(column.name)
+        notation = next((own for own in ("yyyymmdd", "yymmdd") if are_number_dates(column, own)), None)
+        if notation == "yymmdd" and not (_DATE_NAME.search(name) and column.max() >= _SHORT_DATE):
+            continue
+        if notation is not None:
             yield Finding(
                 "number-dates",
                 (name,),
@@ -232,7 +241,7 @@ def date_number_findings(columns: Iterable[tuple[str, pd.Series]]) -> Iterator[F
                 Message("Leave it out ({drop}).", drop=drop_argument([name]))
                 if role == "node"
                 else Message(
-                    "If they are, use {dates}.", dates=Argument("date_format", "yyyymmdd", "from_table")
+                    "If they are, use {dates}.", dates=Argument("date_format", notation, "from_table")
                 ),
             )
 

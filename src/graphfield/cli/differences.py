@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
-from graphfield.cli.edges import check_rate, fdr_option, series_notes
+from graphfield.cli.edges import check_rate, fdr_option
 from graphfield.cli.options import check_new, file_options, node_type_option, table_options
 from graphfield.cli.values import chosen_kinds, covariate_values, names
 from graphfield.cli.words import list_out, pairs_text
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphfield.data.roles import TableData
+
+_SERIES = (
+    "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
+    "if they are not, the p-values are too small."
+)
 
 
 def differences_parser(group: Any) -> None:
@@ -65,8 +70,13 @@ def differences(arguments: argparse.Namespace) -> None:
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
         )
-    notes = [found.attrs["summary"], *series_notes(data, is_series=checked.is_series)]
+    notes = [*_series_notes(data, is_series=checked.is_series), found.attrs["summary"]]
     list_out(_listed(found, arguments), "\n".join(notes), arguments)
+
+
+def _series_notes(data: TableData, *, is_series: bool) -> list[str]:
+    """What to know of p-values where rows follow each other in time."""
+    return [_SERIES] if is_series or data.time is not None else []
 
 
 def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:

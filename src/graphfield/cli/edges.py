@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from graphfield.data.roles import TableData
     from graphfield.inference.edge_inference import EdgeInference
     from graphfield.inference.edge_record import EdgeRecord
-
-_SERIES = (
-    "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
-    "if they are not, the p-values are too small."
-)
 
 
 def edges_parser(group: Any) -> None:
@@ -65,24 +61,26 @@ def edges(arguments: argparse.Namespace) -> None:
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
         checked = run_check(arguments, data, planned=False)
-    found = run_tests(arguments, data)
-    notes = [found.summary(arguments.fdr), *series_notes(data, is_series=checked.is_series)]
-    text = EdgeRecord.of(found, notes[1:]).to_json() if for_page else _listed(found, arguments)
-    list_out(text, "\n".join(notes), arguments)
+    found = run_tests(arguments, data, in_order=checked.is_series)
+    text = EdgeRecord.of(found).to_json() if for_page else _listed(found, arguments)
+    list_out(text, found.summary(arguments.fdr), arguments)
 
 
-def run_tests(arguments: argparse.Namespace, data: TableData) -> EdgeInference:
+def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> EdgeInference:
     from graphfield.inference.edges import infer_edges
 
     with hide_data_warnings():
-        return infer_edges(
+        found = infer_edges(
             data.X,
             data.Z,
             groups=data.groups,
+            time=data.time,
+            in_order=in_order,
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
             random_state=arguments.seed,
         )
+    return replace(found, caveat=render_for_shell(found.caveat, arguments))
 
 
 def edges_of_fit(
@@ -92,17 +90,11 @@ def edges_of_fit(
     from graphfield.inference.edge_record import EdgeRecord
 
     try:
-        found = run_tests(arguments, data)
+        found = run_tests(arguments, data, in_order=is_series)
     except GraphfieldError as error:  # the fit goes on
         why_not = render_for_shell(error.message, arguments)
         return EdgeRecord(why_not=why_not), f"Pairs could not be tested: {why_not}"
-    notes = series_notes(data, is_series=is_series)
-    return EdgeRecord.of(found, notes), "\n".join([found.summary(), *notes])
-
-
-def series_notes(data: TableData, *, is_series: bool) -> list[str]:
-    """What to know of p-values where rows follow each other in time."""
-    return [_SERIES] if is_series or data.time is not None else []
+    return EdgeRecord.of(found), found.summary()
 
 
 def _listed(found: EdgeInference, arguments: argparse.Namespace) -> str:

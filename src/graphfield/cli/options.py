@@ -65,8 +65,8 @@ def reading_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--date-format",
         action=Once,
-        choices=("dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"),
-        help="where 03/04/2020 may be two dates, or numbers such as 20200403 are dates",
+        choices=("dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd", "yymmdd"),
+        help="where 03/04/2020 may be two dates, or numbers such as 20200403 or 200403 are dates",
     )
 
 

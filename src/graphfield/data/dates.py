@@ -26,10 +26,12 @@ _NOTATIONS = {
     "dd/mm/yyyy": re.compile(r"(?P<d>\d{1,2})([/-])(?P<m>\d{1,2})\2(?P<y>\d{4})(?P<time>[T ].*)?", re.ASCII),
     "mm/dd/yyyy": re.compile(r"(?P<m>\d{1,2})([/-])(?P<d>\d{1,2})\2(?P<y>\d{4})(?P<time>[T ].*)?", re.ASCII),
     "yyyymmdd": re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})(?P<time>)", re.ASCII),
+    "yymmdd": re.compile(r"(?P<y>\d{2})(?P<m>\d{2})(?P<d>\d{2})(?P<time>)", re.ASCII),
 }
 NOTATIONS = tuple(_NOTATIONS)
-# Whole numbers from the first to the last of these may be dates.
-_NUMBER_DATES = (19000101, 21001231)
+# Notations of dates as whole numbers, and the first and the last that may be one.
+_NUMBER_DATES = {"yyyymmdd": (19000101, 21001231), "yymmdd": (101, 991231)}
+_THIS_CENTURY = 69  # years of two digits below are those of 2000 to 2068, as in most programs
 _DAY = np.timedelta64(1, "D")
 # Days from 1970-01-01 to the first and the last that have a date.
 FIRST_DAY, LAST_DAY = (
@@ -79,8 +81,18 @@ def as_iso(text: str, *patterns: re.Pattern[str]) -> str:
     for pattern in patterns or (_YEAR_FIRST, _DOTTED):
         found = pattern.fullmatch(text)
         if found:
-            return f"{found['y']}-{found['m']:>02}-{found['d']:>02}{found['time'] or ''}"
+            return f"{_full_year(found['y'])}-{found['m']:>02}-{found['d']:>02}{found['time'] or ''}"
     return text
+
+
+def _full_year(digits: str) -> str:
+    """
+    >>> _full_year("1980"), _full_year("80"), _full_year("05")
+    ('1980', '1980', '2005')
+    """
+    if len(digits) == 4:
+        return digits
+    return f"{'20' if int(digits) < _THIS_CENTURY else '19'}{digits}"
 
 
 def no_dates(column: pd.Series) -> NDArray[np.bool_] | None:
@@ -148,7 +160,7 @@ def parse_date(text: str, notation: str | None = None) -> float | None:
 def read_dates(
     frame: pd.DataFrame, names: Sequence[str], date_format: str | None
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The columns among these that write dates as 31/12/2020, 12/31/2020 or 20201231 as dates, and how.
+    """Those of the columns that write dates as 31/12/2020, 12/31/2020, 20201231 or 201231 as dates, and how.
 
     Which of the first two it is, days above 12 tell; where there are none it must be said, as it must be said
     that numbers are dates.
@@ -183,15 +195,19 @@ def is_slashed(text: str) -> bool:
     return _SLASHED.fullmatch(text.strip()) is not None
 
 
-def are_number_dates(column: pd.Series) -> bool:
-    """Whether a column of numbers may be dates such as 20200131: all are days of the calendar."""
+def are_number_dates(column: pd.Series, notation: str = "yyyymmdd") -> bool:
+    """Whether a column of numbers may be dates such as 20200131: all are days of the calendar.
+
+    >>> are_number_dates(pd.Series([801231, 10203])), are_number_dates(pd.Series([801231, 10203]), "yymmdd")
+    (False, True)
+    """
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return False
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    low, high = _NUMBER_DATES
+    low, high = _NUMBER_DATES[notation]
     if len(values) < 2 or values[0] < low or values[-1] > high or (values % 1).any():
         return False
-    return bool(np.isfinite(to_days(_in_iso(pd.Series(values), "yyyymmdd"))).all())
+    return bool(np.isfinite(to_days(_in_iso(pd.Series(values), notation))).all())
 
 
 def _texts(column: pd.Series) -> pd.Series:
@@ -203,15 +219,16 @@ def _texts(column: pd.Series) -> pd.Series:
 
 
 def _in_iso(column: pd.Series, notation: str) -> pd.Series:
-    return _texts(column).map(lambda text: as_iso(text, _NOTATIONS[notation]))
+    digits = len(notation) if notation in _NUMBER_DATES else 0  # a number has lost its leading zeros
+    return _texts(column).map(lambda text: as_iso(text.zfill(digits), _NOTATIONS[notation]))
 
 
 def _notation(column: pd.Series, date_format: str | None) -> str | None:
     """In which notation a column writes dates; None where it writes none or in a plain way."""
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return None
-    if date_format == "yyyymmdd" and pd.api.types.is_numeric_dtype(column):
-        return "yyyymmdd" if are_number_dates(column) else None
+    if date_format in _NUMBER_DATES and pd.api.types.is_numeric_dtype(column):
+        return date_format if are_number_dates(column, date_format) else None
     if pd.api.types.is_numeric_dtype(column):
         return None
     texts = _texts(column)
@@ -227,7 +244,7 @@ def _order(column: pd.Series, parts: list[tuple[int, int]], date_format: str | N
     month_first = any(second > 12 for _, second in parts)
     if day_first != month_first:
         found = "dd/mm/yyyy" if day_first else "mm/dd/yyyy"
-        if date_format in (None, "yyyymmdd", found):
+        if date_format in (None, *_NUMBER_DATES, found):
             return found
     elif not day_first and (date_format in ("dd/mm/yyyy", "mm/dd/yyyy") or all(a == b for a, b in parts)):
         return date_format or "dd/mm/yyyy"

@@ -129,9 +129,9 @@ def from_table(
         `fit` to deal with; rows that are dropped here are missing in all parts.
     sep, decimal, thousands, encoding, sheet : str, optional
         How a file is to be read, where that cannot be told from it: see :func:`~graphfield.read_table`.
-    date_format : {"dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd"}, optional
+    date_format : {"dd/mm/yyyy", "mm/dd/yyyy", "yyyymmdd", "yymmdd"}, optional
         How covariates and the time column write dates, where 03/04/2020 may be two of them, or where whole
-        numbers such as 20200401 are dates.
+        numbers such as 20200401 or 200401 are dates.
 
     Examples
     --------

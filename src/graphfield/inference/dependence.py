@@ -27,7 +27,8 @@ from graphfield.inference.evidence import (
 )
 from graphfield.inference.held_out_gain import MAX_WIDTH, Gains, held_out_gains
 from graphfield.inference.kind_regressions import gains_of_kinds, scores_of_kinds
-from graphfield.inference.question import Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.question import MIN_STRETCHES, Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.row_order import are_in_order, rows_as_series, rows_one_by_one
 from graphfield.inference.sign_tests import SignTests
 from graphfield.inference.tests_of_covariates import Tested, Tests, holm
 from graphfield.inference.unseen_rows import can_compare, predict_held_out
@@ -47,6 +48,7 @@ def dependence_test(
     *,
     groups: Any = None,
     time: Any = None,
+    in_order: bool | None = None,
     covariates: Sequence[str] | None = None,
     n_permutations: int = 199,
     degrees: int = 3,
@@ -82,6 +84,11 @@ def dependence_test(
         subtracted first, as in ``fit``, so that the test is about the graph that a model shows.
     time : sequence of length n, optional
         Numbers or dates; rows that follow each other are not independent.
+    in_order : bool, optional
+        Whether rows follow each other though nobody says when; by default as :func:`graphfield.check_data`
+        finds. They are tested as a series then, in their order. Where covariates change too slowly for that,
+        rows are taken one by one: the answer is "not known" unless there is no evidence even so, and
+        ``caveat`` says why. Without effect beside groups or time.
     covariates : sequence of str, optional
         Which to test one by one, each given all others; default all. P-values are adjusted for the number
         tested, so name the one that the question is about where there is one. None (``[]``) saves time.
@@ -127,11 +134,20 @@ def dependence_test(
     inputs, labels = sort_rows(inputs, labels, times)
     encoder = CovariateEncoder().fit(inputs.Z)
     wanted = chosen_covariates(covariates, encoder)
-    question = Question(inputs, encoder, labels, time is not None, degrees, n_folds, n_permutations)
-    lacking = question.lacking()
+    in_order = are_in_order(X, Z, groups, time, in_order)
+    timed = time is not None or in_order
+    question = Question(inputs, encoder, labels, timed, degrees, n_folds, n_permutations)
+    lacking, caveat = question.lacking(), rows_as_series() if in_order else ""
+    one_by_one = replace(question, timed=False)
+    if in_order and lacking and not one_by_one.lacking():
+        caveat = rows_one_by_one(question)
+        if question.node_stretches() >= MIN_STRETCHES:
+            question, lacking = one_by_one, None
     if lacking:
-        return _not_known(question, lacking)
+        return replace(_not_known(question, lacking), caveat=caveat)
     evidence = _answer(question.with_jumps(), wanted, root_seed(random_state))
+    if in_order:
+        evidence = replace(evidence, caveat=caveat) if question.timed else evidence.as_if_independent(caveat)
     if model is None:
         return evidence
     if not isinstance(model, GraphEstimator):

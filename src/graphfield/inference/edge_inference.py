@@ -59,7 +59,13 @@ class EdgeInference:
     scores : PairScores or KindScores
         What each row says of each pair.
     encoded, starts, seed
-        Covariates of the rows, where each group begins (None without groups), what random draws start from.
+        Covariates of the rows, where each group begins, or each stretch of time (None without both), what
+        random draws start from.
+    timed : bool
+        Whether rows are in the order of time, in stretches that count as one each.
+    caveat : str
+        What is to be said first, where rows are like those before them: p-values hold only if they are
+        independent, or the series changes too slowly.
     """
 
     table: pd.DataFrame
@@ -69,6 +75,8 @@ class EdgeInference:
     encoded: Encoded
     starts: NDArray[np.intp] | None
     seed: int
+    timed: bool = False
+    caveat: str = ""
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
         """Pairs with an edge at some z, strongest evidence first; about a share ``fdr`` of them is false."""
@@ -258,14 +266,23 @@ class EdgeInference:
         """What was found, in one paragraph."""
         rows = count(len(self.encoded), "row")
         if self.starts is not None:
-            rows += f" of {count(self._n_units, 'group')}"
+            rows += (
+                f" in {count(self._n_units, 'block')} of time"
+                if self.timed
+                else f" of {count(self._n_units, 'group')}"
+            )
         n_edges, n_moving, movers = len(self.edges(fdr)), len(self.varying(fdr)), self.movers(fdr)
+        as_if = ", as if they were independent" if self.caveat else ""
+
+        def expected(found: int, what: str) -> str:
+            return "" if self.caveat else false_words(found, what, fdr)
+
         text = (
-            f"By {rows}, at a false-discovery level of {fdr:.2f}: of {count(len(self.table), 'pair')} of "
-            f"nodes, {_having(n_edges)} an edge at some value of the covariates"
-            f"{false_words(n_edges, 'to be false', fdr)}. {_having(n_moving).capitalize()} one that moves "
-            f"with them{false_words(n_moving, 'not to move', fdr)}."
-        )
+            f"{self.caveat} By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
+            f"{count(len(self.table), 'pair')} of nodes, {_having(n_edges)} an edge at some value of the "
+            f"covariates{expected(n_edges, 'to be false')}. {_having(n_moving).capitalize()} one that moves "
+            f"with them{expected(n_moving, 'not to move')}."
+        ).strip()
         if n_moving:
             text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}."
         elif movers:
@@ -287,6 +304,10 @@ class EdgeInference:
         elif moving:
             each = ", ".join(f"{name} {number}" for name, number in moving.items())
             text += f" Edges that move with one covariate, given the others: {each}."
+            if n_moving and any((own <= fdr).sum() > n_moving for own in rates.values()):
+                text += (
+                    " Each is a test of its own, and may see what that of all covariates together does not."
+                )
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
         return text

@@ -49,7 +49,7 @@ class EdgeRecord:
     Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``values``
     are the places of curves along each covariate. Curves are those of the pairs that are clearest.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
-    pair moves, given the others.
+    pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
     """
 
     nodes: tuple[str, ...] = ()
@@ -63,6 +63,7 @@ class EdgeRecord:
     moved_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     why_not: str = ""
+    caveat: str = ""
 
     @classmethod
     def of(cls, found: EdgeInference, notes: Sequence[str] = ()) -> EdgeRecord:
@@ -73,7 +74,7 @@ class EdgeRecord:
         return cls(
             nodes=tuple(found.schema.node_names),
             n_rows=len(found.encoded),
-            n_groups=None if found.starts is None else len(found.starts),
+            n_groups=None if found.starts is None or found.timed else len(found.starts),
             q_value=_rates(found.table["q_value"]),
             q_varies=_rates(found.table["q_varies"]),
             values={curve.covariate: places for curve, places in banded},
@@ -81,6 +82,7 @@ class EdgeRecord:
             movers=tuple(found.movers(FDR)),
             moved_by=tuple(found.moved_by(FDR)),
             notes=tuple(notes),
+            caveat=str(found.caveat),
         )
 
     @classmethod

@@ -48,7 +48,8 @@ from graphfield.inference.kind_regressions import scores_of_kinds
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import kind_edge_tests
 from graphfield.inference.pair_scores import PairScores, pair_scores
-from graphfield.inference.question import Question, numbers_alone, sort_rows
+from graphfield.inference.question import Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
 from graphfield.solvers.family_folds import n_ticks as n_ticks_of_kinds
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
@@ -64,6 +65,8 @@ def infer_edges(
     Z: Any,
     *,
     groups: Any = None,
+    time: Any = None,
+    in_order: bool | None = None,
     covariates: Sequence[str] | None = None,
     missing: str = "error",
     node_types: str | Mapping[str, str] = "auto",
@@ -84,6 +87,14 @@ def infer_edges(
     groups : sequence of length n, optional
         Rows with equal labels (one subject) are not independent: they are held out together, and variances
         are those between groups.
+    time : sequence of length n, optional
+        Numbers or dates; rows that follow each other are not independent: stretches of them are held out
+        together, and variances are those between stretches, 50 of them or fewer where rows resemble each
+        other for longer. Without effect beside groups.
+    in_order : bool, optional
+        Whether rows follow each other though nobody says when; by default as :func:`graphfield.check_data`
+        finds. Rows are tested as if they were independent all the same, and the summary begins with that.
+        Without effect beside groups or time.
     covariates : sequence of str, optional
         Which to test one by one, each given all others; default all. None (``[]``) saves time.
     missing : {"error", "drop", "impute"}
@@ -104,7 +115,8 @@ def infer_edges(
     levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
     these is seen. With fewer than ten rows for each covariate (or level), effects are straight lines, few of
     which are not zero for a pair: each covariate is tested by a debiased lasso, and the result's summary says
-    so. P-values are made for independent rows or groups, not for time series.
+    so. P-values are made for independent rows or groups, or for stretches of time that are long beside the
+    memory of the nodes.
 
     Where some nodes are no numbers, their regressions are by likelihood (logistic, multinomial, Poisson), and
     the score of a pair is that of its log-odds ratio (or ratio of rates) given all others, in units of the
@@ -124,11 +136,16 @@ def infer_edges(
     (3, 6, 6)
     """
     seed = root_seed(random_state)
-    question = read_question(X, Z, groups, missing, node_types=node_types)
+    question = read_question(X, Z, groups, missing, node_types=node_types, time=time)
     question = replace(question, inputs=numbers_alone(question.inputs))
     wanted = chosen_covariates(covariates, question.encoder)
     encoded = question.encoder.transform(question.inputs.Z)
-    starts = None if question.labels is None else question.rows.starts
+    starts = None if question.together is None else question.starts()
+    caveat = few_stretches(question) if question.timed else ""
+    if are_in_order(X, Z, groups, time, in_order):
+        caveat = rows_one_by_one(question)
+    if caveat:
+        warnings.warn(caveat, DataWarning, stacklevel=2)
     n_units = len(encoded) if starts is None else len(starts)
     steps = n_ticks if question.inputs.types is None else n_ticks_of_kinds
     total = steps(N_FOLDS) + len(wanted) + 2
@@ -149,6 +166,8 @@ def infer_edges(
         encoded=encoded,
         starts=starts,
         seed=seed,
+        timed=question.timed,
+        caveat=caveat,
     )
 
 
@@ -160,18 +179,23 @@ def read_question(
     *,
     subtract_levels: bool = True,
     node_types: str | Mapping[str, str] | None = None,
+    time: Any = None,
 ) -> Question:
-    """Rows sorted by group, nodes less the levels of groups, as many functions of z as there are rows for."""
+    """Rows sorted by group or time, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types)
     inputs, labels, _ = without_levels(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
-    inputs, codes = sort_rows(inputs, codes, None)
+    times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
+    inputs, codes = sort_rows(inputs, codes, times)
     encoder = CovariateEncoder(says_average=False).fit(inputs.Z)
     check_enough(encoder, encoder.transform(inputs.Z), codes)
     for finding in relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)):
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
-    n_units = len(inputs.X) if codes is None else int(codes.max()) + 1
-    return Question(inputs, encoder, codes, False, test_degrees(encoder, n_units), N_FOLDS, 0)
+    question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0)
+    if times is not None:
+        question = question.in_blocks(np.sort(times))
+    n_units = len(inputs.X) if question.together is None else len(question.starts())
+    return replace(question, degrees=test_degrees(encoder, n_units))
 
 
 def scores_of(
@@ -205,7 +229,7 @@ def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int)
 
 
 def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:
-    fold = fold_labels(len(encoded), N_FOLDS, question.labels)
+    fold = fold_labels(len(encoded), N_FOLDS, question.together)
     check_folds(question.encoder, encoded, fold)
     if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
         question = question.with_jumps()
@@ -224,7 +248,7 @@ def _spline_tests(
     if question.inputs.types is None:
         of_numbers = scores_of(question, encoded, tick)
     else:
-        check_folds(question.encoder, encoded, fold_labels(len(encoded), N_FOLDS, question.labels))
+        check_folds(question.encoder, encoded, fold_labels(len(encoded), N_FOLDS, question.together))
         of_kinds = scores_of_kinds(question, tick)
     smooths, of_covariate = question.smooths(question.degrees), {}
     for name in wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +12,7 @@ import pandas as pd
 from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
+from graphfield.inference.row_order import AS_IF
 from graphfield.inference.tests_of_covariates import Tested
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
@@ -21,6 +22,7 @@ FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
 STRONG, PLAIN = (0.01, 3.0), (SIGNIFICANT, CLEAR)
 _ADJUSTED = "adjusted for the number of covariates"
+_AS_IF = AS_IF.capitalize()
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
@@ -66,7 +68,8 @@ class Evidence:
         - "evidence": p at most .05 and a gain of more than two standard errors;
         - "weak evidence": p at most .05, but no gain, or one of two standard errors at most;
         - "no evidence": p above .05, whatever the gain;
-        - "not known": no test, for too few rows or groups, or a series that changes too slowly.
+        - "not known": no test, for too few rows or groups, or a series that changes too slowly; or one that
+          holds only if rows are independent, which they are not.
 
         For one covariate, p is its ``adjusted_p_value`` and the gain is that beyond all others.
     sentence : str
@@ -91,6 +94,9 @@ class Evidence:
     model_gain_over_static, model_gain_over_linear : Gain or None
         The same for the estimator that was given, if any, on rows that it has not seen: over its own graph
         averaged over z, and over :class:`~graphfield.RegGMM`.
+    caveat : str
+        What is to be said first, where rows are like those before them and neither groups nor time were
+        given.
     """
 
     verdict: str
@@ -108,6 +114,16 @@ class Evidence:
     regressions: str = "ridge regressions"
     model_gain_over_static: Gain | None = None
     model_gain_over_linear: Gain | None = None
+    caveat: str = ""
+
+    def as_if_independent(self, caveat: str) -> Evidence:
+        """Where rows were taken for independent and are not: what was found is no answer."""
+        lines = tuple(
+            replace(own, verdict=_unsure(own.verdict), sentence=f"{_AS_IF}: {own.sentence}")
+            for own in self.per_covariate
+        )
+        whole = replace(self, verdict=_unsure(self.verdict), sentence=f"{_AS_IF}: {self.sentence}")
+        return replace(whole, per_covariate=lines, caveat=caveat)
 
     @property
     def covariates(self) -> pd.DataFrame:
@@ -122,7 +138,7 @@ class Evidence:
         """The answer for all covariates together, and which of them it is as far as that can be told."""
         tested = TestFacts.of(self)
         which = which_sentence(tested, tuple(tested.adjusted or {}))
-        return f"{self.verdict.capitalize()}. {self.sentence} {which}".strip()
+        return f"{self.caveat} {self.verdict.capitalize()}. {self.sentence} {which}".strip()
 
     def __str__(self) -> str:
         return "\n".join([self.paragraph, *self.details()])
@@ -192,6 +208,11 @@ class Evidence:
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write :meth:`to_json` to a file."""
         return write_file(path, (self.to_json() + "\n").encode(), overwrite=overwrite)
+
+
+def _unsure(found: str) -> str:
+    """A verdict by p-values that are too small: what even they do not see stays unseen."""
+    return found if found == "no evidence" else "not known"
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def _functions(question: Question) -> Array:
 
 def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None) -> KindScores:
     """What each row says of each pair, from regressions that have not seen it."""
-    known, fold = KindRows.of(question), fold_labels(len(question.inputs.X), N_FOLDS, question.labels)
+    known, fold = KindRows.of(question), fold_labels(len(question.inputs.X), N_FOLDS, question.together)
     tick()
     rows = known.moving(known.rows.U)
     return kind_scores(rows, cross_fitted_families(rows, fold, tick), fold, rows.W, known.inflation)

@@ -28,6 +28,8 @@ FITTED = "the fitted model"
 ONE_MEAN = ("constant", "none")
 # Stretches of a time series that count as one each.
 _TIME_BLOCKS = 50
+# What is counted where rows follow each other and nobody says when.
+ROW_BLOCK = "row block"
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def read_units(
     if labels is None and time is not None:
         labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
     elif labels is None:
-        unit = "row block" if in_order else "row"
+        unit = ROW_BLOCK if in_order else "row"
         blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     return inputs, Units(labels, blocks, unit, levels is not None and levels.prefers)

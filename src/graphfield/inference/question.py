@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.roles import time_values
-from graphfield.data.splits import folds
+from graphfield.data.splits import folds, time_blocks
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError
 from graphfield.inference.cleaned_nodes import (
@@ -43,7 +43,7 @@ _MOST_GIVEN, _PER_GIVEN = 100, 20
 # Rows in which jumps of means are looked for, or values of nodes, at most.
 _JUMP_ROWS, _JUMP_ENTRIES = 4_000, 400_000
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
-_TIME_BLOCKS = 50
+TIME_BLOCKS = 50
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Question:
     n_folds: int
     n_permutations: int
     jumps: Cuts = field(default_factory=dict)
+    blocks: NDArray[np.intp] | None = None  # stretches of time that count as one each, where not all alike
 
     @property
     def rows(self) -> Rows:
@@ -109,6 +110,17 @@ class Question:
     def _numbers(self) -> dict[str, NDArray[np.float64]]:
         names = [column.name for column in self.encoder.columns if not isinstance(column, Categorical)]
         return dict(zip(names, self.encoder.transform(self.inputs.Z).numeric.T, strict=True))
+
+    @property
+    def together(self) -> NDArray[np.intp] | None:
+        """Rows that are held out together: those of a group, or of one of the blocks."""
+        return self.blocks if self.labels is None else self.labels
+
+    def in_blocks(self, times: NDArray[np.float64]) -> Question:
+        """With stretches of time that are long beside what rows remember; rows are sorted by ``times``."""
+        n_blocks = int(np.clip(self.node_stretches() / 2, MIN_STRETCHES, TIME_BLOCKS))
+        blocks = np.unique(time_blocks(times, n_blocks), return_inverse=True)[1]
+        return replace(self, blocks=blocks)
 
     def starts(self) -> NDArray[np.intp]:
         """Where each stretch of rows begins that counts as one."""
@@ -167,6 +179,14 @@ class Question:
         found = {smooth.name: independent_stretches(smooth.columns[:, 0]) for smooth in self.smooths(1)}
         return min(found.items(), key=lambda item: item[1])
 
+    def node_stretches(self) -> float:
+        """How many independent stretches the node that changes most slowly holds, beside functions of z."""
+        known = np.column_stack([np.ones(len(self.inputs.X)), *(own.columns for own in self.smooths(2))])
+        values = self.inputs.X.astype(np.float64)
+        left = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
+        found = [independent_stretches(own) for own in left.T if own.any()]
+        return min(found, default=np.inf) - known.shape[1]
+
     def schemes(self, smooth: Smooth) -> list[Scheme]:
         """How this covariate can be rearranged, as far as there are enough units."""
         found = schemes_of(smooth.columns, self.rows)
@@ -176,8 +196,10 @@ class Question:
         """Rows that count as one in standard errors."""
         if self.labels is not None:
             return self.labels
+        if self.blocks is not None:
+            return self.blocks
         rows = np.arange(len(self.inputs.X))
-        return rows * _TIME_BLOCKS // len(rows) if self.timed else rows
+        return rows * TIME_BLOCKS // len(rows) if self.timed else rows
 
     def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         n_units = len(np.unique(self.units()))

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from graphfield.exceptions import agreed
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import EdgeRecord
-from graphfield.inference.model_gain import ModelGain, gain_over_one_graph
+from graphfield.inference.model_gain import ROW_BLOCK, ModelGain, gain_over_one_graph
+from graphfield.inference.row_order import IN_BLOCKS
 from graphfield.inference.verdict_facts import (
     BETTER,
     NO,
@@ -65,9 +66,10 @@ class Verdict:
         Whether held-out rows support that the graph of the fitted model moves; None where that was not
         looked at. Where it is False, the graph to show is the average (``shows_average``).
     sentence : str
-        How the fitted model does against one graph for all; to be said first.
+        How the fitted model does against one graph for all.
     paragraph : str
-        That, and what the tests and the choice between models add to it.
+        That, and what the tests and the choice between models add to it. It begins with what makes all of it
+        doubtful, where rows are like those before them and nobody said why.
     test : {"yes", "no", "not known", "not run"}
     model : {"better", "no clear difference", "worse", "one graph", "not compared"}
     matter, undecided : tuple of str
@@ -184,13 +186,21 @@ def reach_verdict(
     why_not : str
         Why there is no ``gain``.
     """
-    test, tests = Tested.of(evidence), None if edges is None or edges.why_not else edges
+    test, found = Tested.of(evidence), None if edges is None or edges.why_not else edges
+    caveat = (found.caveat if found else "") or test.caveat
+    if not caveat and gain is not None and gain.unit == ROW_BLOCK:
+        caveat = IN_BLOCKS
+    tests = (
+        None if found and found.caveat else found
+    )  # what holds only if rows are independent decides nothing
     model = _model_state(fitted, gain)
     covariates = fitted.covariates if fitted else tuple(test.adjusted or {})
-    first = first_sentence(model, fitted, gain, covariates, why_not)
+    moving = _seen_to_matter(test, tests, covariates) if model == BETTER else covariates
+    first = first_sentence(model, fitted, gain, moving, why_not)
     parts = [
+        caveat,
         first,
-        edges_sentence(tests, test, model),
+        edges_sentence(found, test, model),
         tested_sentence(test, model, covariates, tests),
         which_sentence(test.without(() if tests is None else tests.moved_by), covariates),
         use_sentence(model, fitted),
@@ -198,7 +208,7 @@ def reach_verdict(
         explained_sentence(model, gain),
     ]
     return Verdict(
-        answer=_answer(test.answer, model, tests),
+        answer=_answer(test.answer, model, tests, doubtful=tests is not found),
         supported=None if model == NOT_COMPARED else model == BETTER,
         sentence=first,
         paragraph=" ".join(part for part in parts if part),
@@ -212,13 +222,21 @@ def reach_verdict(
     )
 
 
+def _seen_to_matter(test: Tested, tests: EdgeRecord | None, covariates: tuple[str, ...]) -> tuple[str, ...]:
+    """Of several covariates those that passed a test; all of them where none was tested by itself."""
+    if len(covariates) < 2 or (not test.adjusted and tests is None):
+        return covariates
+    passed = {*test.matter, *(() if tests is None else tests.moved_by)}
+    return tuple(name for name in covariates if name in passed)
+
+
 def _model_state(fitted: Fitted | None, gain: ModelGain | None) -> str:
     if fitted is not None and not fitted.moves:
         return ONE_GRAPH
     return NOT_COMPARED if gain is None else gain.answer
 
 
-def _answer(test: str, model: str, tests: EdgeRecord | None) -> str:
+def _answer(test: str, model: str, tests: EdgeRecord | None, *, doubtful: bool) -> str:
     moving = tests is not None and tests.are_moving.any()
     if model == BETTER:
         return "hint" if test == NO and not (tests and tests.surely_moves) else "moves"
@@ -226,4 +244,5 @@ def _answer(test: str, model: str, tests: EdgeRecord | None) -> str:
         return "edges" if tests.surely_moves or test == YES else "hint"
     if test == YES:
         return "not established"
-    return "not known" if model == NOT_COMPARED and test != NO else "one graph"
+    unknown = test != NO and (model == NOT_COMPARED or (doubtful and model != ONE_GRAPH))
+    return "not known" if unknown else "one graph"

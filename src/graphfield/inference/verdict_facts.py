@@ -103,7 +103,13 @@ class TestResult(Protocol):
     def p_value(self) -> float | None: ...
 
     @property
+    def verdict(self) -> str: ...
+
+    @property
     def sentence(self) -> str: ...
+
+    @property
+    def caveat(self) -> str: ...
 
     @property
     def n_rows(self) -> int: ...
@@ -121,6 +127,7 @@ class Tested:
     n_rows: int = 0
     adjusted: Mapping[str, float | None] | None = None  # p-values of covariates, given the others
     why_not: str = ""  # there was none, in a sentence
+    caveat: str = ""
 
     @classmethod
     def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
@@ -130,14 +137,16 @@ class Tested:
             lines = evidence.get("covariates") or []
             p_value, n_rows = evidence.get("p_value"), int(evidence.get("n_rows") or 0)
             adjusted = {str(line.get("name")): line.get("adjusted_p_value") for line in lines}
-            why_not = "" if p_value is not None else str(evidence.get("sentence") or "")
+            verdict, sentence = str(evidence.get("verdict") or ""), str(evidence.get("sentence") or "")
+            caveat = str(evidence.get("caveat") or "")
         else:
-            p_value, n_rows = evidence.p_value, evidence.n_rows
+            p_value, n_rows, verdict = evidence.p_value, evidence.n_rows, evidence.verdict
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
-            why_not = "" if p_value is not None else evidence.sentence
-        if p_value is None:
-            return cls(NOT_KNOWN, None, n_rows, adjusted, why_not)
-        return cls(YES if is_significant(p_value) else NO, p_value, n_rows, adjusted)
+            sentence, caveat = evidence.sentence, evidence.caveat
+        if p_value is None or verdict == NOT_KNOWN:
+            return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat)
+        answer = YES if is_significant(p_value) else NO
+        return cls(answer, p_value, n_rows, adjusted, caveat=caveat)
 
     def without(self, known: Sequence[str]) -> Tested:
         """Less the covariates of which it cannot be told, but which are ``known`` to matter otherwise."""

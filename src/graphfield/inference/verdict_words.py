@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from graphfield.exceptions import agreed, count
 from graphfield.inference.edge_record import FDR, EdgeRecord
-from graphfield.inference.model_gain import ModelGain
+from graphfield.inference.model_gain import ROW_BLOCK, ModelGain
+from graphfield.inference.row_order import AS_IF
 from graphfield.inference.verdict_facts import (
     BETTER,
     NO,
@@ -42,10 +43,16 @@ def first_sentence(
 
 
 def _where(gain: ModelGain) -> str:
-    units = "" if gain.unit == "row" else f", {count(gain.n_units, gain.unit)}"
+    units = "" if gain.unit == "row" else f", {_units(gain)}"
     folds = f", in {gain.n_folds} folds" if gain.n_folds > 1 else ""
     unseen = f"{gain.n_rows:,} {gain.rows} that took no part in the fit"
     return unseen + (f" ({(units + folds)[2:]})" if units or folds else "")
+
+
+def _units(gain: ModelGain) -> str:
+    if gain.unit == ROW_BLOCK:  # 50 of them, not of 50 rows
+        return f"{count(gain.n_units, 'block')} of rows"
+    return count(gain.n_units, gain.unit)
 
 
 def _compared(gain: ModelGain) -> str:
@@ -70,6 +77,7 @@ def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
     if not n_moving:
         return f"No edge by itself is seen to move ({how})." if test.answer == YES or model == BETTER else ""
     yet = "Yet " if model in (UNCLEAR, WORSE, ONE_GRAPH) else ""
+    yet += f"{AS_IF}, " if tests.caveat else ""
     edges = agreed(n_moving, "one edge moves", f"{n_moving:,} edges move")
     text = f"{yet}{edges} with the covariates ({how})"
     if tests.movers:

@@ -233,7 +233,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         **dict.fromkeys(("q_value", "q_varies"), _rates),
         "values": _places,
         "curves": _banded_curves,
-        "why_not": Saved.text,
+        **dict.fromkeys(("why_not", "caveat"), Saved.text),
     },
     EVIDENCE: {
         **dict.fromkeys(("n_rows", "n_folds", "n_permutations"), Saved.whole),
@@ -242,6 +242,6 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         "p_value": _not_negative,
         "covariates": _tested_covariates,
         "notes": Saved.texts,
-        **dict.fromkeys(("error", "regressions"), Saved.text),
+        **dict.fromkeys(("error", "regressions", "verdict", "sentence", "caveat"), Saved.text),
     },
 }

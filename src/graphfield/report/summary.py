@@ -97,13 +97,17 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
     rows = count(tests.n_rows, "row")
     rows += f" of {count(tests.n_groups, 'group')}" if tests.n_groups is not None else ""
     n_edges, n_moving = int(tests.are_edges.sum()), int(tests.are_moving.sum())
+
+    def expected(found: int, what: str) -> str:
+        return "" if tests.caveat else false_words(found, what, FDR)
+
     found = (
         f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested on {rows}, at a false-discovery "
-        f"level of {FDR:.2f}. {_number(n_edges)} {agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge"
-        f"{false_words(n_edges, 'to be false', FDR)}. "
+        f"level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. {_number(n_edges)} "
+        f"{agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge{expected(n_edges, 'to be false')}. "
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
-    found += f"covariates{false_words(n_moving, 'not to move', FDR)}."
+    found += f"covariates{expected(n_moving, 'not to move')}."
     if not n_moving and tests.movers:
         found = f"{found[:-1]} together; with one given the others: {'; '.join(tests.movers)}."
     if n_moving and not moves:
