@@ -47,7 +47,6 @@ def differences_parser(group: Any) -> None:
 
 def differences(arguments: argparse.Namespace) -> None:
     from graphfield.inference.compare import compare_graphs
-    from graphfield.numbers import p_text
 
     check_rate(arguments.fdr)
     check_new(arguments.out, arguments.force)
@@ -66,8 +65,7 @@ def differences(arguments: argparse.Namespace) -> None:
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
         )
-    whole = f"That all edges are the same everywhere: {p_text(found.attrs['p_value'])}."
-    notes = [found.attrs["summary"], whole, *series_notes(data, is_series=checked.is_series)]
+    notes = [found.attrs["summary"], *series_notes(data, is_series=checked.is_series)]
     list_out(_listed(found, arguments), "\n".join(notes), arguments)
 
 
