@@ -75,7 +75,7 @@ def test_differences_between_two_values_and_between_levels(table, tmp_path, caps
     assert next(zip(found.source, found.target, strict=True)) == ("n2", "n3")
     assert found.difference[0] > 0.5
     assert "between age=-0.7 and age=0.7" in said.err
-    assert "That all edges are the same everywhere: p < .001." in said.err
+    assert "A test of all pairs together agrees (p < .001)." in said.err
     frame, out = pd.read_csv(table), tmp_path / "differences.csv"
     frame.assign(age=np.where(frame.age > 0, "old", "young")).to_csv(tmp_path / "t.csv", index=False)
     asked = ["--covariates", "age", "--between", "age", "--all", "--out", str(out)]

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control, norm
+from scipy.stats import t as student
 
 import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.graphs.false_discoveries import combine_tests, q_values
+from graphfield.inference.compare import _beside_all
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
@@ -405,7 +407,9 @@ def test_compares_two_levels_and_two_numbers() -> None:
     assert said.startswith(f"{(found.q_value <= 0.1).sum()} of 15 pairs differ")
     assert "between group=a and group=b, at a false-discovery level of 0.10" in said
     assert re.search(r"x1 - x2 \(\+0\.\d\d at group=a, [+-]?0\.\d\d at group=b\)", said)
-    assert said.endswith("Differences are group=b less group=a, with intervals of 90 %.")
+    assert "Differences are group=b less group=a, with intervals of 90 %." in said
+    assert "A test of all pairs together agrees (p < .001)." in said
+    assert "rough" not in said
     assert type(clear) is pd.DataFrame
     back = gf.compare_graphs(X, Z, {"group": "b"}, {"group": "a"})
     np.testing.assert_allclose(back.difference, -found.difference, atol=1e-9)
@@ -426,6 +430,49 @@ def test_same_subjects_before_and_after() -> None:
     paired = gf.compare_graphs(X, Z, *sides, groups=np.tile(np.arange(150), 2))
     apart = gf.compare_graphs(X, Z, *sides)
     assert paired.high[0] - paired.low[0] < 0.8 * (apart.high[0] - apart.low[0])
+
+
+@pytest.mark.parametrize(
+    ("n_differ", "p_value", "said"),
+    [
+        (2, 0.3, ", but a test of all pairs together does not confirm it (p = .300): take them for hints"),
+        (1, 0.3, ", but a test of all pairs together does not confirm it (p = .300): take it for a hint"),
+        (2, 0.01, ": fewer than one of them is expected not to differ. A test of all pairs together agrees"),
+        (0, 0.01, ", yet a test of all pairs together sees a difference (p = .010)"),
+        (0, 0.3, "; a test of all pairs together sees no difference either (p = .300)"),
+    ],
+)
+def test_pairs_one_by_one_and_together_do_not_contradict_each_other(
+    n_differ: int, p_value: float, said: str
+) -> None:
+    assert _beside_all(n_differ, p_value).startswith(said)
+
+
+def test_few_groups_or_rows_on_a_side_are_said() -> None:
+    X, Z = two_groups(0, 60)
+    who = np.repeat(np.arange(30), 4)
+    rare = Z.assign(group=np.where(who < 8, "a", "b"))
+    found = gf.compare_graphs(X, rare, "group", groups=who)
+    assert "There are only 8 groups (32 rows) with group=a: estimates there are rough." in repr(found)
+    found = gf.compare_graphs(X, rare.assign(group=np.where(np.arange(120) < 10, "a", "b")), "group")
+    assert "There are only 10 rows for 6 nodes with group=a: estimates there are rough." in repr(found)
+    kinds = pd.DataFrame(X[:, :3]).assign(yes=X[:, 3] > 0)
+    assert "only 8 groups (32 rows) with group=a" in repr(gf.compare_graphs(kinds, rare, "group", groups=who))
+
+
+def test_differences_of_few_groups_are_no_clearer_than_their_p_values() -> None:
+    """Four standard errors say little where these come from a handful of groups."""
+    rng = np.random.default_rng(0)
+    estimates = 0.1 * rng.normal(size=(2, 45))
+    estimates[:, 0] = 0.55, 0.0
+    covariance = np.broadcast_to(np.eye(2) * 0.01, (45, 2, 2))
+    sizes = np.abs(estimates[0] - estimates[1]) / np.sqrt(0.02)
+    few, many = (
+        q_values_of_differences(estimates, covariance, 2 * student.sf(sizes, freedom), dependent=True)
+        for freedom in (4, 4_000)
+    )
+    assert many[0] < 0.1
+    assert few[0] > 0.2
 
 
 @pytest.mark.parametrize(

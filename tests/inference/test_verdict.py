@@ -17,6 +17,7 @@ from conftest import small_data
 from graphfield.cli import main
 from graphfield.inference import unseen_rows
 from graphfield.inference.edge_record import EdgeRecord
+from graphfield.inference.evidence import CovariateEvidence, verdict
 from graphfield.inference.unseen_rows import explained_share
 from graphfield.inference.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.numbers import Gain
@@ -125,6 +126,32 @@ def test_the_paragraph_of_the_issue():
         "The fitted model does not use gender.",
     ):
         assert part in found.paragraph
+
+
+def test_weak_evidence_has_that_name_everywhere():
+    """In the words of the test itself, whichever way a verdict gets them, and in its headline."""
+    lines = tuple(
+        CovariateEvidence(name, 0.0, 0.001, p / 3, p, 299, verdict(p, gain), "")
+        for name, p, gain in zip(NAMES, (0.04, 0.009, 0.3), (UNCLEAR, CLEAR, UNCLEAR), strict=True)
+    )
+    test = gf.Evidence(verdict(0.03, UNCLEAR), "It seems so.", 0.03, UNCLEAR, None, lines, 199, "", 198, 5)
+    which = "sex matters, and there is weak evidence that age matters; whether site does cannot be told"
+    assert test.paragraph.startswith("Weak evidence. It seems so. Given the others")
+    assert which in test.paragraph
+    for evidence in (test, json.loads(test.to_json())):
+        found = reach_verdict(MODELS["moves"], GAINS["no clear difference"], evidence)
+        assert (found.answer, found.weak, found.matter) == ("not established", True, ("age", "sex"))
+        assert found.headline == "Weak evidence that the covariates matter, but this model does not show how"
+        together = (
+            "Yet there is weak evidence that together the covariates matter (permutation test, p = .030),"
+        )
+        assert together in found.paragraph
+        assert which in found.paragraph
+        assert "probably" not in found.paragraph
+        alone = reach_verdict(evidence=evidence).paragraph
+        assert alone.startswith(
+            "There is weak evidence that together the covariates matter (permutation test"
+        )
 
 
 def pairs_tested(

@@ -423,7 +423,7 @@ def test_clusters_where_no_sub_networks_are_given():
 def test_the_permutation_test_is_asked_by_subject(monkeypatch):
     """Where there is one; what it says of all covariates and of the score is in the verdict."""
     asked = {}
-    lines = [SimpleNamespace(name="score", adjusted_p_value=0.01)]
+    lines = [SimpleNamespace(name="score", adjusted_p_value=0.01, verdict="evidence")]
 
     def dependence_test(X, Z, *, groups, covariates, random_state):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)

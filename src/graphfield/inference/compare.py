@@ -26,15 +26,17 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
-from graphfield.inference.overlap import common_rows
+from graphfield.inference.overlap import common_rows, rows_with_levels
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.sparse_differences import q_values_of_differences
-from graphfield.numbers import p_text
+from graphfield.numbers import is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
+# A level with fewer groups, or rows for each node, is said to be known roughly.
+_FEW_GROUPS, _FEW_ROWS = 10, 2
 
 
 def compare_graphs(
@@ -84,15 +86,17 @@ def compare_graphs(
         ``a``, as in ``analysis.compare``; of more values, the largest less the smallest), ``low``, ``high``
         (of more values, wide enough for any two of them; Scheffe), ``p_value`` (of the pair alone: the same
         everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
-        knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an edge
-        that is clear at one value and absent at the other speaks louder than its difference. It is never
-        below the p-value. Between nodes that are no numbers, ``difference`` is that of their log-odds (or
-        logarithms of rates) in units of the standard deviations that all others leave of both, which are
-        the units of partial correlations; of an edge of a node with three levels or more, which is several
-        such numbers, it is the norm of their differences and has no sign. ``attrs["p_value"]`` is one
-        p-value for all pairs: is the whole graph the same everywhere (Simes)? ``attrs["summary"]`` says in
-        words how many pairs differ, what the clearest of them are and what that p-value is; it is printed
-        above the table.
+        knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an
+        edge that is clear at one value and absent at the other speaks louder than its difference, so
+        q-values need not have the order of p-values. It is never below the p-value. Between nodes that are
+        no numbers, ``difference`` is that of their log-odds (or logarithms of rates) in units of the
+        standard deviations that all others leave of both, which are the units of partial correlations; of
+        an edge of a node with three levels or more, which is several such numbers, it is the norm of their
+        differences and has no sign. ``attrs["p_value"]`` is one p-value for all pairs: is the whole graph
+        the same everywhere (Simes)? It knows nothing of how many pairs have an edge, so it may miss a few
+        that differ; where it does, these are called hints. ``attrs["summary"]`` says in words how many
+        pairs differ, what the clearest of them are, and which values have few groups (fewer than 10) or
+        rows (fewer than two for each node); it is printed above the table.
 
     Examples
     --------
@@ -118,11 +122,10 @@ def compare_graphs(
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
-    parts = [_summary(table, places, estimates)]
-    parts.append(f"That all edges are the same everywhere: {p_text(table.attrs['p_value'])}.")
+    said = [_summary(table, places, estimates), _few_words(question, sides, places)]
     if estimates is not None:
-        parts += [_reading(places, level), over]
-    table.attrs["summary"] = " ".join(part for part in parts if part)
+        said += [_reading(places, level), over]
+    table.attrs["summary"] = " ".join(filter(None, said))
     return table
 
 
@@ -151,7 +154,26 @@ def _reading(places: list[str], level: float) -> str:
     """What stands in the table."""
     what = f"{places[1]} less {places[0]}" if len(places) == 2 else "the largest less the smallest"
     whose = "" if len(places) == 2 else " that hold for any two values"
-    return f"Differences are {what}, with intervals of {100 * level:g} %{whose}."
+    return (
+        f"Differences are {what}, with intervals of {100 * level:g} %{whose}. An edge that is clear at one "
+        "value and absent at another counts for more than its difference, so q-values need not have the "
+        "order of p-values."
+    )
+
+
+def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: list[str]) -> str:
+    """Which levels few groups or rows have."""
+    encoder, n_nodes = question.encoder, len(question.inputs.node_names)
+    encoded, few = encoder.transform(question.inputs.Z), []
+    for place, words in zip(places_of(encoder, sides), places, strict=True):
+        rows = rows_with_levels(encoder, encoded, place)
+        n_rows = int(rows.sum())
+        n_groups = n_rows if question.labels is None else len(np.unique(question.labels[rows]))
+        if question.labels is not None and n_groups < _FEW_GROUPS:
+            few.append(f"only {count(n_groups, 'group')} ({count(n_rows, 'row')}) with {words}")
+        elif n_rows < _FEW_ROWS * n_nodes:
+            few.append(f"only {count(n_rows, 'row')} for {n_nodes} nodes with {words}")
+    return f"There are {' and '.join(few)}: estimates there are rough." if few else ""
 
 
 def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None) -> str:
@@ -165,7 +187,7 @@ def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float
     told = (
         f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
         f"between {between}, at a false-discovery level of {FDR:.2f}"
-        f"{false_words(n_differ, 'not to differ', FDR)}."
+        f"{_beside_all(n_differ, table.attrs['p_value'])}."
     )
     if not n_differ:
         return told
@@ -182,6 +204,22 @@ def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float
     sizes = [int((strongest == side).sum()) for side in range(len(places))]
     counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
     return f"{told} Strongest: {', '.join(counts)}."
+
+
+def _beside_all(n_differ: int, p_value: float) -> str:
+    """What a test of all pairs together adds to those that differ."""
+    p, all_pairs = p_text(p_value), "test of all pairs together"
+    if not n_differ:
+        seen = (
+            f", yet a {all_pairs} sees a difference"
+            if is_significant(p_value)
+            else f"; a {all_pairs} sees no difference either"
+        )
+        return f"{seen} ({p})"
+    if is_significant(p_value):
+        return f"{false_words(n_differ, 'not to differ', FDR)}. A {all_pairs} agrees ({p})"
+    hint = agreed(n_differ, "it for a hint", "them for hints")
+    return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
 
 
 def _told(value: Any) -> str:

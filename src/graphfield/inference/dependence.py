@@ -29,8 +29,9 @@ from graphfield.inference.held_out_gain import MAX_WIDTH, Gains, held_out_gains
 from graphfield.inference.kind_regressions import gains_of_kinds, scores_of_kinds
 from graphfield.inference.question import MIN_STRETCHES, Question, numbers_alone, sort_rows, times_of
 from graphfield.inference.row_order import are_in_order, rows_as_series, rows_one_by_one
+from graphfield.inference.running_tests import Tested, holm, settle
 from graphfield.inference.sign_tests import SignTests
-from graphfield.inference.tests_of_covariates import Tested, Tests, holm
+from graphfield.inference.tests_of_covariates import Tests
 from graphfield.inference.unseen_rows import can_compare, predict_held_out
 from graphfield.training.progress import progress_bar
 
@@ -38,8 +39,11 @@ from graphfield.training.progress import progress_bar
 # held-out gains.
 _TEST_ROWS, _TEST_ENTRIES = 10_000, 1_000_000
 _GAIN_ROWS, _GAIN_ENTRIES = 50_000, 2_000_000
+# Rearrangements where nobody says how many, at first.
+_PERMUTATIONS = 199
 # Fewer independent stretches of a time series than this are spoken of.
 _FEW_STRETCHES = 25
+_NEAR = "So near to .05 that other rearrangements might bring p to the other side: {}."
 
 
 def dependence_test(
@@ -50,7 +54,7 @@ def dependence_test(
     time: Any = None,
     in_order: bool | None = None,
     covariates: Sequence[str] | None = None,
-    n_permutations: int = 199,
+    n_permutations: int | None = None,
     degrees: int = 3,
     n_folds: int = 5,
     model: Any = None,
@@ -92,10 +96,12 @@ def dependence_test(
     covariates : sequence of str, optional
         Which to test one by one, each given all others; default all. P-values are adjusted for the number
         tested, so name the one that the question is about where there is one. None (``[]``) saves time.
-    n_permutations : int, default 199
-        The smallest possible p-value is one over this number plus one. With ``time`` there are no more
-        different shifts than rows. Where a covariate's p-value is small, it is made finer with more
-        permutations, so that it can stay small when adjusted for the number of covariates.
+    n_permutations : int, optional
+        By default 199, and more where the p-value (of a covariate, the adjusted one) is so near to .05 that
+        these might have brought it to the other side: twice as many until that has a chance of 1 %, or
+        9,999 are done. The smallest possible p-value is one over this number plus one. With ``time`` there
+        are no more different shifts than rows. Where a covariate's p-value is small, it is made finer with
+        more permutations, so that it can stay small when adjusted for the number of covariates.
     degrees : int, default 3
         Columns of the spline of a numeric covariate. More see finer movements, at the expense of power.
     n_folds : int, default 5
@@ -124,6 +130,8 @@ def dependence_test(
     >>> found.verdict, found.p_value
     ('strong evidence', 0.01)
     """
+    goes_on = n_permutations is None
+    n_permutations = _PERMUTATIONS if n_permutations is None else n_permutations
     check_number("n_permutations", n_permutations, 19, integer=True)
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
@@ -145,7 +153,7 @@ def dependence_test(
             question, lacking = one_by_one, None
     if lacking:
         return replace(_not_known(question, lacking), caveat=caveat)
-    evidence = _answer(question.with_jumps(), wanted, root_seed(random_state))
+    evidence = _answer(question.with_jumps(), wanted, root_seed(random_state), goes_on=goes_on)
     if in_order:
         evidence = replace(evidence, caveat=caveat) if question.timed else evidence.as_if_independent(caveat)
     if model is None:
@@ -163,7 +171,7 @@ def dependence_test(
     )
 
 
-def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
+def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) -> Evidence:
     notes: list[str] = []
     tested = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
     smooths, rng = tested.smooths(question.degrees), np.random.default_rng(seed)
@@ -180,11 +188,16 @@ def _answer(question: Question, wanted: list[str], seed: int) -> Evidence:
         def tick() -> None:
             advance(next(done, total), "")
 
-        overall = tests.overall(tick)
+        whole = tests.overall(tick)
         single = len(smooths) == 1
-        given_others = {
-            name: overall if single else tests.given_others(name, len(wanted), tick) for name in wanted
+        one_by_one = {
+            name: whole if single else tests.given_others(name, len(wanted), tick) for name in wanted
         }
+        if goes_on:
+            near = settle({"all covariates together": whole}) + ([] if single else settle(one_by_one))
+            notes += [_NEAR.format(", ".join(near))] if near else []
+        overall = whole.result()
+        given_others = {name: None if test is None else test.result() for name, test in one_by_one.items()}
         gains = (_gains_of_kinds if kinds else _gains)(question, wanted, notes, tick)
     if overall.n_permutations < question.n_permutations:
         notes.append(

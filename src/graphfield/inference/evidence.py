@@ -13,7 +13,8 @@ from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
 from graphfield.inference.row_order import AS_IF
-from graphfield.inference.tests_of_covariates import Tested
+from graphfield.inference.running_tests import Tested
+from graphfield.inference.verdict_facts import WEAK
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
@@ -38,7 +39,7 @@ def verdict(p_value: float | None, gain: Gain | None) -> str:
         return "no evidence"
     if p_value - _ROUNDING <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
         return "strong evidence"
-    return "evidence" if gain.value > PLAIN[1] * gain.standard_error else "weak evidence"
+    return "evidence" if gain.value > PLAIN[1] * gain.standard_error else WEAK
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ def overall_sentence(names: list[str], test: Tested, gain: Gain, of: Measured = 
         who = f"the covariates ({', '.join(names)})"
     words = {
         "no evidence": f"There is no evidence that the graph depends on {who}",
-        "weak evidence": f"The graph seems to depend on {who}, but with no clear gain in prediction",
+        WEAK: f"The graph seems to depend on {who}, but with no clear gain in prediction",
     }
     start = words.get(verdict(test.p_value, gain), f"The graph depends on {who}")
     return f"{start}: {_both(gain, test, test.p_value, of)}."
@@ -254,7 +255,7 @@ def covariate_sentence(
     given = "" if single else ", given the others"
     words = {
         "no evidence": f"No evidence that edges move with {name}{given}",
-        "weak evidence": f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
+        WEAK: f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
     }
     start = words.get(verdict(adjusted, gain), f"Edges move with {name}{given}")
     also = "" if n_tested == 1 else f"; adjusted for the number of covariates, {p_text(adjusted)}"

@@ -80,14 +80,24 @@ def common_rows(encoder: CovariateEncoder, encoded: Encoded, places: Sequence[Ma
     return Common(encoded.take(looked_at[found]), share, named, names)
 
 
-def _rows_at(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> NDArray[np.intp]:
-    """Rows with the levels of a place, and of these the ones nearest to its numbers."""
-    rows, distance = np.ones(len(encoded), dtype=bool), np.zeros(len(encoded))
+def rows_with_levels(
+    encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]
+) -> NDArray[np.bool_]:
+    """Of a place, whatever its numbers are."""
+    rows = np.ones(len(encoded), dtype=bool)
     for name, value in place.items():
         position, column = position_of(encoder, name)
         if isinstance(column, Categorical):
             rows &= encoded.codes[:, position] == value
-        else:
+    return rows
+
+
+def _rows_at(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> NDArray[np.intp]:
+    """Rows with the levels of a place, and of these the ones nearest to its numbers."""
+    rows, distance = rows_with_levels(encoder, encoded, place), np.zeros(len(encoded))
+    for name, value in place.items():
+        position, column = position_of(encoder, name)
+        if not isinstance(column, Categorical):
             distance += np.square(encoded.numeric[:, position] - value)
     own = distance[rows]
     most = min(len(own), max(_LEAST_NEAR, round(_NEAR * len(own))))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,29 +80,28 @@ class Scheme:
             return f"{where}the covariates are shifted in time against the nodes"
         return "every row gets the covariates of another row" + (" of its group" if self.rows.grouped else "")
 
-    def arrangements(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """``count`` random arrangements (fewer where there are not so many shifts), (count, n).
+    def arrangements(self, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+        """Random arrangements, one after the other, without end but for the shifts of one series.
 
         Each says for every row which row its covariates come from. Shifts may be short: their statistics
         are much like that of no shift, but to leave them out would make small p-values too frequent. Only
         all shifts together treat every start alike.
         """
-        sizes, starts = self.rows.sizes, self.rows.starts
+        sizes, starts, n = self.rows.sizes, self.rows.starts, self.rows.n_rows
         if self.between:
-            return np.stack([np.repeat(rng.permutation(starts), sizes) for _ in range(count)])
+            yield from (np.repeat(rng.permutation(starts), sizes) for _ in count())
         if not (self.rows.grouped or self.rows.timed):
-            return np.stack([rng.permutation(self.rows.n_rows) for _ in range(count)])
+            yield from (rng.permutation(n) for _ in count())
         if not self.rows.timed:
             group = np.repeat(np.arange(len(starts)), sizes)
-            keys = rng.random((count, self.rows.n_rows))
-            return np.stack([np.lexsort((key, group)) for key in keys])
+            yield from (np.lexsort((rng.random(n), group)) for _ in count())
+        first = np.repeat(starts, sizes)
         if self.rows.grouped:
-            shifts = rng.integers(0, sizes, size=(count, len(sizes)))
+            shifts: Iterable[NDArray] = (rng.integers(0, sizes) for _ in count())
         else:
-            shifts = 1 + rng.permutation(self.rows.n_rows - 1)[:count, None]
-        place = np.arange(self.rows.n_rows) - np.repeat(starts, sizes)
-        moved = (place + np.repeat(shifts, sizes, axis=1)) % np.repeat(sizes, sizes)
-        return np.repeat(starts, sizes) + moved
+            shifts = 1 + rng.permutation(n - 1)[:, None]
+        for shift in shifts:
+            yield first + (np.arange(n) - first + np.repeat(shift, sizes)) % np.repeat(sizes, sizes)
 
 
 def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +80,7 @@ def score_statistics(
     nodes: CleanedNodes,
     functions: Functions,
     alone: NDArray[np.float64],
-    arrangements: NDArray[np.intp],
+    arrangements: Iterable[NDArray[np.intp]],
     tick: Callable[[], None],
     *,
     spreads: list[NDArray[np.float64]] | None = None,
@@ -100,7 +100,7 @@ def score_statistics(
 
     ``functions`` gives, for an arrangement, functions of z as they then are, (n, m), with sum zero;
     ``alone`` (n, c) is what mean and scale of a node may depend on, uncorrelated, with mean square one.
-    Arrangements (n_permutations, n) say for every row which row its covariates come from; they are
+    Arrangements (n,) say for every row which row its covariates come from; they are
     ``uneven`` where some are taken more often than others, as where groups of different size change places.
     ``spreads`` (p, p) are about the variances of the scores of nodes and of residuals; default those of
     independent rows. Returns (4, n_permutations); ``tick`` is called after each.

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from graphfield.inference.covariate_basis import Smooth, left_by, whitened
 from graphfield.inference.kind_scores import KindScores
-from graphfield.inference.score_test import combined_p_value, signed_strengths
-from graphfield.inference.tests_of_covariates import Tested, permutations_wanted, sign_words
+from graphfield.inference.running_tests import RunningTest, Sample
+from graphfield.inference.score_test import signed_strengths
+from graphfield.inference.tests_of_covariates import permutations_wanted, random_signs, sign_words
 
 Array = NDArray[np.float64]
 Apart = Callable[[str, Array], tuple[Array, Array]]
@@ -48,12 +49,12 @@ class SignTests:
     def n_ticks(self, wanted: list[str]) -> int:
         return 1 + len(wanted)
 
-    def overall(self, tick: Callable[[], None]) -> Tested:
+    def overall(self, tick: Callable[[], None]) -> RunningTest:
         """No edge moves with any covariate."""
         columns = whitened(np.hstack([smooth.columns for smooth in self.smooths]))
         return self._tested(columns, np.empty((len(columns), 0)), self.n_permutations, tick)
 
-    def given_others(self, name: str, n_covariates: int, tick: Callable[[], None]) -> Tested | None:
+    def given_others(self, name: str, n_covariates: int, tick: Callable[[], None]) -> RunningTest | None:
         """No edge moves with this covariate beyond how it moves with the others; None if nothing is left."""
         own = next(smooth.columns for smooth in self.smooths if smooth.name == name)
         others = [smooth.columns for smooth in self.smooths if smooth.name != name]
@@ -65,10 +66,18 @@ class SignTests:
         most = max(self.n_permutations, permutations_wanted(n_covariates))
         return self._tested(columns, given, most, tick)
 
-    def _tested(self, columns: Array, given: Array, count: int, tick: Callable[[], None]) -> Tested:
-        n_units = int(self.units.max()) + 1
-        signs = self.rng.choice(np.array([-1, 1], dtype=np.float32), size=(count, n_units))
-        signs = np.vstack([np.ones(n_units, dtype=np.float32), signs])[:, self.units]
+    def _tested(self, columns: Array, given: Array, count: int, tick: Callable[[], None]) -> RunningTest:
+        def draw(count: int) -> Array:
+            found = self._statistics(columns, given, count)
+            tick()
+            return found
+
+        work = 2.0 * self.values.size * columns.shape[1]
+        return RunningTest([Sample(draw(count), lambda more: draw(more)[:, 1:], work)])
+
+    def _statistics(self, columns: Array, given: Array, count: int) -> Array:
+        """Sum and largest of the strengths of pairs, (2, 1 + count)."""
+        signs = random_signs(count, int(self.units.max()) + 1, self.rng)[:, self.units]
         step = max(1, _ENTRIES // max(len(self.values), len(signs)))
         sums, largest = np.zeros(len(signs)), np.zeros(len(signs))
         for start in range(0, self.values.shape[1], step):
@@ -77,5 +86,4 @@ class SignTests:
             part[0] /= self.inflation[own]
             sums += part.sum(axis=1)
             largest = np.maximum(largest, part.max(axis=1))
-        tick()
-        return Tested(combined_p_value(np.stack([sums, largest])), count)
+        return np.stack([sums, largest])

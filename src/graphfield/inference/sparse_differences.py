@@ -9,6 +9,7 @@ from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from graphfield.inference.pair_columns import PairColumns
 
@@ -53,15 +54,35 @@ def q_values_of_differences(
     Estimates, in units of partial correlations, are (graphs, columns), where wide pairs have several columns
     (``pairs``; by default each has one), with the covariance (graphs * width, graphs * width) of each pair;
     p-values say that a pair is the same in all graphs. Where graphs share subjects (``dependent``), pairs are
-    taken as independent of each other.
+    taken as independent of each other, and covariances, which may come from few subjects, are made larger
+    until normal estimates differ no more clearly than p-values say.
     """
     pairs = pairs or PairColumns.of(np.ones(_n_nodes(estimates.shape[1]), dtype=np.intp))
+    if dependent:
+        covariance = _as_clear_as(p_values, estimates, covariance, pairs)
     order = np.argsort(estimates.sum(axis=1))  # draws do not depend on which graph is named first
     same = _chance_of_same(estimates[order], [_in_order(own, order) for own in covariance], dependent, pairs)
     order = np.argsort(same, kind="stable")
     rates = np.empty(len(same))
     rates[order] = np.cumsum(same[order]) / np.arange(1, len(same) + 1)
     return np.minimum(np.maximum(rates, p_values), 1.0)
+
+
+def _as_clear_as(
+    p_values: NDArray[np.float64],
+    estimates: NDArray[np.float64],
+    covariance: Sequence[NDArray[np.float64]] | NDArray[np.float64],
+    pairs: PairColumns,
+) -> list[NDArray[np.float64]]:
+    """Covariances with which normal differences between graphs have no smaller p-values than these."""
+    found, k = [], len(estimates)
+    for pair, own in enumerate(covariance):
+        width = pairs.widths[pair]
+        apart = np.kron(np.column_stack([-np.ones(k - 1), np.eye(k - 1)]), np.eye(width))
+        off = apart @ estimates[:, pairs.of_pair(pair)].reshape(-1)
+        clear = off @ np.linalg.pinv(apart @ own @ apart.T) @ off
+        found.append(own * max(1.0, clear / max(chdtri(len(apart), p_values[pair]), 1e-3)))
+    return found
 
 
 def _in_order(covariance: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth, left_by, whitened
 from graphfield.inference.directions import in_order
 from graphfield.inference.rearrange import Rows, Scheme
+from graphfield.inference.running_tests import RunningTest, Sample
 from graphfield.inference.score_test import (
     Functions,
     Pairs,
@@ -106,14 +108,6 @@ _PROMISING, _ADJUSTED, _OPERATIONS = 0.05, 0.01, 1e12
 Tick = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Tested:
-    """A p-value and the number of rearrangements it is based on."""
-
-    p_value: float
-    n_permutations: int
-
-
 def sign_words(unit: str) -> str:
     return f"what each {unit} says for or against movement gets a random sign"
 
@@ -162,7 +156,7 @@ class Tests:
         n_tests = len(self.kinds) + sum(len(self.schemes[name]) for name in wanted)
         return n_tests * (1 + self.n_permutations)
 
-    def overall(self, tick: Tick) -> Tested:
+    def overall(self, tick: Tick) -> RunningTest:
         """No edge moves with any covariate."""
         results = []
         for between, scheme in self.kinds.items():
@@ -170,9 +164,9 @@ class Tests:
             columns = whitened(scheme.part(np.hstack(moved)))
             functions = row_functions(columns, np.empty((len(columns), 0)))
             results.append(self._tested(scheme, functions, columns.shape[1], self.n_permutations, tick))
-        return _smallest(results)
+        return RunningTest(results)
 
-    def given_others(self, name: str, n_covariates: int, tick: Tick) -> Tested | None:
+    def given_others(self, name: str, n_covariates: int, tick: Tick) -> RunningTest | None:
         """No edge moves with this covariate beyond how it moves with the others.
 
         None where nothing of the covariate is left, or there are too few groups. ``n_covariates`` is how
@@ -189,11 +183,11 @@ class Tests:
                 most = permutations_wanted(n_covariates * len(self.schemes[name]))
                 results.append(self._given(scheme, columns, given, most, tick))
         found = [result for result in results if result is not None]
-        return _smallest(found) if found else None
+        return RunningTest(found) if found else None
 
     def _given(
         self, scheme: Scheme, columns: NDArray, given: NDArray, most: int, tick: Tick
-    ) -> Tested | None:
+    ) -> Sample | None:
         width = columns.shape[1]
         if scheme.shifts:
             return self._tested(scheme, row_functions(columns, given), width, most, tick)
@@ -204,14 +198,17 @@ class Tests:
             return None
         return self._tested(scheme, scores.functions, width, most, tick, scores.spreads)
 
-    def _flipped(self, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Tested:
+    def _flipped(self, columns: NDArray, given: NDArray, most: int, tick: Tick) -> Sample:
         """With random signs of rows."""
-        count = max(most, self.n_permutations)
-        signs = self.rng.choice(np.array([-1, 1], dtype=np.float32), size=(count, len(columns)))
-        signs = np.vstack([np.ones(len(columns), dtype=np.float32), signs])
-        found = flipped_statistics(self.nodes, columns, given, signs)
-        tick()
-        return Tested(combined_p_value(found), count)
+        n, p = self.nodes.values.shape
+
+        def draw(count: int) -> NDArray[np.float64]:
+            found = flipped_statistics(self.nodes, columns, given, random_signs(count, n, self.rng))
+            tick()
+            return found
+
+        found = draw(max(most, self.n_permutations))
+        return Sample(found, lambda count: draw(count)[:, 1:], 2.0 * n * p**2 * columns.shape[1])
 
     def _tested(
         self,
@@ -221,7 +218,7 @@ class Tests:
         most: int,
         tick: Tick,
         spreads: list[NDArray[np.float64]] | None = None,
-    ) -> Tested:
+    ) -> Sample:
         """With ``n_permutations``, and if that is promising with up to ``most`` in all.
 
         The first p-value only decides whether to go on, which keeps the second one valid.
@@ -230,38 +227,23 @@ class Tests:
         n, p = self.nodes.values.shape
         work = operations(n, p, n_columns, alone.shape[1])
         most = max(self.n_permutations, min(most, int(_OPERATIONS / work)))
-        arrangements = scheme.arrangements(most, self.rng)
-        first, more = np.split(arrangements, [self.n_permutations])
+        arrangements = scheme.arrangements(self.rng)
 
-        def statistics(some: NDArray[np.intp]) -> NDArray[np.float64]:
+        def statistics(some: Iterable[NDArray[np.intp]]) -> NDArray[np.float64]:
             return score_statistics(
                 self.nodes, functions, alone, some, tick, spreads=spreads, uneven=scheme.between
             )
 
-        found = statistics(np.vstack([np.arange(len(alone)), first]))
-        if len(more) and combined_p_value(found) <= _PROMISING:
-            found = np.hstack([found, statistics(more)])
-        return Tested(combined_p_value(found), found.shape[1] - 1)
+        drawn = list(islice(arrangements, most))
+        first, more = drawn[: self.n_permutations], drawn[self.n_permutations :]
+        found = statistics([np.arange(n), *first])
+        if more and combined_p_value(found) <= _PROMISING:
+            found, more = np.hstack([found, statistics(more)]), []
+        rest = chain(more, arrangements)
+        return Sample(found, lambda count: statistics(islice(rest, count)), work)
 
 
-def _smallest(results: list[Tested]) -> Tested:
-    """The p-value of the smallest of several independent ones, as those between and within groups are."""
-    least = min(results, key=lambda result: result.p_value)
-    if len(results) == 1:
-        return least
-    return Tested(1 - (1 - least.p_value) ** len(results), least.n_permutations)
-
-
-def holm(p_values: dict[str, float | None]) -> dict[str, float | None]:
-    """Adjusted for their number by Holm's method; None stays None.
-
-    >>> holm({"a": 0.01, "b": None, "c": 0.04})
-    {'a': 0.02, 'b': None, 'c': 0.04}
-    """
-    known = sorted((value, name) for name, value in p_values.items() if value is not None)
-    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
-    largest = 0.0
-    for position, (value, name) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - position) * value))
-        adjusted[name] = largest
-    return adjusted
+def random_signs(count: int, n_units: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Of units, (1 + count, n_units); the first have none."""
+    signs = rng.choice(np.array([-1, 1], dtype=np.float32), size=(count, n_units))
+    return np.vstack([np.ones(n_units, dtype=np.float32), signs])

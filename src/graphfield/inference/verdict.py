@@ -45,6 +45,7 @@ HEADLINES = {
     "hint": "A hint that the graph moves with the covariates",
     "edges": "{edges} with the covariates",
     "not established": "The covariates matter, but this model does not show how",
+    "weak": "Weak evidence that the covariates matter, but this model does not show how",
     "one graph": "One graph for all",
     "not known": "Not known whether the graph moves with the covariates",
 }
@@ -79,6 +80,8 @@ class Verdict:
     moving_pairs : tuple of str
         Pairs whose edge moves by tests of every pair, the clearest first.
     gain : ModelGain or None
+    weak : bool
+        Whether the test is weak evidence only (see :class:`graphfield.Evidence`).
     """
 
     answer: str
@@ -92,6 +95,7 @@ class Verdict:
     unused: tuple[str, ...] = ()
     moving_pairs: tuple[str, ...] = ()
     gain: ModelGain | None = None
+    weak: bool = False
 
     @property
     def shows_average(self) -> bool:
@@ -102,9 +106,8 @@ class Verdict:
     def headline(self) -> str:
         """The answer in a few words."""
         n_moving = len(self.moving_pairs)
-        return HEADLINES[self.answer].format(
-            edges=agreed(n_moving, "One edge moves", f"{n_moving:,} edges move")
-        )
+        answer = "weak" if self.weak and self.answer == "not established" else self.answer
+        return HEADLINES[answer].format(edges=agreed(n_moving, "One edge moves", f"{n_moving:,} edges move"))
 
     def __str__(self) -> str:
         return self.paragraph
@@ -219,6 +222,7 @@ def reach_verdict(
         unused=fitted.unused if fitted else (),
         moving_pairs=() if tests is None else tuple(tests.moving_pairs),
         gain=gain,
+        weak=test.weak,
     )
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # What a permutation test says: correlations follow the covariates, or not; nothing where none was possible or
 # none was made.
 YES, NO, NOT_KNOWN, NOT_RUN = "yes", "no", "not known", "not run"
+# What an Evidence says of a small p-value without a clear gain; a verdict says the same.
+WEAK = "weak evidence"
 # What held-out rows say of the fitted model; ONE_GRAPH does not move, so there is nothing to say.
 BETTER, UNCLEAR, WORSE, ONE_GRAPH, NOT_COMPARED = (
     "better",
@@ -95,6 +97,9 @@ class TestedCovariate(Protocol):
     @property
     def adjusted_p_value(self) -> float | None: ...
 
+    @property
+    def verdict(self) -> str: ...
+
 
 class TestResult(Protocol):
     """What an :class:`~graphfield.Evidence` has of a test."""
@@ -128,6 +133,8 @@ class Tested:
     adjusted: Mapping[str, float | None] | None = None  # p-values of covariates, given the others
     why_not: str = ""  # there was none, in a sentence
     caveat: str = ""
+    weak: bool = False  # that they matter together, and covariates that do given the others
+    weak_ones: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
@@ -137,16 +144,21 @@ class Tested:
             lines = evidence.get("covariates") or []
             p_value, n_rows = evidence.get("p_value"), int(evidence.get("n_rows") or 0)
             adjusted = {str(line.get("name")): line.get("adjusted_p_value") for line in lines}
+            words = {str(line.get("name")): line.get("verdict") for line in lines}
             verdict, sentence = str(evidence.get("verdict") or ""), str(evidence.get("sentence") or "")
             caveat = str(evidence.get("caveat") or "")
         else:
             p_value, n_rows, verdict = evidence.p_value, evidence.n_rows, evidence.verdict
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
+            words = {line.name: line.verdict for line in evidence.per_covariate}
             sentence, caveat = evidence.sentence, evidence.caveat
         if p_value is None or verdict == NOT_KNOWN:
             return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat)
         answer = YES if is_significant(p_value) else NO
-        return cls(answer, p_value, n_rows, adjusted, caveat=caveat)
+        weak_ones = tuple(name for name, word in words.items() if word == WEAK)
+        return cls(
+            answer, p_value, n_rows, adjusted, caveat=caveat, weak=verdict == WEAK, weak_ones=weak_ones
+        )
 
     def without(self, known: Sequence[str]) -> Tested:
         """Less the covariates of which it cannot be told, but which are ``known`` to matter otherwise."""

@@ -13,6 +13,7 @@ from graphfield.inference.verdict_facts import (
     NOT_KNOWN,
     ONE_GRAPH,
     UNCLEAR,
+    WEAK,
     WORSE,
     YES,
     Fitted,
@@ -105,13 +106,14 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests
         return f"A permutation test agrees ({p})."
     alone = len(covariates) == 1
     matters = f"{covariates[0]} matters" if alone else "together the covariates matter"
-    matters, them = f"{matters} (permutation test, {p})", "it" if alone else "them"
+    matters = f"{f'there is {WEAK} that ' if test.weak else ''}{matters} (permutation test, {p})"
     if model == NOT_COMPARED:
-        return f"{matters if alone else matters.capitalize()}."
+        return f"{matters if alone and not test.weak else matters[0].upper() + matters[1:]}."
     how = {ONE_GRAPH: "in a way that this model does not draw"}.get(
         model, "but how is more than this model can tell from these rows"
     )
-    return f"Yet {matters}: the graph probably depends on {them}, {how}."
+    probably = "" if test.weak else f": the graph probably depends on {'it' if alone else 'them'}"
+    return f"Yet {matters}{probably}, {how}."
 
 
 def _beside_edges(answer: str, p: str, *, sure: bool) -> str:
@@ -140,8 +142,12 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
         return f"{which} {rows}."
     if not test.matter:
         return f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told {rows}."
+    weak = tuple(name for name in test.matter if name in test.weak_ones)
+    clear = tuple(name for name in test.matter if name not in weak)
+    found = [f"{_listed(clear)} {_verb(clear)}"] if clear else []
+    found += [f"there is {WEAK} that {_listed(weak)} {_verb(weak)}"] if weak else []
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
-    return f"{given} {matter} {_verb(test.matter)}{rest}."
+    return f"{given} {', and '.join(found)}{rest}."
 
 
 def use_sentence(model: str, fitted: Fitted | None) -> str:
