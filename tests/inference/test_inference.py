@@ -553,6 +553,18 @@ def three_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
     return X, Z
 
 
+def test_partial_correlations_that_are_compared_are_ones_that_can_be():
+    rng = np.random.default_rng(0)
+    z, noise = rng.uniform(size=400), rng.normal(size=(400, 3))
+    rho = np.where(z < 0.3, 0.97, 0.2)
+    X = pd.DataFrame(noise, columns=list("abc"))
+    X["b"] = rho * X["a"] + np.sqrt(1 - rho**2) * X["b"]
+    found = gf.compare_graphs(X, pd.DataFrame({"z": z}), {"z": 0.01}, {"z": 0.99})
+    assert "a - b (+1.00 at z=0.01, " in found.attrs["summary"]  # 1.4 at first
+    assert found.difference.abs().max() <= 1
+    assert ((found.low <= found.difference) & (found.difference <= found.high)).all()
+
+
 def test_compares_all_levels_of_a_category() -> None:
     X, Z = three_groups(0, 120)
     found = gf.compare_graphs(X, Z, "group")

@@ -257,7 +257,8 @@ def _differences(
         covariance[part.pairs] = at @ fit.covariance @ at.T
         apart = between.fit(part.values, variances, part.inflation)
         p_values[part.pairs] = between.p_values(apart, slice(None))
-    difference, error = _largest_differences(estimates, covariance)
+    possible = np.clip(estimates, -1, 1)  # near the end of a range an edge of .9 may be estimated as 1.1
+    difference, error = _largest_differences(possible, covariance)
     half = between.width(slice(None), level) * error
     columns = {
         "difference": difference,
@@ -266,7 +267,7 @@ def _differences(
         "p_value": p_values,
         "q_value": q_values_of_differences(estimates, covariance, p_values, dependent=starts is not None),
     }
-    return columns, estimates
+    return columns, possible
 
 
 def _largest_differences(
