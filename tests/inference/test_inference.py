@@ -574,7 +574,7 @@ def test_compares_all_levels_of_a_category() -> None:
     assert 0 < clear.low.item() < clear.difference.item() < clear.high.item()
     assert found.p_value.min() <= found.attrs["p_value"] <= 6 * found.p_value.min()
     assert "between group=a, group=b and group=c, at" in found.attrs["summary"]
-    assert f"That all edges are the same everywhere: {p_text(found.attrs['p_value'])}." in repr(found)
+    assert f"A test of all pairs together agrees ({p_text(found.attrs['p_value'])})" in repr(found)
     assert "the largest less the smallest, with intervals of 90 % that hold for any two" in repr(found)
     named = gf.compare_graphs(X, Z, {"group": "c"}, {"group": "a"}, {"group": "b"})
     np.testing.assert_allclose(named.difference, found.difference, atol=1e-9)
