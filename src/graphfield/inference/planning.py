@@ -196,7 +196,7 @@ def _test_table(truth: Truth, question: str, fdr: float, n: int, seed: int) -> t
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tested = infer_edges(X, Z, covariates=[], random_state=seed)
+            tested = infer_edges(X, Z, in_order=False, covariates=[], random_state=seed)
     except GraphfieldError as error:
         return str(error)
     rate = tested.table["q_value" if question == "edges" else "q_varies"].to_numpy()
