@@ -31,6 +31,8 @@ _MORE_LEFT, _ROUNDING = 1.5, 1e-6
 _RIDGE = 1e-10  # keeps the correlations of exact totals invertible
 # Relations that are told in full, nodes named in one that holds nearly, and relations that are looked for.
 _TOLD, _PARTS, _MOST = 5, 4, 40
+# Nodes that one is said to follow from, at most: where all are mixtures of the same, any may do.
+_MOST_PARTS = 40
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _unexplained(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
 def _parts(correlation: NDArray[np.float64], node: int, others: NDArray[np.intp], wanted: float) -> list[int]:
     """Few of the ``others`` that explain the wanted share of a node: added one by one, then thinned out."""
     chosen: list[int] = []
-    while len(chosen) < len(others):
+    while len(chosen) < min(len(others), _MOST_PARTS):
         coefficients, explained = _explained(correlation, node, chosen)
         if explained >= wanted:
             break

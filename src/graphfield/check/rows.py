@@ -142,7 +142,6 @@ def row_findings(
                     time=Argument("time", dates[0]),
                 ),
             )
-            return
         n = min(len(nodes), _ORDER_ROWS)
         measured, design = nodes.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
         following = _following(measured, design)
