@@ -311,9 +311,9 @@ def test_rows_in_order_count_in_blocks_as_in_a_fit(tmp_path, capsys):
     pd.concat([X + walk / 2, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
     command = [str(tmp_path / "table.csv"), "--covariates", "age"]
     assert main(["compare", *command, "--methods", "linear"]) == 0
-    assert "(50 row blocks, in 5 folds)" in capsys.readouterr().err
+    assert "(50 blocks of rows, in 5 folds)" in capsys.readouterr().err
     assert main(["fit", *command, "--model", "linear", "--out", str(tmp_path / "model")]) == 0
-    assert "(50 row blocks, in 5 folds)" in capsys.readouterr().out
+    assert "(50 blocks of rows, in 5 folds)" in capsys.readouterr().out
 
 
 def test_notes_name_the_method_what_it_needs_and_what_it_got():

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graphfield.check.codes import few_different
+from graphfield.check.copied_rows import copied_rows
 from graphfield.check.covariates import filled_numbers
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
 from graphfield.check.nodes import NO_NODE
@@ -25,8 +25,6 @@ from graphfield.messages import Argument, Message
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
 FEW_GROUPS = 20
-# A share of rows above this that are copies of an earlier one is no coincidence.
-COPIED_ROWS = 0.01
 # Rows per subject, on average, from which a column (or covariates that repeat) stands for subjects.
 ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
@@ -97,7 +95,7 @@ def row_findings(
     n_rows = len(X.values)
     moments = [] if time is None else [time]
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
-    yield from _copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
+    yield from copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
     if labels is not None:
         yield from _nodes_of_groups(nodes.mask(bad_x[list(nodes.columns)].to_numpy()), labels)
         yield from _level_findings(nodes, Z, bad_z, labels)
@@ -220,70 +218,6 @@ def _level_findings(
         )
 
 
-def _copied_rows(
-    nodes: pd.DataFrame, Z: Frame, bad_x: pd.DataFrame, moments: list[pd.Series], *, grouped: bool
-) -> Iterator[Finding]:
-    """Rows that are equal in all nodes and covariates, and were not taken at different ``moments``."""
-    if nodes.shape[1] < 2:
-        return
-    measured = np.asarray(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))  # rows of nothing are no copies
-    beside = [*(Z.values[name] for name in Z.names), *moments]
-    columns = [*(nodes[name] for name in nodes.columns), *beside]
-    key = sum((_hashed(column, j) for j, column in enumerate(columns)), np.zeros(len(nodes), dtype=np.uint64))
-    copies = int(pd.Series(key[measured]).duplicated().sum())
-    if copies <= COPIED_ROWS * len(nodes) or copies <= _copies_by_chance(nodes):
-        return
-    if _answers_alike(key, nodes, measured):
-        return
-    advice = Message(
-        "Leave copies out; where they are repeated measurements, name the subject as the group ({group}).",
-        group=Argument("group"),
-    )
-    yield Finding(
-        "duplicate-rows",
-        (),
-        f"{count(copies, 'row')} of {len(nodes):,} {'is a copy' if copies == 1 else 'are copies'} of "
-        "an earlier row.",
-        "Leave copies out: a row counts once." if grouped else advice,
-    )
-
-
-def _answers_alike(key: NDArray[np.uint64], nodes: pd.DataFrame, measured: NDArray[np.bool_]) -> bool:
-    """Whether equal rows are people who answer alike: then more are like another one but for one node.
-
-    Scores that follow from the answers are no more than these.
-    """
-    alike = pd.Series(key[measured])
-    repeated = alike.duplicated(keep=False)
-    places = {name: j for j, name in enumerate(nodes.columns)}
-    scores = _scores(nodes, places)
-    key = key - sum((_hashed(nodes[name], places[name]) for name in scores), np.zeros_like(key))
-    nearly = 0
-    for name in nodes.columns.difference(scores):
-        others = pd.Series((key - _hashed(nodes[name], places[name]))[measured])
-        nearly += int((others.duplicated(keep=False) & ~repeated).sum())
-    return nearly >= alike[repeated].nunique()
-
-
-def _scores(nodes: pd.DataFrame, places: dict[str, int]) -> list[str]:
-    """Nodes with many values that are the same wherever all answers, nodes with few, are."""
-    answers = [name for name in nodes.columns if few_different(nodes[name].to_numpy())]
-    pattern = pd.Series(
-        sum((_hashed(nodes[name], places[name]) for name in answers), np.zeros(len(nodes), np.uint64))
-    )
-    return [
-        name
-        for name in nodes.columns.difference(answers)
-        if nodes[name].groupby(pattern.to_numpy()).nunique().max() == 1
-    ]
-
-
-def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:
-    """A number for every value, the same for equal values; other numbers in another place."""
-    codes = pd.factorize(column)[0].astype(np.int64)
-    return np.asarray(pd.util.hash_array(codes + place * (1 << 32)))
-
-
 def _sort_columns(nodes: pd.DataFrame, Z: Frame, rest: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
     """Columns of numbers by which somebody sorted these rows, but for a few out of place."""
     found = {}
@@ -316,12 +250,6 @@ def _is_sorted(values: NDArray[np.float64]) -> bool:
         return False
     gaps = np.diff(np.sort(values))
     return bool(np.abs(np.diff(gaps)).sum() > _UNEVEN_GAPS * (gaps[1:] + gaps[:-1]).sum())
-
-
-def _copies_by_chance(nodes: pd.DataFrame) -> float:
-    """Pairs of equal rows if nodes were independent: many where there are few nodes with few values."""
-    same = [float(np.square(column.value_counts(normalize=True)).sum()) for _, column in nodes.items()]
-    return float(len(nodes) ** 2 / 2 * np.prod(same))
 
 
 def _identifies_subjects(column: pd.Series) -> bool:
