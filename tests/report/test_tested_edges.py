@@ -248,7 +248,6 @@ def test_rates_are_in_the_table_and_its_file(opened):
     page.run("document.querySelector('th[data-id=q_varies] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
     assert "cd" in first, "what moves most clearly comes first"
-    assert page.run("[0.0999, 0.10001, 0.1006].map(rate).join()") == "0.100,0.100010,0.101"
 
 
 @needs_browser
