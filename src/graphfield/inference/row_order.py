@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphfield.check.table import check_table
+from graphfield.exceptions import count
 from graphfield.inference.question import MIN_STRETCHES, Question
 from graphfield.messages import Message
 
@@ -16,7 +17,7 @@ IN_BLOCKS = (
 )
 # What follows on "Rows are not independent".
 _ONLY_IF = "P-values and counts below hold only if they were"
-_NO_PROMISE = "They are worth about {n} independent ones: no errors can be promised for p-values and counts"
+_NO_PROMISE = "They are worth about {rows}: no errors can be promised for p-values and counts"
 _IN_ORDER = "They were tested as a series, in the order in which they come"
 
 
@@ -30,7 +31,7 @@ def are_in_order(X: Any, Z: Any, groups: Any, time: Any, in_order: bool | None) 
 def rows_one_by_one(question: Question) -> str:
     """What to say first of tests that take rows in their order for independent ones."""
     n = question.node_stretches()
-    return _caveat(_ONLY_IF if n >= MIN_STRETCHES else _NO_PROMISE.format(n=f"{max(n, 1):.0f}"))
+    return _caveat(_ONLY_IF if n >= MIN_STRETCHES else _NO_PROMISE.format(rows=_worth(n)))
 
 
 def rows_as_series() -> str:
@@ -43,9 +44,13 @@ def few_stretches(question: Question) -> str:
     if n >= MIN_STRETCHES:
         return ""
     return (
-        f"Nodes change so slowly that the series is worth about {max(n, 1):.0f} independent rows, and at "
+        f"Nodes change so slowly that the series is worth about {_worth(n)}, and at "
         f"least {MIN_STRETCHES} are needed: no errors can be promised for p-values and counts. {_CHANGES}"
     )
+
+
+def _worth(n: float) -> str:
+    return count(max(round(n), 1), "independent row")
 
 
 def _caveat(what: str) -> Message:
