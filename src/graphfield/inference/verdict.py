@@ -193,9 +193,8 @@ def reach_verdict(
     caveat = (found.caveat if found else "") or test.caveat
     if not caveat and gain is not None and gain.unit == ROW_BLOCK:
         caveat = IN_BLOCKS
-    tests = (
-        None if found and found.caveat else found
-    )  # what holds only if rows are independent decides nothing
+    # What holds only if rows are independent decides nothing.
+    tests = None if found and found.caveat else found
     model = _model_state(fitted, gain)
     covariates = fitted.covariates if fitted else tuple(test.adjusted or {})
     moving = _seen_to_matter(test, tests, covariates) if model == BETTER else covariates
