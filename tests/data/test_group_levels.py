@@ -135,6 +135,17 @@ def test_what_keeps_its_levels_is_named():
     assert "Levels of 'x1' stay" in str(found)
 
 
+def test_a_node_that_varies_within_groups_by_far_values_alone_is_not_fixed():
+    rng = np.random.default_rng(0)
+    X, ones = repeated(1.0)[0], np.ones((len(WHO), 1))
+    X[:, 0] = rng.normal(size=GROUPS)[WHO] + 0.01 * rng.normal(size=len(WHO))
+    assert find_levels(X, ones, WHO)[0].fixed_nodes == (0,)
+    X[::9, 0] += 5.0
+    check, levels = find_levels(X, ones, WHO)
+    assert check.fixed_nodes == ()
+    assert levels[:, 0].std() > 0.5
+
+
 def test_single_far_values_neither_make_nor_hide_levels():
     X, _ = repeated(2.0)
     ones = np.ones((len(X), 1))

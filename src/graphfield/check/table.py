@@ -299,6 +299,11 @@ def _missing_findings(
                 f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
                 f"most are missing in {listing(column.name for column in most)}.",
                 Message(
+                    "Leave out the columns that cost most rows (nodes with {drop}).",
+                    drop=Argument("drop"),
+                )
+                if any(column.role == "covariate" for column in much)  # filled in, it says little of graphs
+                else Message(
                     "Leave out the columns that cost most rows (nodes with {drop}), or use {impute}.",
                     drop=Argument("drop"),
                     impute=Argument("missing", "impute"),

@@ -122,9 +122,9 @@ def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: F
     values, what = _typical_values(arguments.model, model)
     given = covariate_values(arguments.at or [], model.encoder_, date_notations(arguments.model))
     silent = [name for name in fitted.used or fitted.covariates if name not in given]
-    if not fitted.moves and not given and silent:
+    if not fitted.moves and fitted.covariates:
         _note("the fitted model is one graph for all, the same at all values of the covariates.")
-    elif fitted.moves and silent:
+    elif silent:
         named = ", ".join(f"{name}={_value_text(values[name])}" for name in silent)
         where = "covariates that --at does not name are" if given else "without --at, this is the graph"
         _note(f"{where} at typical values ({what} or most common level): {named}.")

@@ -109,17 +109,21 @@ def find_levels(
     of_mean = np.linalg.pinv(used)  # node by node, so that no copy of X is made
     levels, products = (np.zeros((len(sizes), X.shape[1])) for _ in range(2))
     shares = np.zeros(X.shape[1])
+    fixed = np.zeros(X.shape[1], dtype=bool)
     for j in range(X.shape[1]):
-        left = _without_far_values(X[:, j].astype(np.float64), labels)
-        if slopes is not None:
-            left -= W @ slopes[:, j]
+        trend = 0.0 if slopes is None else W @ slopes[:, j]
+        left = _without_far_values(X[:, j].astype(np.float64), labels) - trend
         left -= used @ (of_mean @ left)
         variance = float(left.var())
         if variance > 0:
             sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
             products[:, j] = (sums / np.maximum(counts, 1)).prod(axis=1) / variance
             levels[:, j], shares[j] = _shrunken(left, sums.sum(axis=1), sizes)
-    fixed = shares >= 1 - _LEAST_WITHIN
+        if shares[j] >= 1 - _LEAST_WITHIN:  # far values are something that varies within groups
+            whole = X[:, j] - trend
+            whole = whole - used @ (of_mean @ whole)
+            share = _shrunken(whole, np.bincount(labels, weights=whole).astype(np.float64), sizes)[1]
+            fixed[j] = share >= 1 - _LEAST_WITHIN
     levels[:, fixed] = 0.0
     check = _judged(products[sizes > 1][:, ~fixed], shares[~fixed], len(sizes))
     return replace(check, fixed_nodes=tuple(np.flatnonzero(fixed).tolist())), levels
