@@ -8,6 +8,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from conftest import change_threshold
 from graphfield.cli import main
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.report import write_report
+from graphfield.report.html import _first_chosen
 from graphfield.report.summary import _tested
 from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
@@ -200,6 +202,16 @@ def test_a_fit_goes_on_where_pairs_cannot_be_tested(folder, tmp_path, capsys):
     assert "Pairs could not be tested: At least 60 rows" in capsys.readouterr().out
     assert main(["report", str(tmp_path / "model")]) == 0
     assert "At least 60 rows" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_curve_that_is_drawn_first_is_that_of_the_pair_that_moves():
+    survey = SimpleNamespace(spread=np.zeros(3), mean=np.array([0.5, 0.4, 0.02]))
+    edges, curves = np.array([True, True, False]), [SimpleNamespace(pair=pair) for pair in (2, 0)]
+    tests = SimpleNamespace(curves=curves, are_moving=np.array([False, False, True]))
+    assert _first_chosen(survey, edges, tests) == [2]
+    tests.are_moving[:] = False
+    assert _first_chosen(survey, edges, tests) == [0]
+    assert _first_chosen(survey, edges, None) == [0, 1]
 
 
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")

@@ -311,12 +311,14 @@ def _opening_edges(
 def _first_chosen(survey: Survey, edges: NDArray[np.bool_], tests: EdgeRecord | None) -> list[int]:
     """Of these edges those that vary most; where they stand still, the strongest.
 
-    Bands of several edges hide each other: where there are any, the first edge that has one.
+    Bands of several edges hide each other: where there are any, the first edge that has one, or the first
+    pair that moves by its test, which may be too weak on average to be an edge here.
     """
     varies = np.where(survey.spread > STILL, survey.spread, 0.0)
     order = np.lexsort((-np.abs(survey.mean), -varies)).tolist()
     banded = [] if tests is None else [curve.pair for curve in tests.curves]
-    return [int(i) for i in dict.fromkeys([*banded, *order]) if edges[i]][: 1 if banded else _CHOSEN]
+    wanted = edges if tests is None else edges | tests.are_moving
+    return [int(i) for i in dict.fromkeys([*banded, *order]) if wanted[i]][: 1 if banded else _CHOSEN]
 
 
 def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
