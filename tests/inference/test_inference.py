@@ -553,6 +553,20 @@ def three_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
     return X, Z
 
 
+def test_words_about_a_curve_are_those_of_its_bands():
+    rng = np.random.default_rng(0)
+    z, noise = np.round(rng.uniform(0, 24, 600), 3), rng.normal(size=(600, 3))
+    X = pd.DataFrame(noise, columns=list("abc"))
+    X["b"] += (z / 12 - 1) * X["a"]
+    found = gf.infer_edges(X, pd.DataFrame({"z": z}))
+    (words,) = found.movers()
+    told = re.findall(r"([+-][\d.]+) at ([\d.]+)", words)
+    assert len(told) >= 2
+    bands = found.bands("a", "b", "z", n_points=200)
+    for estimate, value in told:  # the curve rises by .06 from one value that may be named to the next
+        assert abs(np.interp(float(value), bands["value"], bands["estimate"]) - float(estimate)) < 0.012
+
+
 def test_partial_correlations_that_are_compared_are_ones_that_can_be():
     rng = np.random.default_rng(0)
     z, noise = rng.uniform(size=400), rng.normal(size=(400, 3))

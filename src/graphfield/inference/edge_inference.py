@@ -32,7 +32,7 @@ from graphfield.inference.movement_words import movement_words, pair_name, round
 from graphfield.inference.pair_scores import PairScores
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
-_MOST_NAMED, _TOLD_POINTS = 2, 11
+_MOST_NAMED, _TOLD_POINTS, _FINE_POINTS = 2, 11, 41
 # The share of rows before the first and up to the last place that is told.
 _TOLD_ROWS = (0.1, 0.9)
 
@@ -254,7 +254,10 @@ class EdgeInference:
             levels, in_order = list(map(str, curve.values)), column.ordered
             clearest = None if in_order else curve.clearest_levels()
             return movement_words(levels, estimates, in_order=in_order, places=clearest, signed=signed)
-        values = [column.shown(value) for value in rounded_values(curve.values)]
+        told = rounded_values(curve.values)  # and what the curve is there
+        fine = self._curve(pair, covariate, n_points=_FINE_POINTS).known()
+        estimates = np.interp(told, fine.values, fine.estimate).tolist()
+        values = [column.shown(value) for value in told]
         rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
         places = curve.telling_places(*(column.mean + column.scale * np.quantile(rows, _TOLD_ROWS)))
         return movement_words(values, estimates, in_order=True, places=places, signed=signed)
