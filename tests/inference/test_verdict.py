@@ -18,6 +18,7 @@ from graphfield.cli import main
 from graphfield.inference import unseen_rows
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.evidence import CovariateEvidence, verdict
+from graphfield.inference.movement_words import rounded_values
 from graphfield.inference.unseen_rows import explained_share
 from graphfield.inference.verdict import HEADLINES, Fitted, reach_verdict
 from graphfield.numbers import Gain
