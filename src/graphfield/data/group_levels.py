@@ -23,8 +23,8 @@ _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
 _FEWEST_GROUPS = 5
 # A node that hardly varies within groups would be gone without its levels.
 _LEAST_WITHIN = 0.02
-# Values farther from the median of their group, in robust standard deviations of these differences, count as
-# if they were so far: a level is not made, or hidden, by single values.
+# Values farther from the median, in robust standard deviations of these differences, count as if they were so
+# far: a level is not made, or hidden, by single values.
 _FARTHEST = 6.0
 # Parts of the groups that are left out in turn, to compare slopes within groups with those of all rows.
 _PARTS = 5
@@ -112,35 +112,47 @@ def find_levels(
     fixed = np.zeros(X.shape[1], dtype=bool)
     for j in range(X.shape[1]):
         trend = 0.0 if slopes is None else W @ slopes[:, j]
-        left = _without_far_values(X[:, j].astype(np.float64), labels) - trend
-        left -= used @ (of_mean @ left)
+
+        def left_of(values: NDArray[np.float64], trend: NDArray[np.float64] | float = trend) -> NDArray:
+            values = values - trend
+            return values - used @ (of_mean @ values)
+
+        values = X[:, j].astype(np.float64)
+        # Whether there are levels is judged by values that know nothing of their groups.
+        tamed = _without_far_values(values, float(np.median(values)))
+        left = left_of(tamed)
         variance = float(left.var())
-        if variance > 0:
-            sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
-            products[:, j] = (sums / np.maximum(counts, 1)).prod(axis=1) / variance
-            levels[:, j], shares[j] = _shrunken(left, sums.sum(axis=1), sizes)
-        if shares[j] >= 1 - _LEAST_WITHIN:  # far values are something that varies within groups
-            whole = X[:, j] - trend
-            whole = whole - used @ (of_mean @ whole)
-            share = _shrunken(whole, np.bincount(labels, weights=whole).astype(np.float64), sizes)[1]
-            fixed[j] = share >= 1 - _LEAST_WITHIN
+        if variance == 0:
+            continue
+        sums = np.bincount(place, weights=left, minlength=counts.size).reshape(-1, 2)
+        products[:, j] = (sums / np.maximum(counts, 1)).prod(axis=1) / variance
+        levels[:, j], shares[j] = _shrunken(left, labels, sizes)
+        near = _without_far_values(tamed, _group_medians(tamed, labels, sizes)[labels])
+        if near is not tamed:
+            levels[:, j] = _shrunken(left_of(near), labels, sizes)[0]
+        if shares[j] >= 1 - _LEAST_WITHIN:  # far values, too, are something that varies within groups
+            fixed[j] = _shrunken(left_of(values), labels, sizes)[1] >= 1 - _LEAST_WITHIN
     levels[:, fixed] = 0.0
     check = _judged(products[sizes > 1][:, ~fixed], shares[~fixed], len(sizes))
     return replace(check, fixed_nodes=tuple(np.flatnonzero(fixed).tolist())), levels
 
 
-def _without_far_values(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Values far from the median of their group, drawn to where they are at the edge of being far."""
-    order = np.lexsort((values, labels))
-    sizes = np.bincount(labels)
-    starts = np.cumsum(sizes) - sizes
-    halves = values[order][[starts + (sizes - 1) // 2, starts + sizes // 2]]
-    middles = halves.mean(axis=0)[labels]
+def _without_far_values(
+    values: NDArray[np.float64], middles: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Values far from their middle, drawn to where they are at the edge of being far; or just these."""
     apart = np.abs(values - middles)
     if not apart.any():
         return values
     most = _FARTHEST * 1.4826 * float(np.median(apart[apart > 0]))
     return middles + np.clip(values - middles, -most, most) if (apart > most).any() else values
+
+
+def _group_medians(
+    values: NDArray[np.float64], labels: NDArray[np.intp], sizes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    ordered, starts = values[np.lexsort((values, labels))], np.cumsum(sizes) - sizes
+    return (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
 
 
 def _group_means(
@@ -231,10 +243,11 @@ def _halves(labels: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.int
 
 
 def _shrunken(
-    left: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.intp]
+    left: NDArray[np.float64], labels: NDArray[np.intp], sizes: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], float]:
     """Best linear predictions of the levels of one node, and their share of its variance."""
     n, groups = len(left), len(sizes)
+    sums = np.bincount(labels, weights=left)
     between = float((sums**2 / sizes).sum())
     within = max(0.0, float(np.square(left).sum()) - between) / max(1, n - groups)
     typical = (n - float(np.square(sizes).sum()) / n) / max(1, groups - 1)
