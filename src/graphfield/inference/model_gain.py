@@ -18,7 +18,7 @@ from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import Inputs, training_inputs
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
-from graphfield.inference.question import times_of
+from graphfield.inference.question import TIME_BLOCKS, times_of
 from graphfield.inference.unseen_rows import STATIC_MODELS, Predicted, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
@@ -26,8 +26,6 @@ FORMAT = "graphfield-gain"
 FITTED = "the fitted model"
 # What estimators call it (``center``) where means of nodes do not follow the covariates.
 ONE_MEAN = ("constant", "none")
-# Stretches of a time series that count as one each.
-_TIME_BLOCKS = 50
 # What is counted where rows follow each other and nobody says when.
 ROW_BLOCK = "row block"
 
@@ -207,10 +205,10 @@ def read_units(
         inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
     unit, blocks = "group", None
     if labels is None and time is not None:
-        labels, unit = time_blocks(times_of(time, X), _TIME_BLOCKS)[inputs.rows], "time block"
+        labels, unit = time_blocks(times_of(time, X), TIME_BLOCKS)[inputs.rows], "time block"
     elif labels is None:
         unit = ROW_BLOCK if in_order else "row"
-        blocks = time_blocks(inputs.rows.astype(np.float64), _TIME_BLOCKS) if in_order else None
+        blocks = time_blocks(inputs.rows.astype(np.float64), TIME_BLOCKS) if in_order else None
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     return inputs, Units(labels, blocks, unit, levels is not None and levels.prefers)
 
