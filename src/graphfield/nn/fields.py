@@ -194,8 +194,12 @@ class Field(nn.Module, ABC):
 
 
 def _differentiate(output: Tensor, slope: Tensor | None, parameters: list[nn.Parameter]) -> None:
-    """Gradients by autograd, written over those that the parameters have."""
-    found = torch.autograd.grad(output, parameters, slope, allow_unused=True, materialize_grads=True)
+    """Gradients by autograd, written over those that the parameters have.
+
+    In the thread that calls: on a GPU, autograd's own would begin without a context and warn of it.
+    """
+    with torch.autograd.set_multithreading_enabled(False):
+        found = torch.autograd.grad(output, parameters, slope, allow_unused=True, materialize_grads=True)
     copy_all([gradient_of(parameter) for parameter in parameters], list(found))
 
 
