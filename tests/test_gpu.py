@@ -66,6 +66,7 @@ def test_a_cuda_model_predicts_on_the_cpu(tmp_path):
     model = gf.DNNCGM(**PARAMS, device="cuda").fit(X, Z)
     again = gf.load(model.save(tmp_path / "m")).set_params(device="cpu")
     np.testing.assert_allclose(again.predict_coef(Z), model.predict_coef(Z), rtol=1e-3, atol=1e-4)
+    assert again.field_.network.head.get_parameter("weight").device.type == "cpu"
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])

@@ -86,7 +86,7 @@ def test_an_effect_is_a_curve_and_no_coefficient(bent):
 
 def test_saved_curves_say_the_same(bent, tmp_path):
     model, X, Z = bent
-    again = gf.load(model.save(tmp_path / "model")).set_params(device="cpu")
+    again = gf.load(model.save(tmp_path / "model"))
     assert again.features == model.features
     np.testing.assert_array_equal(again.edge_weights(Z), model.edge_weights(Z))
     np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
@@ -129,3 +129,12 @@ def test_curves_of_numbers_stand_beside_levels():
     weights = model.edge_weights(Z[:1])[0]
     assert weights[2, 3] > 0.25
     assert max(weights[0, 3], weights[1, 3]) < 0.15
+
+
+def test_curves_are_computed_where_the_model_says(bent):
+    model, _, _ = bent
+    assert model.field_.columns.device == "cpu"
+    try:
+        assert model.set_params(device="auto").field_.columns.device == "auto"
+    finally:
+        model.set_params(device="cpu")

@@ -35,7 +35,6 @@ from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.estimators.ways import Way
 from graphfield.fields import Schema
 from graphfield.fields.base import Common, GraphField
-from graphfield.fields.blocks import BlockField
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
 
@@ -268,7 +267,7 @@ class DNNCGM(NeuralEstimator):
         folder: CheckpointFolder | None,
         *,
         additive: bool,
-    ) -> BlockField:
+    ) -> GraphField:
         schema, device = self._learn_schema(data, standardize=True, unknown=self.unknown), self.device
         rows = ColumnRows.of(data, schema, self.features, resolve_device(device))
         of_columns, n_train = rows.column_schema, len(split[0])
@@ -276,7 +275,7 @@ class DNNCGM(NeuralEstimator):
         job = self._job(of_columns, split, data, rows.samples.x.device, way, None)
         field, edges = fit_columns(job, rows, way, training_config(self, n_train), self.center, folder)
         self._note(edges, way, None)
-        return field
+        return self._placed(field)
 
     def _check_together(self) -> None:
         check_together(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import read_training_columns
 from graphfield.estimators.neural_field import NeuralField
 from graphfield.estimators.ways import Edges, Way
-from graphfield.fields.base import State
+from graphfield.fields.base import GraphField, State
 from graphfield.fields.blocks import BlockField
 from graphfield.nn.fields import CoefField
 from graphfield.solvers.marginal_choice import MarginalCheck
@@ -27,9 +27,18 @@ class NeuralEstimator(GraphEstimator):
 
     @property
     def _neural(self) -> NeuralField:
-        """The field itself, or that of the columns of nodes that are no plain numbers."""
-        field = self._known()
-        return (field.columns if isinstance(field, BlockField) else field).of_kind(NeuralField)
+        return _of_columns(self._known())
+
+    def _placed(self, field: GraphField) -> GraphField:
+        """The field, computed on the device of this estimator."""
+        neural = replace(_of_columns(field), device=self.device)
+        return replace(field, columns=neural) if isinstance(field, BlockField) else neural
+
+    def set_params(self, **params: Any) -> Self:
+        super().set_params(**params)
+        if "device" in params and hasattr(self, "field_"):
+            self.field_ = self._placed(self.field_)
+        return self
 
     @property
     def _network(self) -> CoefField:
@@ -91,8 +100,7 @@ class NeuralEstimator(GraphEstimator):
         }, {}
 
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
-        field, neural = self._known(), replace(self._neural, device=self.device)
-        self.field_ = replace(field, columns=neural) if isinstance(field, BlockField) else neural
+        self.field_ = self._placed(self._known())
         self.way_ = state["way"].text()
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
@@ -100,3 +108,8 @@ class NeuralEstimator(GraphEstimator):
         self.additive_ = state["additive"].flag() if state.known("additive") else False
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))
+
+
+def _of_columns(field: GraphField) -> NeuralField:
+    """The field itself, or that of the columns of nodes that are no plain numbers."""
+    return (field.columns if isinstance(field, BlockField) else field).of_kind(NeuralField)
