@@ -118,6 +118,22 @@ def rare_in_groups(
     return X, pd.DataFrame({"age": age, "site": np.array(list("abc"))[code]}), {"groups": label}, "site"
 
 
+def multiplied(rng: np.random.Generator, of: Callable[[np.random.Generator], Case]) -> Case:
+    """Another design whose means, levels and noise multiply each other: exponentials of its nodes."""
+    X, *rest = of(rng)
+    return np.exp(X / 2), *rest
+
+
+def panel(rng: np.random.Generator, n_groups: int = 90, n_rows: int = 7) -> Case:
+    """Groups with levels of their own, years that move all means, a region; no edge moves."""
+    label = np.repeat(np.arange(n_groups), n_rows)
+    year, region = np.tile(np.arange(float(n_rows)), n_groups), rng.integers(0, 3, n_groups)[label]
+    X = chain(rng, len(label), heavy=False) + 1.5 * rng.normal(size=(n_groups, P))[label]
+    X += np.outer(year / n_rows, rng.normal(size=P))
+    Z = pd.DataFrame({"year": year, "region": np.array(list("abc"))[region]})
+    return X, Z, {"groups": label}, None
+
+
 NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "rare-means": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=True, scales=False, heavy=False),
     "rare-scales": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=False, scales=True, heavy=False),
@@ -137,6 +153,11 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "mean-mixed": partial(moving_mean, n=500, shape="mixed"),
     "mean-steps": partial(moving_mean, n=1000, shape="steps"),
     "scale-wave": partial(moving_scale, n=500),
+    "multiplied-wave": partial(multiplied, of=partial(moving_mean, n=500, shape="wave")),
+    "multiplied-mixed": partial(multiplied, of=partial(moving_mean, n=500, shape="mixed")),
+    "panel": panel,
+    "multiplied-panel": partial(multiplied, of=panel),
+    "multiplied-drop-out": partial(multiplied, of=drop_out),
     "slow-series": slow_series,
     "uneven-groups": uneven_groups,
     "drop-out": drop_out,
@@ -217,6 +238,8 @@ def knowing_p_value(X: np.ndarray, Z: pd.DataFrame, label: np.ndarray, seed: int
     sizes = np.bincount(label)
     mean = np.bincount(label, pairs) / sizes
     z = Z.iloc[:, 0].groupby(label).first().to_numpy()
+    if np.ptp(z) == 0:  # it knows nothing of what differs within groups alone
+        return np.nan
     weight = 1 / (np.var(mean) + np.var(pairs) / sizes)
 
     def statistic(z: np.ndarray) -> float:

@@ -209,6 +209,8 @@ NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "uneven-groups": validity.uneven_groups,
     "drop-out": validity.drop_out,
     "rare-subjects": partial(validity.rare_in_groups, sizes=(2, 30), counts=(54, 6)),
+    **{name: validity.NULL[name] for name in ("multiplied-wave", "multiplied-mixed", "panel")},
+    **{name: validity.NULL[name] for name in ("multiplied-panel", "multiplied-drop-out")},
 }
 
 

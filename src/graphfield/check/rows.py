@@ -18,7 +18,7 @@ from graphfield.check.relations import rank_correlation
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date
 from graphfield.data.frames import Frame
-from graphfield.data.group_levels import find_levels
+from graphfield.data.group_levels import levels_in_units
 from graphfield.data.identifiers import has_distinct_numbers
 from graphfield.exceptions import agreed, count, listing, named
 from graphfield.messages import Argument, Message
@@ -206,7 +206,7 @@ def _level_findings(
     known = codes >= 0
     if not known.any():
         return
-    check, _ = find_levels(nodes.to_numpy()[known], _design(Z, bad_z, len(nodes))[known], codes[known])
+    check, *_ = levels_in_units(nodes.to_numpy()[known], _design(Z, bad_z, len(nodes))[known], codes[known])
     if check.prefers:
         yield Finding(
             "group-levels",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from graphfield.data.node_units import NodeUnits, choose_units, group_means
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import listing
 
@@ -80,6 +81,14 @@ class LevelCheck:
         return cls(values["prefers"].flag(), share, gain, error, groups, fixed)
 
 
+def levels_in_units(
+    X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp]
+) -> tuple[LevelCheck, NDArray[np.float64], NodeUnits]:
+    """:func:`find_levels` of nodes in units in which noise is even, and these units."""
+    units = choose_units(X, W, labels)
+    return *find_levels(units.transform(X), W, labels), units
+
+
 def find_levels(
     X: NDArray[np.floating], W: NDArray[np.floating], labels: NDArray[np.intp]
 ) -> tuple[LevelCheck, NDArray[np.float64]]:
@@ -100,7 +109,7 @@ def find_levels(
     sizes = np.bincount(labels)
     place = 2 * labels + _halves(labels, sizes)
     counts = np.bincount(place, minlength=2 * len(sizes)).reshape(-1, 2)
-    nodes, given = (_group_means(table, labels, sizes) for table in (X, W))
+    nodes, given = (group_means(table, labels) for table in (X, W))
     used = W if _predicts_groups(nodes, given) else W[:, :1]
     slopes = _slopes_within(X, W - given[labels], used, labels)
     if slopes is not None:
@@ -155,12 +164,6 @@ def _group_medians(
     return (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
 
 
-def _group_means(
-    table: NDArray[np.floating], labels: NDArray[np.intp], sizes: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    return np.column_stack([np.bincount(labels, weights=column) / sizes for column in table.T])
-
-
 def _predicts_groups(nodes: NDArray[np.float64], given: NDArray[np.float64]) -> bool:
     """Whether features predict the mean of a group from those of the others, node by node."""
     spread = nodes.std(axis=0)
@@ -187,7 +190,7 @@ def _slopes_within(
     slopes, pooled = (_slopes_by_part(X, features, part) for features in (inner, used))
     gains = np.zeros(int(labels.max()) + 1)
     for j in range(X.shape[1]):
-        own = _less_group_means(X[:, j], labels)
+        own = X[:, j] - group_means(X[:, [j]], labels)[labels, 0]
         variance = float(np.square(own).mean())
         if variance > 0:
             errors = (
@@ -200,10 +203,6 @@ def _slopes_within(
     found = np.zeros((inner.shape[1], X.shape[1]))
     found[varies] = np.linalg.pinv(inner[:, varies]) @ X
     return found
-
-
-def _less_group_means(column: NDArray[np.floating], labels: NDArray[np.intp]) -> NDArray[np.float64]:
-    return column - (np.bincount(labels, weights=column) / np.bincount(labels))[labels]
 
 
 def _slopes_by_part(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
-from graphfield.data.group_levels import LevelCheck, find_levels
+from graphfield.data.group_levels import LevelCheck, levels_in_units
 from graphfield.data.marginals import SKEPTIC, NodeMap, learn_map
 from graphfield.data.missing import handle_missing
 from graphfield.data.node_types import node_frame
@@ -180,11 +180,7 @@ def without_levels(
     if labels is None or not wanted:
         return inputs, labels, None
     codes = np.unique(labels, return_inverse=True)[1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the model's own encoder says it
-        encoder = CovariateEncoder(standardize=True, unknown="average").fit(inputs.Z, allow_empty=True)
-    W = features(encoder, encoder.transform(inputs.Z))
-    check, levels = find_levels(inputs.X, np.column_stack([W, W[:, 1:] ** 2]), codes)
+    check, levels, units = levels_in_units(inputs.X, smooth_features(inputs.Z), codes)
     if not check.prefers:
         return inputs, labels, check
     warnings.warn(
@@ -196,5 +192,15 @@ def without_levels(
     )
     if inputs.types is not None:  # what is taken from a code is none
         levels[:, [kind != "gaussian" for kind in inputs.types.kinds]] = 0.0
-    values = inputs.X - levels[codes].astype(inputs.X.dtype)
+    values = units.restore(units.transform(inputs.X) - levels[codes].astype(inputs.X.dtype))
+    values = np.where(levels.any(axis=0), values, inputs.X).astype(inputs.X.dtype, copy=False)
     return replace(inputs, X=values), labels, check
+
+
+def smooth_features(Z: Frame) -> NDArray[np.float64]:
+    """Functions of the covariates that a mean may be linear in: a one, levels, numbers and their squares."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model's own encoder says it
+        encoder = CovariateEncoder(standardize=True, unknown="average").fit(Z, allow_empty=True)
+    W = features(encoder, encoder.transform(Z))
+    return np.column_stack([W, W[:, 1:] ** 2])

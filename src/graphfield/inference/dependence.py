@@ -27,7 +27,14 @@ from graphfield.inference.evidence import (
 )
 from graphfield.inference.held_out_gain import MAX_WIDTH, Gains, held_out_gains
 from graphfield.inference.kind_regressions import gains_of_kinds, scores_of_kinds
-from graphfield.inference.question import MIN_STRETCHES, Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.question import (
+    MIN_STRETCHES,
+    Question,
+    in_even_units,
+    numbers_alone,
+    sort_rows,
+    times_of,
+)
 from graphfield.inference.row_order import are_in_order, rows_as_series, rows_one_by_one
 from graphfield.inference.running_tests import Tested, holm, settle
 from graphfield.inference.sign_tests import SignTests
@@ -144,7 +151,8 @@ def dependence_test(
     wanted = chosen_covariates(covariates, encoder)
     in_order = are_in_order(X, Z, groups, time, in_order)
     timed = time is not None or in_order
-    question = Question(inputs, encoder, labels, timed, degrees, n_folds, n_permutations)
+    even, about_units = in_even_units(inputs, labels)
+    question = Question(even, encoder, labels, timed, degrees, n_folds, n_permutations)
     lacking, caveat = question.lacking(), rows_as_series() if in_order else ""
     one_by_one = replace(question, timed=False)
     if in_order and lacking and not one_by_one.lacking():
@@ -154,6 +162,8 @@ def dependence_test(
     if lacking:
         return replace(_not_known(question, lacking), caveat=caveat)
     evidence = _answer(question.with_jumps(), wanted, root_seed(random_state), goes_on=goes_on)
+    if about_units:
+        evidence = replace(evidence, notes=(*evidence.notes, about_units))
     if in_order:
         evidence = replace(evidence, caveat=caveat) if question.timed else evidence.as_if_independent(caveat)
     if model is None:

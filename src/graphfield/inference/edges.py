@@ -48,7 +48,7 @@ from graphfield.inference.kind_regressions import scores_of_kinds
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import kind_edge_tests
 from graphfield.inference.pair_scores import PairScores, pair_scores
-from graphfield.inference.question import Question, numbers_alone, sort_rows, times_of
+from graphfield.inference.question import Question, in_even_units, numbers_alone, sort_rows, times_of
 from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
 from graphfield.solvers.family_folds import n_ticks as n_ticks_of_kinds
 from graphfield.solvers.moving_lasso import n_ticks
@@ -191,6 +191,7 @@ def read_question(
     check_enough(encoder, encoder.transform(inputs.Z), codes)
     for finding in relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)):
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
+    inputs, _ = in_even_units(inputs, codes)
     question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0)
     if times is not None:
         question = question.in_blocks(np.sort(times))

@@ -10,9 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.node_units import choose_units
 from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, time_blocks
 from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.training_set import smooth_features
 from graphfield.exceptions import DataError
 from graphfield.inference.cleaned_nodes import (
     CleanedNodes,
@@ -211,6 +213,21 @@ def numbers_alone(inputs: Inputs) -> Inputs:
     if inputs.types is not None and set(inputs.types.kinds) <= set(NUMBERS):
         return replace(inputs, types=None)
     return inputs
+
+
+def in_even_units(inputs: Inputs, labels: NDArray[np.intp] | None) -> tuple[Inputs, str]:
+    """Numbers in units in which their noise is even, and a sentence about those that are not as they are."""
+    kinds = None if inputs.types is None else inputs.types.kinds
+    numbers = [j for j in range(inputs.X.shape[1]) if kinds is None or kinds[j] == "gaussian"]
+    if not numbers:
+        return inputs, ""
+    units = choose_units(inputs.X[:, numbers], smooth_features(inputs.Z), labels)
+    if not units.others.any():
+        return inputs, ""
+    values = inputs.X.astype(np.float64)
+    values[:, numbers] = units.transform(values[:, numbers])
+    names = [inputs.node_names[j] for j in numbers]
+    return replace(inputs, X=values), units.describe(names, "Means that move with the covariates")
 
 
 def times_of(time: Any, X: Any) -> NDArray[np.float64]:
