@@ -248,6 +248,24 @@ def test_groups_make_it_careful() -> None:
     assert "20 groups" in by_groups.summary()
 
 
+def test_which_graph_it_is_of_groups_with_levels_is_said(tmp_path) -> None:
+    """Tests of edges are about what varies within groups, comparisons of graphs also about their levels."""
+    rng = np.random.default_rng(0)
+    who, arm = np.repeat(np.arange(60), 5), np.repeat(["a", "b"], 150)
+    X, Z = rng.normal(size=(300, 4)) + 2 * rng.normal(size=(60, 4))[who], pd.DataFrame({"arm": arm})
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        within = gf.infer_edges(X, Z, groups=who, covariates=[])
+    about = "The graph is the one within groups: levels that these have of their own were subtracted."
+    assert within.summary().startswith(f"{about} By 300 rows of 60 groups")
+    page = tmp_path / "page.html"
+    write_report(gf.RegGMM().fit(X, Z), page, edges=within)
+    assert about in page.read_text()
+    assert "within groups" not in gf.infer_edges(X, Z, in_order=False, covariates=[]).summary()
+    beside = "Levels that groups have of their own are a part of these graphs; fits and tests of edges"
+    assert beside in repr(gf.compare_graphs(X, Z, "arm", groups=who))
+    assert beside not in repr(gf.compare_graphs(X, Z, "arm"))
+
+
 def test_covariates_may_be_called_like_a_column() -> None:
     X, Z = moving_chain(0, 100, p=3)
     found = gf.infer_edges(X, Z.rename(columns={"age": "value", "site": "varies"}))

@@ -37,6 +37,10 @@ from graphfield.training.progress import progress_bar
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
 # A level with fewer groups, or rows for each node, is said to be known roughly.
 _FEW_GROUPS, _FEW_ROWS = 10, 2
+_WITH_LEVELS = (
+    "Levels that groups have of their own are a part of these graphs; fits and tests of edges subtract them, "
+    "where there are any."
+)
 
 
 def compare_graphs(
@@ -125,6 +129,8 @@ def compare_graphs(
     said = [_summary(table, places, estimates), _few_words(question, sides, places)]
     if estimates is not None:
         said += [_reading(places, level), over]
+    if question.labels is not None:
+        said.append(_WITH_LEVELS)
     table.attrs["summary"] = " ".join(filter(None, said))
     return table
 

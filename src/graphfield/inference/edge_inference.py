@@ -66,6 +66,8 @@ class EdgeInference:
     caveat : str
         What is to be said first, where rows are like those before them: p-values hold only if they are
         independent, or the series changes too slowly.
+    about : str
+        Which graph it is, where levels that groups have of their own were subtracted.
     """
 
     table: pd.DataFrame
@@ -77,6 +79,7 @@ class EdgeInference:
     seed: int
     timed: bool = False
     caveat: str = ""
+    about: str = ""
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
         """Pairs with an edge at some z, strongest evidence first; about a share ``fdr`` of them is false."""
@@ -281,11 +284,12 @@ class EdgeInference:
             return "" if self.caveat else false_words(found, what, fdr)
 
         text = (
-            f"{self.caveat} By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
+            f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
             f"{count(len(self.table), 'pair')} of nodes, {_having(n_edges)} an edge at some value of the "
             f"covariates{expected(n_edges, 'to be false')}. {_having(n_moving).capitalize()} one that moves "
             f"with them{expected(n_moving, 'not to move')}."
-        ).strip()
+        )
+        text = " ".join(filter(None, [self.caveat, self.about, text]))
         if n_moving:
             text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}."
         elif movers:
