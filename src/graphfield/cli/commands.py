@@ -153,7 +153,8 @@ def graph(arguments: argparse.Namespace) -> None:
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
-    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
+    by = f"--threshold {arguments.threshold}" if model is own else "of pairs that pass their tests"
+    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} ({by}) to {arguments.out}.")
 
 
 def _network(arguments: argparse.Namespace, model: Any) -> Any:
