@@ -143,7 +143,7 @@ def write_report(
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
-    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not)
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not, check=check)
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(model, fit),
