@@ -147,7 +147,7 @@ def write_report(
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(model, fit),
-        "about": words.about(model, fit, used),
+        "about": words.about(model, fit, verdict, used),
         "verdict": verdict,
         "opening": words.opening(verdict),
         "command": "" if evidence or not model.encoder_.columns else evidence_command,
