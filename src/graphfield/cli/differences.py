@@ -12,7 +12,7 @@ from graphfield.cli.edges import check_rate, fdr_option
 from graphfield.cli.options import check_new, file_options, node_type_option, table_options
 from graphfield.cli.values import chosen_kinds, covariate_values, names
 from graphfield.cli.words import list_out, pairs_text, render_for_shell
-from graphfield.exceptions import ParameterError
+from graphfield.exceptions import ParameterError, count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,7 @@ def differences_parser(group: Any) -> None:
 
 def differences(arguments: argparse.Namespace) -> None:
     from graphfield.inference.compare import compare_graphs
+    from graphfield.inference.edge_record import FDR
 
     check_rate(arguments.fdr)
     check_new(arguments.out, arguments.force)
@@ -67,7 +68,10 @@ def differences(arguments: argparse.Namespace) -> None:
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
         )
-    list_out(_listed(found, arguments), render_for_shell(found.attrs["summary"], arguments), arguments)
+    notes, listed = render_for_shell(found.attrs["summary"], arguments), _listed(found, arguments)
+    if arguments.fdr != FDR and not arguments.all:
+        notes += f" Listed: {count(len(listed), 'pair')}, at a false-discovery level of {arguments.fdr:g}."
+    list_out(pairs_text(listed, arguments), notes, arguments)
 
 
 def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
@@ -92,6 +96,7 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
     ]
 
 
-def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> str:
-    clear = found[found["q_value"] <= arguments.fdr].sort_values(["q_value", "p_value"], kind="stable")
-    return pairs_text(found if arguments.all else clear, arguments)
+def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> pd.DataFrame:
+    if arguments.all:
+        return found
+    return found[found["q_value"] <= arguments.fdr].sort_values(["q_value", "p_value"], kind="stable")
