@@ -155,7 +155,21 @@ def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInferen
     rates = np.where(np.arange(len(found.table)) == 0, 0.01, 0.2)
     more = replace(found, table=found.table.assign(q_varies=rates, q_age=0.05)).summary()
     assert "1 has one that moves with them." in more
-    assert "age 10, site 0. Each is a test of its own, and may see what that of all" in more
+    assert "age 10, site 0. Tests of one covariate given the others also see movement: " in more
+    assert more.endswith("; and 6 more.")
+
+
+def test_a_pair_that_moves_with_a_second_covariate_alone_is_named(found: gf.EdgeInference, tmp_path) -> None:
+    """Though the test of all covariates together, which other pairs pass, does not see it."""
+    table = found.table.assign(q_age=0.5, q_site=0.5, q_varies=0.5)
+    table.loc[0, ["q_varies", "q_age"]] = 0.01
+    table.loc[1, "q_site"] = 0.01
+    two = replace(found, table=table)
+    pair = f"{table.source[1]} - {table.target[1]}"
+    seen = f"Tests of one covariate given the others also see movement: {pair} with site"
+    assert f"age 1, site 1. {seen}" in two.summary()
+    assert seen in EdgeRecord.of(two).notes[0]
+    assert "Tests of one covariate" not in found.summary()
 
 
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:

@@ -226,6 +226,18 @@ class EdgeInference:
         order = p_values[found].min(axis=1).sort_values(kind="stable").index
         return self.table.loc[order].reset_index(drop=True)
 
+    def also_moving(self, fdr: float = 0.1, most: int = 3) -> str:
+        """A sentence on pairs that move with one covariate, but are not :meth:`varying` with all together."""
+        if len(self.covariates) < 2 or not len(self.varying(fdr)):
+            return ""
+        found = self._moving_with_one(fdr)
+        found = found[~(found["q_varies"] <= fdr)]
+        named = [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
+        if len(found) > most:
+            named.append(f"and {len(found) - most:,} more")
+        said = "Tests of one covariate given the others also see movement"
+        return f"{said}: {'; '.join(named)}." if named else ""
+
     def moved_by(self, fdr: float = 0.1) -> list[str]:
         """Covariates with which any pair moves, given the others; the only one with which any pair moves."""
         if len(self._names) == 1:
@@ -311,10 +323,7 @@ class EdgeInference:
         elif moving:
             each = ", ".join(f"{name} {number}" for name, number in moving.items())
             text += f" Edges that move with one covariate, given the others: {each}."
-            if n_moving and any((own <= fdr).sum() > n_moving for own in rates.values()):
-                text += (
-                    " Each is a test of its own, and may see what that of all covariates together does not."
-                )
+            text = f"{text} {self.also_moving(fdr)}".strip()
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
         return text
