@@ -75,6 +75,19 @@ def test_curves_on_the_page_are_those_of_bands(tmp_path):
     np.testing.assert_allclose(tests["values"]["age"], one["value"])
 
 
+def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
+    model, Z, found = model_and_tests()
+    scores = gf.GraphicalLasso(marginals="normal").fit(*sign_change_table())
+    said = (
+        "Curves are those of the tests, of normal scores of the nodes; numbers in the picture and the table"
+    )
+    for fit, whose in ((model, ", of nodes as they are"), (scores, "")):
+        text = write_report(fit, tmp_path / "a.html", Z=Z, edges=found, overwrite=True).read_text("utf-8")
+        assert f"{said} are those of the model{whose}. The two may differ." in text
+    plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
+    assert "Curves are those of the tests" not in plain
+
+
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):
     model, Z, _ = model_and_tests()
     text = write_report(model, tmp_path / "a.html", Z=Z, edges_command="graphfield edges x").read_text(

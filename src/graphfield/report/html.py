@@ -224,7 +224,7 @@ def _assembled(
         "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,
         "intervals": words.intervals(model) if reach else "",
-        "bands": words.bands(LEVEL, tests.curves) if tests and tests.curves else "",
+        "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
         "data": _json(data),
         "arrays": store.text(),

@@ -181,11 +181,17 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
     return f"All rows have the same edges but for {' and '.join(named)}."
 
 
-def bands(level: float, curves: Sequence[BandedCurve]) -> str:
-    """What is shaded around the curves that were tested, and why some have gaps."""
+def bands(model: GraphEstimator, level: float, curves: Sequence[BandedCurve]) -> str:
+    """On which scale curves are that were tested, what is shaded around them, and why some have gaps."""
+    scores = "" if model.field_.schema.types is not None else ", of normal scores of the nodes"
+    raw = f", of nodes {_NODES['raw']}" if model.facts()["marginals"] == "raw" else ""
+    scale = (
+        f" Curves are those of the tests{scores}; numbers in the picture and the table are those of the "
+        f"model{raw}. The two may differ."
+    )
     text = (
-        f" Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place with that "
-        "probability, the light one, drawn where one edge is chosen, the whole curve at once."
+        f"{scale} Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place "
+        "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
     if all(None not in curve.estimate for curve in curves):
         return text
