@@ -474,6 +474,13 @@ def test_bad_graph_requests(model, capsys, arguments, message):
     fails(capsys, ["graph", model, *arguments], message)
 
 
+def test_a_value_without_its_option(model, capsys):
+    with pytest.raises(SystemExit):
+        main(["graph", str(model), "--at", "age=60", "site=A"])
+    said = capsys.readouterr().err
+    assert "site=A. Each NAME=VALUE has the option before it, as in --at a=1 --at b=2." in said
+
+
 def test_sizes_seeds_and_resuming_nothing(table, tmp_path, capsys):
     out = tmp_path / "demo"
     fails(capsys, ["demo", "--n", "-5", "--out", out], "--n must be at least 50")

@@ -62,9 +62,11 @@ def test_a_rate_just_above_the_level_stays_there_in_a_list(table, tmp_path, monk
 
 
 @pytest.mark.parametrize("fdr", ["0", "1", "nan"])
-def test_a_rate_that_is_none(table, capsys, fdr):
-    assert main(["edges", str(table), "--covariates", "age", "--fdr", fdr]) == 2
-    assert "--fdr must be between 0 and 1" in capsys.readouterr().err
+@pytest.mark.parametrize("command", [["edges"], ["differences", "--between", "age=0", "--and", "age=1"]])
+def test_a_rate_that_is_none(table, capsys, command, fdr):
+    assert main([command[0], str(table), "--covariates", "age", *command[1:], "--fdr", fdr]) == 2
+    said = f"--fdr must be above 0 and below 1, got {fdr}. For every pair, use --all."
+    assert said in capsys.readouterr().err
 
 
 def test_differences_between_two_values_and_between_levels(table, tmp_path, capsys):
@@ -82,6 +84,17 @@ def test_differences_between_two_values_and_between_levels(table, tmp_path, caps
     assert main(["differences", str(tmp_path / "t.csv"), *asked]) == 0
     assert "between age=old and age=young" in capsys.readouterr().out
     assert len(pd.read_csv(out)) == 15
+
+
+def test_differences_at_another_rate_are_counted_beside_those_of_the_summary(table, capsys):
+    asked = ["differences", str(table), "--covariates", "age", "--between", "age=-0.7", "--and", "age=0.7"]
+    assert main([*asked, "--fdr", "0.9"]) == 0
+    said = capsys.readouterr()
+    n_listed = len(said.out.splitlines()) - 1
+    assert n_listed > 1
+    assert f"Listed: {n_listed} pairs, at a false-discovery level of 0.9." in said.err
+    assert main(asked) == 0
+    assert "Listed" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,21 @@ def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInferen
     rates = np.where(np.arange(len(found.table)) == 0, 0.01, 0.2)
     more = replace(found, table=found.table.assign(q_varies=rates, q_age=0.05)).summary()
     assert "1 has one that moves with them." in more
-    assert "age 10, site 0. Each is a test of its own, and may see what that of all" in more
+    assert "age 10, site 0. Tests of one covariate given the others also see movement: " in more
+    assert more.endswith("; and 6 more.")
+
+
+def test_a_pair_that_moves_with_a_second_covariate_alone_is_named(found: gf.EdgeInference, tmp_path) -> None:
+    """Though the test of all covariates together, which other pairs pass, does not see it."""
+    table = found.table.assign(q_age=0.5, q_site=0.5, q_varies=0.5)
+    table.loc[0, ["q_varies", "q_age"]] = 0.01
+    table.loc[1, "q_site"] = 0.01
+    two = replace(found, table=table)
+    pair = f"{table.source[1]} - {table.target[1]}"
+    seen = f"Tests of one covariate given the others also see movement: {pair} with site"
+    assert f"age 1, site 1. {seen}" in two.summary()
+    assert seen in EdgeRecord.of(two).notes[0]
+    assert "Tests of one covariate" not in found.summary()
 
 
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:
@@ -246,6 +260,24 @@ def test_groups_make_it_careful() -> None:
     assert by_rows.table.p_varies[0] < 1e-4
     assert by_groups.table.p_varies[0] > 0.01
     assert "20 groups" in by_groups.summary()
+
+
+def test_which_graph_it_is_of_groups_with_levels_is_said(tmp_path) -> None:
+    """Tests of edges are about what varies within groups, comparisons of graphs also about their levels."""
+    rng = np.random.default_rng(0)
+    who, arm = np.repeat(np.arange(60), 5), np.repeat(["a", "b"], 150)
+    X, Z = rng.normal(size=(300, 4)) + 2 * rng.normal(size=(60, 4))[who], pd.DataFrame({"arm": arm})
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        within = gf.infer_edges(X, Z, groups=who, covariates=[])
+    about = "The graph is the one within groups: levels that these have of their own were subtracted."
+    assert within.summary().startswith(f"{about} By 300 rows of 60 groups")
+    page = tmp_path / "page.html"
+    write_report(gf.RegGMM().fit(X, Z), page, edges=within)
+    assert about in page.read_text()
+    assert "within groups" not in gf.infer_edges(X, Z, in_order=False, covariates=[]).summary()
+    beside = "Levels that groups have of their own are a part of these graphs; fits and tests of edges"
+    assert beside in repr(gf.compare_graphs(X, Z, "arm", groups=who))
+    assert beside not in repr(gf.compare_graphs(X, Z, "arm", in_order=False))
 
 
 def test_covariates_may_be_called_like_a_column() -> None:

@@ -123,3 +123,40 @@ def test_the_shell_uses_time_and_says_first_what_is_missing(tmp_path, capsys):
     assert f"\n{FIRST}" in said["plain"].err
     assert "--time COLUMN" in said["plain"].err
     assert FIRST not in said["timed"].err
+
+
+def test_differences_say_the_same_of_rows_in_order_as_tests_of_edges(tmp_path, capsys):
+    X, Z = series(300, 0.9), pd.DataFrame({"late": np.repeat(["no", "yes"], 150)})
+    with pytest.warns(gf.DataWarning, match=FIRST):
+        edges = gf.infer_edges(X, Z, random_state=0, covariates=[])
+    with pytest.warns(gf.DataWarning, match=FIRST):
+        plain = gf.compare_graphs(X, Z, "late")
+    assert repr(plain).startswith(str(edges.caveat))
+    assert "as if rows were independent, at a false-discovery level" in plain.attrs["summary"]
+    assert "expected" not in plain.attrs["summary"]
+    assert FIRST not in gf.compare_graphs(X, Z, "late", in_order=False).attrs["summary"]
+    X.join(Z).assign(t=range(300)).to_csv(tmp_path / "t.csv", index=False)
+    asked = [str(tmp_path / "t.csv"), "--covariates", "late", "--nodes", "a,b,c,d,e"]
+    said = []
+    for command in (["edges"], ["differences", "--between", "late"]):
+        assert main([command[0], *asked, *command[1:]]) == 0
+        said.append(next(line for line in capsys.readouterr().err.splitlines() if line.startswith(FIRST)))
+    assert said[1].startswith(said[0].split(" By ")[0])
+    assert "Name the column with the time (--time COLUMN)" in said[1]
+
+
+@pytest.mark.parametrize("kind", ["number", "binary"])
+def test_stretches_of_time_make_differences_careful(kind):
+    """Nodes and a covariate that both remember: rows that are no news make differences that are none."""
+    rng = np.random.default_rng(1)
+    X, z = series(600, 0.9, p=4), series(600, 0.9, seed=9, p=1)["a"]
+    X = X if kind == "number" else (X + rng.normal(size=X.shape) > 0)
+    Z = pd.DataFrame({"z": np.where(z > 0, "high", "low")})
+    by_rows = gf.compare_graphs(X, Z, "z", in_order=False)
+    by_time = gf.compare_graphs(X, Z, "z", time=np.arange(600))
+    width = [(found["high"] - found["low"]).mean() for found in (by_rows, by_time)]
+    assert width[1] > 1.3 * width[0]
+    assert by_time.p_value.min() > 0.05 / 6
+    assert FIRST not in by_time.attrs["summary"]
+    turned = gf.compare_graphs(X[::-1], Z[::-1], "z", time=np.arange(600)[::-1])
+    np.testing.assert_allclose(turned.p_value, by_time.p_value)

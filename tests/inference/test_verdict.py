@@ -434,6 +434,26 @@ def test_fit_says_it_first_and_keeps_it(tmp_path, capsys, monkeypatch):
     assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted ")
 
 
+def test_a_covariate_that_is_a_node_is_said_in_the_verdict(tmp_path, capsys):
+    X, Z = chain(100, 0.8)
+    Z = Z.assign(w=X["a"])
+    wanted = (
+        "Covariate 'w' is the same as node 'a': edges of that node, how these move, and its part in "
+        "what nodes explain of each other mean little beside it."
+    )
+    assert wanted in str(gf.judge(gf.RegGMM().fit(X, Z), X, Z))
+    two = gf.check_data(X.assign(b=X["a"]), Z)
+    assert "(and 1 more such pair): edges" in reach_verdict(check=two).paragraph
+    assert "mean little" not in str(gf.judge(gf.RegGMM().fit(X, Z[["z"]]), X, Z[["z"]]))
+    X.join(Z.rename(columns={"w": "copy"})).to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "--covariates", "z,copy", "--model", "linear"]
+    assert main([*fit, "--no-verdict", "--out", str(tmp_path / "m")]) == 0
+    assert wanted.replace("'w'", "'copy'") in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "m")]) == 0
+    page = (tmp_path / "m" / "report.html").read_text(encoding="utf-8")
+    assert "how these move, and its part" in page
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::graphfield.ExtrapolationWarning", "ignore::graphfield.NoGapWarning")
 def test_a_network_on_few_rows_claims_what_other_folds_find():

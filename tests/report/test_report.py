@@ -22,6 +22,7 @@ from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
 from graphfield.cli.report import table_command
 from graphfield.data.covariates import Numeric
+from graphfield.estimators.registry import ESTIMATORS
 from graphfield.fields.program import NotExported, evaluate
 from graphfield.numbers import Gain
 from graphfield.report import rows as report_rows
@@ -656,3 +657,17 @@ def test_the_parts_of_the_page_are_in_the_package():
     folder = files("graphfield.report") / "page"
     names = {item.name for item in folder.iterdir()}
     assert {"report.html.jinja", "page.css", "model.js", "main.js"} <= names
+
+
+def test_the_subtitle_says_what_the_model_is(tmp_path):
+    """A model of a kind that may move, and does not, is not called by how it would."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(80, 4)), pd.DataFrame({"age": rng.uniform(20, 80, 80)})
+    still = gf.TreeCGM(max_leaves=1).fit(X, Z)
+    text = write_report(still, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
+    assert "</strong>: one graph for everybody; such a model may follow the covariates, this one d" in text
+    text = write_report(fitted("static"), tmp_path / "b.html", Z=table()[1]).read_text(encoding="utf-8")
+    assert "</strong>: one sparse graph for everybody." in text
+    text = write_report(fitted("linear"), tmp_path / "c.html", Z=table()[1]).read_text(encoding="utf-8")
+    assert "</strong>: edges are linear in the covariates." in text
+    assert set(words._KINDS) == set(ESTIMATORS), "a new one has words of its own"

@@ -109,10 +109,14 @@ def test_moving_a_slider_moves_the_graph_to_pythons_numbers(opened):
     now = pd.DataFrame([state["z"]])
     np.testing.assert_allclose(after, upper(model.partial_correlations(now))[0], atol=1e-5)
     edges = int(upper(model.predict_graph(now)).sum())
-    assert f"{edges} {'edge' if edges == 1 else 'edges'} of 15 pairs" in browser.run(
-        "document.getElementById('state').textContent"
-    )
+    said = "document.getElementById('state').textContent"
+    assert f"{edges} {'edge' if edges == 1 else 'edges'} of 15 pairs" in browser.run(said)
+    by = f": above {model.threshold_.value:.3f}, of pairs that stand clear of their noise, at age"
+    assert by in browser.run(said)
     assert_same(browser, model, some_rows())
+    number = "const cut = document.getElementById('cut-value'); cut.value = 0;"
+    browser.run(f"(() => {{ {number} cut.dispatchEvent(new Event('input')); }})()")
+    assert ": above 0.000, at age" in browser.run(said)
 
 
 def test_curves_and_chips_have_the_edges_of_predict_graph(opened):

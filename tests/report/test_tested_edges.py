@@ -37,8 +37,8 @@ def test_tested_edges_are_those_of_the_page(tmp_path):
     text = write_report(model, tmp_path / "a.html", Z=Z, edges=found).read_text(encoding="utf-8")
     edges, moving = len(found.edges()), len(found.varying())
     assert (
-        f"Each of 10 pairs of nodes was tested on 400 rows, at a false-discovery level of 0.10. {edges} pairs"
-        in text
+        f"Each of 10 pairs of nodes was tested for an edge on 400 rows, at a false-discovery level of 0.10. "
+        f"{edges} pairs" in text
     )
     assert f"{moving} edge is seen to move" in text or f"{moving} edges are seen to move" in text
     assert (
@@ -75,6 +75,19 @@ def test_curves_on_the_page_are_those_of_bands(tmp_path):
     np.testing.assert_allclose(tests["values"]["age"], one["value"])
 
 
+def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
+    model, Z, found = model_and_tests()
+    scores = gf.GraphicalLasso(marginals="normal").fit(*sign_change_table())
+    said = (
+        "Curves are those of the tests, of normal scores of the nodes; numbers in the picture and the table"
+    )
+    for fit, whose in ((model, ", of nodes as they are"), (scores, "")):
+        text = write_report(fit, tmp_path / "a.html", Z=Z, edges=found, overwrite=True).read_text("utf-8")
+        assert f"{said} are those of the model{whose}. The two may differ." in text
+    plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
+    assert "Curves are those of the tests" not in plain
+
+
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):
     model, Z, _ = model_and_tests()
     text = write_report(model, tmp_path / "a.html", Z=Z, edges_command="graphfield edges x").read_text(
@@ -101,10 +114,10 @@ def test_tests_of_other_nodes_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (0, "No pair has an edge."),
-        (1, "1 pair has an edge."),
+        (0, "No pair passes its test."),
+        (1, "1 pair passes its test."),
         (3, "fewer than one"),
-        (36, "about 4 of them are expected to be false"),
+        (36, "36 pairs pass their tests: about 4 of them are expected to be false"),
     ],
 )
 def test_how_many_edges_are_expected_to_be_false(found, said):
@@ -150,8 +163,12 @@ def test_the_shell_shows_the_edges_of_the_page(folder, capsys):
     said = capsys.readouterr()
     assert "by the tests in edges.json" in said.err
     assert {"a,b"} <= {",".join(line.split(",")[:2]) for line in said.out.splitlines()}
+    for cut, by in (("auto", "of pairs that pass their tests"), ("0.2", "--threshold 0.2")):
+        out = ["--threshold", cut, "--out", str(folder.parent / f"{cut}.csv")]
+        assert main(["graph", str(folder), "--average", *out]) == 0
+        assert f"of 5 nodes ({by}) to" in capsys.readouterr().out
     assert main(["report", str(folder), "--force"]) == 0
-    assert "was tested on 400 rows" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "was tested for an edge on 400 rows" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("asked", [["--average"], ["--at", "age=50", "--at", "drug=0"]])

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.codes import FEW_VALUES
-from graphfield.check.findings import Finding, drop_argument
+from graphfield.check.findings import LEAK, Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
 from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
 from graphfield.check.values import bad_dates, value_findings
@@ -248,7 +248,7 @@ def _likeness(
 
 def _leak(covariate: str, node: str, message: str) -> Finding:
     return Finding(
-        "leak",
+        LEAK,
         (covariate, node),
         f"{message}.",
         Message(

@@ -14,6 +14,8 @@ from graphfield.messages import Argument
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 # Codes of the findings that rows look like a series, and that they do so only because somebody sorted them.
 SERIES, SORTED = "ordered-rows", "sorted-rows"
+# A covariate that is nearly a node, or determines one.
+LEAK = "leak"
 # Codes of findings about shapes and orders that data may well have.
 NOTES = frozenset(
     {"skewed-nodes", "heavy-tails", "zero-counts", "node-of-groups", "level-of-few-groups", SORTED}

@@ -117,7 +117,7 @@ def fit(arguments: argparse.Namespace) -> None:
     summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
     extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
-    verdict = table_verdict(model, data, gain, why_not, evidence, tests)
+    verdict = table_verdict(model, data, gain, why_not, evidence, tests, found)
     say("\n".join(verdict_lines(verdict, evidence)))
     say(about_edges)
     say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
@@ -153,7 +153,8 @@ def graph(arguments: argparse.Namespace) -> None:
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
-    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} to {arguments.out}.")
+    by = f"--threshold {arguments.threshold}" if model is own else "of pairs that pass their tests"
+    say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} ({by}) to {arguments.out}.")
 
 
 def _network(arguments: argparse.Namespace, model: Any) -> Any:

@@ -11,18 +11,13 @@ from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.edges import check_rate, fdr_option
 from graphfield.cli.options import check_new, file_options, node_type_option, table_options
 from graphfield.cli.values import chosen_kinds, covariate_values, names
-from graphfield.cli.words import list_out, pairs_text
-from graphfield.exceptions import ParameterError
+from graphfield.cli.words import list_out, pairs_text, render_for_shell
+from graphfield.exceptions import ParameterError, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from graphfield.data.roles import TableData
-
-_SERIES = (
-    "Rows look like a series over time. These p-values take rows (or groups) as independent of each other: "
-    "if they are not, the p-values are too small."
-)
 
 
 def differences_parser(group: Any) -> None:
@@ -52,6 +47,7 @@ def differences_parser(group: Any) -> None:
 
 def differences(arguments: argparse.Namespace) -> None:
     from graphfield.inference.compare import compare_graphs
+    from graphfield.inference.edge_record import FDR
 
     check_rate(arguments.fdr)
     check_new(arguments.out, arguments.force)
@@ -66,17 +62,16 @@ def differences(arguments: argparse.Namespace) -> None:
             data.Z,
             *sides,
             groups=data.groups,
+            time=data.time,
+            in_order=checked.is_series,
             level=arguments.level,
             missing=arguments.missing,
             node_types=chosen_kinds(arguments),
         )
-    notes = [*_series_notes(data, is_series=checked.is_series), found.attrs["summary"]]
-    list_out(_listed(found, arguments), "\n".join(notes), arguments)
-
-
-def _series_notes(data: TableData, *, is_series: bool) -> list[str]:
-    """What to know of p-values where rows follow each other in time."""
-    return [_SERIES] if is_series or data.time is not None else []
+    notes, listed = render_for_shell(found.attrs["summary"], arguments), _listed(found, arguments)
+    if arguments.fdr != FDR and not arguments.all:
+        notes += f" Listed: {count(len(listed), 'pair')}, at a false-discovery level of {arguments.fdr:g}."
+    list_out(pairs_text(listed, arguments), notes, arguments)
 
 
 def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
@@ -101,6 +96,7 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
     ]
 
 
-def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> str:
-    clear = found[found["q_value"] <= arguments.fdr].sort_values(["q_value", "p_value"], kind="stable")
-    return pairs_text(found if arguments.all else clear, arguments)
+def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> pd.DataFrame:
+    if arguments.all:
+        return found
+    return found[found["q_value"] <= arguments.fdr].sort_values(["q_value", "p_value"], kind="stable")

@@ -46,7 +46,7 @@ def fdr_option(p: argparse.ArgumentParser) -> None:
 
 def check_rate(fdr: float) -> None:
     if not 0 < fdr < 1:
-        raise ParameterError(f"--fdr must be between 0 and 1, got {fdr:g}.")
+        raise ParameterError(f"--fdr must be above 0 and below 1, got {fdr:g}. For every pair, use --all.")
 
 
 def edges(arguments: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import GraphfieldError, count
 
 if TYPE_CHECKING:
+    from graphfield.check.findings import DataCheck
     from graphfield.data.roles import TableData
     from graphfield.inference.edge_record import EdgeRecord
     from graphfield.inference.evidence import Evidence
@@ -50,12 +51,14 @@ def table_verdict(
     why_not: str,
     evidence: Evidence | None,
     edges: EdgeRecord | None,
+    check: DataCheck,
 ) -> Verdict:
     """The one answer, for a model of this table."""
     from graphfield.inference.verdict import Fitted, reach_verdict
 
     complete = data.Z[data.Z.notna().all(axis=1)]
-    return reach_verdict(Fitted.of(model, complete), gain, evidence, edges, why_not=why_not)
+    fitted = Fitted.of(model, complete)
+    return reach_verdict(fitted, gain, evidence, edges, why_not=why_not, check=check)
 
 
 def verdict_lines(verdict: Verdict, evidence: Evidence | None) -> list[str]:

@@ -50,6 +50,8 @@ class _Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 known += [o for p in action.choices.values() for o in p._option_string_actions]
         hint = suggestion(unknown[0].partition("=")[0], set(known)) if unknown else ""
+        if unknown and "=" in unknown[0] and not unknown[0].startswith("-"):
+            hint = " Each NAME=VALUE has the option before it, as in --at a=1 --at b=2."
         sys.stderr.write(f"graphfield: {message}.{hint} See '{self.prog} --help'.\n")
         self.exit(BAD_INPUT)
 

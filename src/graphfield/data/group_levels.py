@@ -72,6 +72,16 @@ class LevelCheck:
             "differences between groups. Leave it out, or take it as a covariate."
         )
 
+    def words_of_graph(self, names: Sequence[str], *, numbers_alone: bool) -> str:
+        """Which graph is tested, where levels were subtracted; other kinds of nodes keep theirs."""
+        if not self.prefers:
+            return ""
+        whose = "" if numbers_alone else " from nodes that are numbers"
+        return (
+            "The graph is the one within groups: levels that these have of their own were "
+            f"subtracted{whose}.{self.words_of_fixed(names)}"
+        )
+
     @classmethod
     def from_saved(cls, values: Saved) -> LevelCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""

@@ -362,7 +362,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """What was fitted, and which pairs are edges and why, in a few sentences."""
         check_is_fitted(self)
         nodes = describe_nodes(self.facts()["marginals"], getattr(self, "marginal_check_", None))
-        return "\n".join([*self._findings(), nodes, f"Edges: {self.threshold_.reason}."])
+        return "\n".join([*self._findings(), nodes, f"Edges (threshold auto): {self.threshold_.reason}."])
 
     def facts(self) -> dict[str, Any]:
         """What was fitted as values of JSON, as ``graphfield fit`` writes it beside the model."""

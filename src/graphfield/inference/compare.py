@@ -29,7 +29,9 @@ from graphfield.inference.movement_words import movement_words, pair_name
 from graphfield.inference.overlap import common_rows, rows_with_levels
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
+from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
+from graphfield.messages import join_messages
 from graphfield.numbers import is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
@@ -37,6 +39,10 @@ from graphfield.training.progress import progress_bar
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
 # A level with fewer groups, or rows for each node, is said to be known roughly.
 _FEW_GROUPS, _FEW_ROWS = 10, 2
+_WITH_LEVELS = (
+    "Levels that groups have of their own are a part of these graphs; fits and tests of edges subtract them, "
+    "where there are any."
+)
 
 
 def compare_graphs(
@@ -46,6 +52,8 @@ def compare_graphs(
     b: Mapping[str, Any] | None = None,
     *more: Mapping[str, Any],
     groups: Any = None,
+    time: Any = None,
+    in_order: bool | None = None,
     level: float = 0.9,
     missing: str = "error",
     node_types: str | Mapping[str, str] = "auto",
@@ -68,6 +76,9 @@ def compare_graphs(
     groups : sequence of length n, optional
         Rows with equal labels (one subject before and after) are not independent. Levels that subjects have
         of their own are a part of all graphs here: they are not subtracted, unlike in ``fit``.
+    time, in_order
+        As in :func:`graphfield.infer_edges`: stretches of time count as one each, and where rows follow each
+        other though nobody says when, the summary begins with that.
     level : float
         Of the intervals, one by one.
     missing : {"error", "drop", "impute"}
@@ -110,7 +121,12 @@ def compare_graphs(
     [['x1', 'x2']]
     """
     check_number("level", level, 0, 1, open_low=True, open_high=True)
-    question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types)
+    question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types, time=time)
+    caveat = few_stretches(question) if question.timed else ""
+    if are_in_order(X, Z, groups, time, in_order):
+        caveat = rows_one_by_one(question)
+    if caveat:
+        warnings.warn(caveat, DataWarning, stacklevel=2)
     sides = read_sides(question.encoder, a, b, *more)
     estimates, over = None, ""
     if question.inputs.types is None:
@@ -122,10 +138,12 @@ def compare_graphs(
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
-    said = [_summary(table, places, estimates), _few_words(question, sides, places)]
+    said = [caveat, _summary(table, places, estimates, caveat), _few_words(question, sides, places)]
     if estimates is not None:
         said += [_reading(places, level), over]
-    table.attrs["summary"] = " ".join(filter(None, said))
+    if question.labels is not None:
+        said.append(_WITH_LEVELS)
+    table.attrs["summary"] = join_messages(" ", filter(None, said))
     return table
 
 
@@ -141,7 +159,7 @@ def _compare_numbers(
     common = common_rows(encoder, encoded, asked)
     if not common.share:
         warnings.warn(common.words, DataWarning, stacklevel=3)
-    starts = None if question.labels is None else question.rows.starts
+    starts = None if question.together is None else question.starts()
     total = n_ticks(N_FOLDS) + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
@@ -176,7 +194,9 @@ def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: l
     return f"There are {' and '.join(few)}: estimates there are rough." if few else ""
 
 
-def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None) -> str:
+def _summary(
+    table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None, caveat: str
+) -> str:
     """How many pairs differ, and what the clearest of them are: on each side, or by how much they differ."""
     between = f"{len(places)} values"
     if len(places) <= _NAMED_VALUES:
@@ -186,8 +206,8 @@ def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float
     verb = agreed(max(1, n_differ), "differs", "differ")
     told = (
         f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
-        f"between {between}, at a false-discovery level of {FDR:.2f}"
-        f"{_beside_all(n_differ, table.attrs['p_value'])}."
+        f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
+        f"{_beside_all(n_differ, table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
     if not n_differ:
         return told
@@ -206,8 +226,8 @@ def _summary(table: pd.DataFrame, places: list[str], estimates: NDArray[np.float
     return f"{told} Strongest: {', '.join(counts)}."
 
 
-def _beside_all(n_differ: int, p_value: float) -> str:
-    """What a test of all pairs together adds to those that differ."""
+def _beside_all(n_differ: int, p_value: float, *, is_doubtful: bool = False) -> str:
+    """What a test of all pairs together adds to those that differ; how many do not, where that is known."""
     p, all_pairs = p_text(p_value), "test of all pairs together"
     if not n_differ:
         seen = (
@@ -217,7 +237,8 @@ def _beside_all(n_differ: int, p_value: float) -> str:
         )
         return f"{seen} ({p})"
     if is_significant(p_value):
-        return f"{false_words(n_differ, 'not to differ', FDR)}. A {all_pairs} agrees ({p})"
+        expected = "" if is_doubtful else false_words(n_differ, "not to differ", FDR)
+        return f"{expected}. A {all_pairs} agrees ({p})"
     hint = agreed(n_differ, "it for a hint", "them for hints")
     return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
 

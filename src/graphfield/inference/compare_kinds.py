@@ -44,7 +44,7 @@ def compare_kinds(
     blocks, given = Blocks.learn(types, values), _given(question, sides[0])[rows]
     _check_rows(blocks.n_columns - 1 + given.shape[1], graphs)
     effects = fit_effects(blocks, blocks.columns(values), given, list(places.values()))
-    labels = question.labels
+    labels = question.together
     units = None if labels is None else Units([labels[own] for own in graphs.values()])
     return kind_differences(effects, units, level)
 

@@ -66,6 +66,8 @@ class EdgeInference:
     caveat : str
         What is to be said first, where rows are like those before them: p-values hold only if they are
         independent, or the series changes too slowly.
+    about : str
+        Which graph it is, where levels that groups have of their own were subtracted.
     """
 
     table: pd.DataFrame
@@ -77,6 +79,7 @@ class EdgeInference:
     seed: int
     timed: bool = False
     caveat: str = ""
+    about: str = ""
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
         """Pairs with an edge at some z, strongest evidence first; about a share ``fdr`` of them is false."""
@@ -223,6 +226,18 @@ class EdgeInference:
         order = p_values[found].min(axis=1).sort_values(kind="stable").index
         return self.table.loc[order].reset_index(drop=True)
 
+    def also_moving(self, fdr: float = 0.1, most: int = 3) -> str:
+        """A sentence on pairs that move with one covariate, but are not :meth:`varying` with all together."""
+        if len(self.covariates) < 2 or not len(self.varying(fdr)):
+            return ""
+        found = self._moving_with_one(fdr)
+        found = found[~(found["q_varies"] <= fdr)]
+        named = [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
+        if len(found) > most:
+            named.append(f"and {len(found) - most:,} more")
+        said = "Tests of one covariate given the others also see movement"
+        return f"{said}: {'; '.join(named)}." if named else ""
+
     def moved_by(self, fdr: float = 0.1) -> list[str]:
         """Covariates with which any pair moves, given the others; the only one with which any pair moves."""
         if len(self._names) == 1:
@@ -281,11 +296,12 @@ class EdgeInference:
             return "" if self.caveat else false_words(found, what, fdr)
 
         text = (
-            f"{self.caveat} By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
+            f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
             f"{count(len(self.table), 'pair')} of nodes, {_having(n_edges)} an edge at some value of the "
             f"covariates{expected(n_edges, 'to be false')}. {_having(n_moving).capitalize()} one that moves "
             f"with them{expected(n_moving, 'not to move')}."
-        ).strip()
+        )
+        text = " ".join(filter(None, [self.caveat, self.about, text]))
         if n_moving:
             text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}."
         elif movers:
@@ -307,10 +323,7 @@ class EdgeInference:
         elif moving:
             each = ", ".join(f"{name} {number}" for name, number in moving.items())
             text += f" Edges that move with one covariate, given the others: {each}."
-            if n_moving and any((own <= fdr).sum() > n_moving for own in rates.values()):
-                text += (
-                    " Each is a test of its own, and may see what that of all covariates together does not."
-                )
+            text = f"{text} {self.also_moving(fdr)}".strip()
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
         return text

@@ -81,7 +81,7 @@ class EdgeRecord:
             curves=tuple(curve for curve, _ in banded),
             movers=tuple(found.movers(FDR)),
             moved_by=tuple(found.moved_by(FDR)),
-            notes=tuple(notes),
+            notes=(*filter(None, [found.about, found.also_moving(FDR)]), *notes),
             caveat=str(found.caveat),
         )
 

@@ -168,7 +168,15 @@ def infer_edges(
         seed=seed,
         timed=question.timed,
         caveat=caveat,
+        about=_which_graph(question),
     )
+
+
+def _which_graph(question: Question) -> str:
+    inputs, levels = question.inputs, question.levels
+    if levels is None:
+        return ""
+    return levels.words_of_graph(inputs.node_names, numbers_alone=inputs.types is None)
 
 
 def read_question(
@@ -183,7 +191,7 @@ def read_question(
 ) -> Question:
     """Rows sorted by group or time, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types)
-    inputs, labels, _ = without_levels(read, groups, X, wanted=subtract_levels)
+    inputs, labels, levels = without_levels(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
     inputs, codes = sort_rows(inputs, codes, times)
@@ -192,7 +200,7 @@ def read_question(
     for finding in relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)):
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
     inputs, _ = in_even_units(inputs, codes)
-    question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0)
+    question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0, levels=levels)
     if times is not None:
         question = question.in_blocks(np.sort(times))
     n_units = len(inputs.X) if question.together is None else len(question.starts())

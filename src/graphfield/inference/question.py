@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.group_levels import LevelCheck
 from graphfield.data.node_units import choose_units
 from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, time_blocks
@@ -61,6 +62,7 @@ class Question:
     n_permutations: int
     jumps: Cuts = field(default_factory=dict)
     blocks: NDArray[np.intp] | None = None  # stretches of time that count as one each, where not all alike
+    levels: LevelCheck | None = None  # whether groups have levels of their own, which were then subtracted
 
     @property
     def rows(self) -> Rows:

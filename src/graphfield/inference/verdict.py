@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from graphfield.check.findings import DataCheck
+from graphfield.check.table import check_table
 from graphfield.exceptions import agreed
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import EdgeRecord
@@ -32,6 +34,7 @@ from graphfield.inference.verdict_words import (
     edges_sentence,
     explained_sentence,
     first_sentence,
+    leak_sentence,
     tested_sentence,
     use_sentence,
     which_sentence,
@@ -163,7 +166,7 @@ def judge(
     model.field_.schema.match_nodes(X)  # other nodes would be those of another model
     gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
     tests = None if edges is None else EdgeRecord.of(edges)
-    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests)
+    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests, check=check_table(X, Z))
 
 
 def reach_verdict(
@@ -173,6 +176,7 @@ def reach_verdict(
     edges: EdgeRecord | None = None,
     *,
     why_not: str = "",
+    check: DataCheck | Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The one answer, from whatever is known.
 
@@ -188,6 +192,8 @@ def reach_verdict(
         What tests of every pair found.
     why_not : str
         Why there is no ``gain``.
+    check : DataCheck or mapping, optional
+        From :func:`graphfield.check_data`, or the contents of ``data_check.json``.
     """
     test, found = Tested.of(evidence), None if edges is None or edges.why_not else edges
     caveat = (found.caveat if found else "") or test.caveat
@@ -202,6 +208,7 @@ def reach_verdict(
     parts = [
         caveat,
         first,
+        leak_sentence(check),
         edges_sentence(found, test, model),
         tested_sentence(test, model, covariates, tests),
         which_sentence(test.without(() if tests is None else tests.moved_by), covariates),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from graphfield.check.findings import LEAK, DataCheck
 from graphfield.exceptions import agreed, count
 from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.inference.model_gain import ROW_BLOCK, ModelGain
@@ -41,6 +45,19 @@ def first_sentence(
         WORSE: "One graph for all predicts better than the fitted model",
     }[model]
     return f"{start}: on {_where(gain)} {_compared(gain)}."
+
+
+def leak_sentence(check: DataCheck | Mapping[str, Any] | None) -> str:
+    """What the data check finds of covariates that are nodes, or determine one."""
+    found = (check.to_json() if isinstance(check, DataCheck) else check or {}).get("warnings") or []
+    leaks = [str(one.get("message", "")).rstrip(".") for one in found if one.get("code") == LEAK]
+    if not leaks:
+        return ""
+    more = f" (and {count(len(leaks) - 1, 'more such pair')})" if len(leaks) > 1 else ""
+    return (
+        f"{leaks[0]}{more}: edges of that node, how these move, and its part in what nodes explain of each "
+        "other mean little beside it."
+    )
 
 
 def _where(gain: ModelGain) -> str:

@@ -143,11 +143,11 @@ def write_report(
     rows = Rows.of(model, Z)
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
-    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not)
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not, check=check)
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(model, fit),
-        "about": words.about(model, fit, used),
+        "about": words.about(model, fit, verdict, used),
         "verdict": verdict,
         "opening": words.opening(verdict),
         "command": "" if evidence or not model.encoder_.columns else evidence_command,
@@ -224,7 +224,7 @@ def _assembled(
         "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,
         "intervals": words.intervals(model) if reach else "",
-        "bands": words.bands(LEVEL, tests.curves) if tests and tests.curves else "",
+        "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
         "data": _json(data),
         "arrays": store.text(),

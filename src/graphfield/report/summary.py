@@ -24,6 +24,7 @@ _NAMED = 4  # edges that are named
 _LEAST = 5e-4  # what is shown as 0.001: a covariate that moves edges by less is not said to move them
 # What is said of one pair, or of several, that may be an edge.
 _TESTED = ("passes its test", "pass their tests")
+_PASSING = (f"pair {_TESTED[0]}", f"pairs {_TESTED[1]}")
 _CLEAR = ("stands clear of its noise", "stand clear of their noise")
 _FEW = 20  # edges up to which their average number has a decimal
 # Codes of a data check: what may make the graph wrong comes first, what is in the nature of the data last.
@@ -102,9 +103,9 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
         return "" if tests.caveat else false_words(found, what, FDR)
 
     found = (
-        f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested on {rows}, at a false-discovery "
-        f"level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. {_number(n_edges)} "
-        f"{agreed(max(n_edges, 1), 'pair has', 'pairs have')} an edge{expected(n_edges, 'to be false')}. "
+        f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested for an edge on {rows}, at a "
+        f"false-discovery level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. "
+        f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(n_edges, 'to be false')}. "
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
     found += f"covariates{expected(n_moving, 'not to move')}."

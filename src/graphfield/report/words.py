@@ -21,13 +21,16 @@ from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
+_STATIC = ("GraphicalLasso", "NodewiseLasso")
 _KINDS = {
     "DNNCGM": "edges follow the covariates through a neural network",
     "ArchetypeCGM": "the graph mixes a few archetypes in shares that follow the covariates",
     "ScoreCGM": "edges of any shape follow the covariates through a density",
     "RegGMM": "edges are linear in the covariates",
-    "GraphicalLasso": "one sparse graph for everybody",
-    "NodewiseLasso": "one sparse graph for everybody",
+    "BayesianCGM": "edges are linear in the covariates, each with a probability that it is there",
+    "KernelCGM": "the graph at each value of the covariates comes from the rows near it",
+    "JointGraphicalLasso": "one sparse graph per level of a covariate; levels share what they have in common",
+    **dict.fromkeys(_STATIC, "one sparse graph for everybody"),
     "TreeCGM": "one sparse graph per leaf of a tree over the covariates",
     "ByCluster": "one graph per level of a covariate",
     "AutoCGM": "the kind of model was chosen on held-out rows",
@@ -47,7 +50,7 @@ def file_name(path: object) -> str:
 
 
 def about(
-    model: GraphEstimator, fit: Mapping[str, Any] | None, used: RowsUsed | None = None
+    model: GraphEstimator, fit: Mapping[str, Any] | None, verdict: Verdict, used: RowsUsed | None = None
 ) -> dict[str, str]:
     """What was fitted to what, and how that kind of model works."""
     kind = type(model).__name__
@@ -58,7 +61,10 @@ def about(
     if fit and used:
         table = f" of {file_name(fit['table'])}" if fit.get("table") else ""
         what += f", fitted to {count(used.used, 'row')}{table}{used.left_out_words()}"
-    return {"fitted": what, "estimator": kind, "how": _KINDS.get(kind, "a fitted model")}
+    how = _KINDS.get(kind, "a fitted model")
+    if verdict.model == ONE_GRAPH and kind not in _STATIC:
+        how = "one graph for everybody; such a model may follow the covariates, this one does not"
+    return {"fitted": what, "estimator": kind, "how": how}
 
 
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,11 +181,17 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
     return f"All rows have the same edges but for {' and '.join(named)}."
 
 
-def bands(level: float, curves: Sequence[BandedCurve]) -> str:
-    """What is shaded around the curves that were tested, and why some have gaps."""
+def bands(model: GraphEstimator, level: float, curves: Sequence[BandedCurve]) -> str:
+    """On which scale curves are that were tested, what is shaded around them, and why some have gaps."""
+    scores = "" if model.field_.schema.types is not None else ", of normal scores of the nodes"
+    raw = f", of nodes {_NODES['raw']}" if model.facts()["marginals"] == "raw" else ""
+    scale = (
+        f" Curves are those of the tests{scores}; numbers in the picture and the table are those of the "
+        f"model{raw}. The two may differ."
+    )
     text = (
-        f" Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place with that "
-        "probability, the light one, drawn where one edge is chosen, the whole curve at once."
+        f"{scale} Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place "
+        "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
     if all(None not in curve.estimate for curve in curves):
         return text

@@ -95,8 +95,8 @@ class Controls {
     byId("cut-reset").addEventListener("click", () => { range.value = found.value; number.value = found.value.toFixed(3); put(found.value); });
     range.value = found.value;
     number.value = found.value.toFixed(3);
-    const may = page.tests ? ["pass their tests", "has an edge"] : ["stand clear of their noise", "stands clear of its noise"];
-    const chosen = page.never.size < page.field.pairs ? `${page.tests ? "By default" : "Chosen in the fit"}: ${found.value.toFixed(3)}, for pairs that ${may[0]}` : `By the ${page.tests ? "tests" : "fit"}, no pair ${may[1]}`;
+    const none = page.tests ? "By the tests, no pair has an edge" : "By the fit, no pair stands clear of its noise";
+    const chosen = page.never.size < page.field.pairs ? `${page.tests ? "By default" : "Chosen in the fit"}: ${found.value.toFixed(3)}, for pairs that ${page.mayBe()}` : none;
     byId("cut-note").replaceChildren(`${chosen} (`, el("a", { href: "#model" }, "why"), "). Another number holds for all pairs.");
   }
 

@@ -58,6 +58,7 @@ class Page {
   colour(node) { return GROUPS[this.groupNames.indexOf(this.groups[node]) % GROUPS.length]; }
   // A threshold that was moved by hand holds for all pairs.
   byFit() { return this.cut === this.data.threshold.value; }
+  mayBe() { return this.tests ? "pass their tests" : "stand clear of their noise"; }
   isEdge(graph, i, pair = i) { return graph.weaker[i] > this.cut && !(this.byFit() && this.never.has(pair)); }
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   // An edge of a node with more than two levels without an order has a size alone.
@@ -121,8 +122,9 @@ class Page {
       return `${c.edges.toLocaleString("en")} ${c.edges === 1 ? "edge" : "edges"} of ${n.toLocaleString("en")} ${n === 1 ? "pair" : "pairs"} (${percent(c.density)})`;
     };
     const { view } = this.shown, now = this.words();
-    let what = tell(this.now), where = now ? `, ${this.moves ? "at" : "in"} ${now}.` : ".";
-    if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, now ? `, at ${this.pinned.words}.` : "."];
+    const by = `: above ${this.cut.toFixed(3)}${this.byFit() ? `, of pairs that ${this.mayBe()}` : ""}`;
+    let what = tell(this.now), where = by + (now ? `, ${this.moves ? "at" : "in"} ${now}.` : ".");
+    if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, by + (now ? `, at ${this.pinned.words}.` : ".")];
     if (view === "difference") where += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
     byId("state").replaceChildren(el("strong", {}, what), where);
   }
