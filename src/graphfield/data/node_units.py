@@ -21,7 +21,7 @@ _MAY_LACK, _BY_CHANCE, _SHARE = 0.03, 3.0, 0.5
 # The least scale of rows at some z, of that of all.
 _LEAST_SCALE = 0.1
 # Rows that are looked at, at most.
-_MOST_ROWS = 20_000
+_MOST_ROWS = 4_000
 
 
 @dataclass(frozen=True)
