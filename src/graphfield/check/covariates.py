@@ -248,10 +248,11 @@ def _follow_nodes(
     many = [i for i, own in enumerate(numbers.values()) if len(np.unique(own)) > _BINS]
     if not many:
         return
-    names = list(numbers)
-    ranks = rankdata(np.column_stack(list(numbers.values()))[:, many], axis=0)
+    names, some = list(numbers), slice(None, None, max(1, len(nodes) // (2 * _BINS * _ROWS_PER_BIN)))
+    values, there = nodes.to_numpy()[some], measured[some]
+    ranks = rankdata(np.column_stack(list(numbers.values()))[some, many], axis=0)
     for j, node in enumerate(nodes.columns):
-        share = _determined(np.where(measured[:, j], _bins(nodes[node].to_numpy()), -1), ranks)
+        share = _determined(np.where(there[:, j], _bins(values[:, j]), -1), ranks)
         for place in np.flatnonzero(share > LEAK_SHARE):
             i = many[place]
             if abs(ranked[i, j]) <= LEAK_CORRELATION:
