@@ -346,6 +346,22 @@ def test_a_node_that_a_category_or_a_curve_determines_leaks():
     assert not found(X.assign(f=(Z.age - 50) ** 2 + 300 * X.a), Z, "leak")
 
 
+def test_a_covariate_that_a_node_determines_leaks():
+    """Also where it turns: no correlation sees it, and edges of the node follow its own size."""
+    rng = np.random.default_rng(0)
+    X, Z = (
+        pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc")),
+        pd.DataFrame({"z": rng.normal(size=500)}),
+    )
+    (one,) = found(X, Z.assign(size=X.b**2), "leak")
+    assert one.columns == ("size", "b")
+    assert re.match(r"Covariate 'size' is determined by node 'b' \(9\d\.\d% of the variance of", one.message)
+    assert not found(X, Z.assign(size=X.b**2 + 0.5 * X.c), "leak")
+    assert not found(X, Z.assign(high=(X.b > 0).astype(int)), "leak"), (
+        "one of two values may be clear from a node"
+    )
+
+
 def test_two_relations_are_told_apart():
     X, Z = clean()
     both = X.assign(f=X.a + X.b, g=X.c - X.d)

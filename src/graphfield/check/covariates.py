@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from graphfield.check.codes import FEW_VALUES
 from graphfield.check.findings import LEAK, Finding, drop_argument
@@ -229,11 +230,34 @@ def _leaks(
             if j not in close:
                 how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
                 yield _leak(name, names[j], f"Node {names[j]!r} {how}")
+    yield from _follow_nodes(numbers, nodes, measured, ranked)
     for name, own in codes.items():
         share = _determined(own, values)
         for j in np.flatnonzero(share > LEAK_SHARE):
             how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
             yield _leak(name, names[j], f"Node {names[j]!r} {how}")
+
+
+def _follow_nodes(
+    numbers: dict[str, NDArray[np.float64]],
+    nodes: pd.DataFrame,
+    measured: NDArray[np.bool_],
+    ranked: NDArray[np.float64],
+) -> Iterator[Finding]:
+    """Covariates that are functions of a node with turns, which rank correlations do not see."""
+    many = [i for i, own in enumerate(numbers.values()) if len(np.unique(own)) > _BINS]
+    if not many:
+        return
+    names, some = list(numbers), slice(None, None, max(1, len(nodes) // (2 * _BINS * _ROWS_PER_BIN)))
+    values, there = nodes.to_numpy()[some], measured[some]
+    ranks = rankdata(np.column_stack(list(numbers.values()))[some, many], axis=0)
+    for j, node in enumerate(nodes.columns):
+        share = _determined(np.where(there[:, j], _bins(values[:, j]), -1), ranks)
+        for place in np.flatnonzero(share > LEAK_SHARE):
+            i = many[place]
+            if abs(ranked[i, j]) <= LEAK_CORRELATION:
+                how = f"is determined by node {node!r} ({share[place]:.1%} of the variance of its ranks)"
+                yield _leak(names[i], node, f"Covariate {names[i]!r} {how}")
 
 
 def _likeness(

@@ -138,11 +138,10 @@ def compare_graphs(
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
-    said = [caveat, _summary(table, places, estimates, caveat), _few_words(question, sides, places)]
+    levels = "" if question.labels is None else _WITH_LEVELS
+    said = [caveat, _summary(table, places, estimates, caveat), levels, _few_words(question, sides, places)]
     if estimates is not None:
         said += [_reading(places, level), over]
-    if question.labels is not None:
-        said.append(_WITH_LEVELS)
     table.attrs["summary"] = join_messages(" ", filter(None, said))
     return table
 
