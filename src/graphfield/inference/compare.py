@@ -24,7 +24,7 @@ from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_record import FDR
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
-from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees
+from graphfield.inference.enough_rows import N_FOLDS, has_products, value_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
 from graphfield.inference.overlap import common_rows, rows_with_levels
 from graphfield.inference.pair_scores import PairScores
@@ -265,8 +265,8 @@ def _differences(
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Columns of the table, and partial correlations on each side, (sides, pairs)."""
     n_units = len(encoded) if starts is None else len(starts)
-    degrees, products = test_degrees(encoder, n_units), has_products(encoder, n_units)
-    basis = learn_basis(encoder, encoded, degrees, products=products)
+    degrees = value_degrees(encoder, n_units, sides[0])
+    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
     design = Design.of(basis.at(encoded), starts)
     at = np.stack([average_at(basis, encoder, over, side) for side in sides])
     estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))

@@ -16,7 +16,7 @@ from graphfield.exceptions import ParameterError
 from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, places_of, position_of
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
-from graphfield.inference.enough_rows import curve_degrees, has_products, test_degrees
+from graphfield.inference.enough_rows import has_products, value_degrees
 from graphfield.inference.overlap import common_rows
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
@@ -111,12 +111,11 @@ def curve_of_pair(
 
     Of an edge that is several numbers, which ``fit_pair`` has as columns, the norm, without errors.
     """
-    names = [column.name for column in encoder.columns]
     check_covariates(encoder, (covariate, *others))
     if covariate in others:
         raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
     n_units = len(encoded) if starts is None else len(starts)
-    degrees = dict.fromkeys(names, test_degrees(encoder, n_units)) | {covariate: curve_degrees(n_units)}
+    degrees = value_degrees(encoder, n_units, [covariate])
     basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
     design = Design.of(basis.at(encoded), starts)
     fit = fit_pair(design)

@@ -208,26 +208,26 @@ def read_question(
 
 
 def scores_of(
-    question: Question, encoded: Encoded, tick: Callable[[], None], *, scales_move: bool = False
+    question: Question, encoded: Encoded, tick: Callable[[], None], *, scales_move: bool | None = None
 ) -> PairScores:
     """What each row says of each pair, from regressions that have not seen it."""
     nodes, fold = _nodes_and_folds(question, encoded)
     tick()
     functions = _moving_functions(question.encoder, encoded, nodes.values.shape[1])
-    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move and functions.shape[1] > 1)
+    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move)
 
 
 def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int) -> NDArray[np.float64]:
     """What coefficients of regressions of nodes are linear in, (n, m), the first one.
 
-    Of several numbers, where there is room, functions and products of up to three of them, the rougher the
+    Where there is room, functions of numbers, and products of up to three covariates, the rougher the
     smaller: they share one penalty, so a rough one must be worth more. What regressions miss of a movement
     that edges have in common looks like edges between neighbours of one node.
     """
     n = len(encoded)
     rough = rough_functions(encoder, n, n_nodes)
     if rough:
-        found = directions(encoder, encoded, rough, 0)
+        found = directions(encoder, encoded, rough, n // LEAST_LEVEL_OF_REGRESSION)
         shares = 1 / np.sqrt(1 + (found.roughness / _REACH) ** 4)
         return np.column_stack([np.ones(n), found.columns * shares])
     degrees, products = regression_functions(encoder, n_nodes)

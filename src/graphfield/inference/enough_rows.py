@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +24,9 @@ _PER_EFFECT = 10
 _DEGREES, _MOST_GRAPH, _LEAST_CURVE, _MOST_CURVE = 3, 8, 4, 15
 # Coefficients of one node's regression on all others at most, and columns of a spline in it.
 _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
-# Functions from smooth to rough in such a regression, where there are so many rows for each.
-_ROUGH, _ROWS_PER_ROUGH = 40, 5
+# Functions from smooth to rough in such a regression, where there are so many rows for each: of several
+# numbers, and of one number or beside levels, where a spline or two does until there are many rows.
+_ROUGH, _ROWS_PER_ROUGH, _ROWS_PER_ROUGH_OF_ONE = 40, 5, 100
 LEAST_LEVEL = 10
 # A level with fewer rows has the regressions of all others: coefficients of so few would be noise.
 LEAST_LEVEL_OF_REGRESSION = 40
@@ -57,6 +60,12 @@ def curve_degrees(n_units: int) -> int:
     return int(np.clip(round(0.85 * n_units ** (1 / 3)), _LEAST_CURVE, _MOST_CURVE))
 
 
+def value_degrees(encoder: CovariateEncoder, n_units: int, named: Iterable[str]) -> dict[str, int]:
+    """Columns of the splines of all numbers where an edge is asked for at values of those that are named."""
+    degrees = dict.fromkeys((column.name for column in encoder.columns), test_degrees(encoder, n_units))
+    return degrees | dict.fromkeys(named, curve_degrees(n_units))
+
+
 def are_many(encoder: CovariateEncoder, n_units: int) -> bool:
     """Whether covariates are too many for a regression of scores on all of them, as they are."""
     return n_units < _PER_EFFECT * (1 + n_functions(encoder, 1))
@@ -82,12 +91,15 @@ def regression_functions(encoder: CovariateEncoder, n_nodes: int) -> tuple[int, 
 
 
 def rough_functions(encoder: CovariateEncoder, n_rows: int, n_nodes: int) -> int:
-    """Functions of several numbers, products of up to three among them, in the regressions of nodes.
+    """Functions of numbers, products of up to three and with levels among them, in the regressions of nodes.
 
-    None where there is no room for many, or where levels would be cut into products.
+    None where there is no room for many. Of one number, or where levels are cut into products, they need
+    more rows: what splines miss of an edge is seen then.
     """
-    enough = most_functions(n_nodes) >= _ROUGH and n_rows >= _ROWS_PER_ROUGH * _ROUGH
-    return _ROUGH if enough and len(encoder.numeric) > 1 and not encoder.categorical else 0
+    several = len(encoder.numeric) > 1 and not encoder.categorical
+    per_function = _ROWS_PER_ROUGH if several else _ROWS_PER_ROUGH_OF_ONE
+    enough = most_functions(n_nodes) >= _ROUGH and n_rows >= per_function * _ROUGH
+    return _ROUGH if enough and encoder.numeric else 0
 
 
 def n_products(encoder: CovariateEncoder) -> int:

@@ -15,6 +15,8 @@ from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 _ENTRIES = 4_000_000
 # A residual variance at some z is no smaller or larger than its mean by more than this factor.
 _MOST_SCALE = 4.0
+# Standard errors by which rows must be more likely for a scale to move.
+_CLEARLY = 4.0
 # A first estimate of a partial correlation is no larger.
 _MOST_PARTIAL = 0.95
 
@@ -113,7 +115,7 @@ def pair_scores(
     fold: NDArray[np.intp],
     tick: Callable[[], None] = lambda: None,
     *,
-    scales_move: bool = False,
+    scales_move: bool | None = None,
 ) -> PairScores:
     """Regress every node on all others with coefficients linear in ``functions``, without each fold in turn.
 
@@ -124,14 +126,19 @@ def pair_scores(
     functions : ndarray of shape (n, m)
         Of z, the first one, the others uncorrelated with mean square one.
     fold : ndarray of int of shape (n,)
-    scales_move : bool
+    scales_move : bool, optional
         Whether residuals have a scale of their own at each z. Where graphs differ in many edges, that
-        makes differences clearer; but scales of heavy tails are noise, which looks like edges that move.
+        makes differences clearer; but scales of heavy tails are noise, which looks like edges that move. By
+        default those of nodes have one whose held-out rows are clearly more likely with it.
     """
     values = nodes.values
     found = cross_fitted_coefficients(values, functions, fold, tick)
     left = found.residuals(values, functions)
-    scales = _scales(left, functions if scales_move else functions[:, :1])
+    scales = _scales(left, functions[:, :1])
+    if functions.shape[1] > 1 and scales_move is not False:
+        moving = _scales(left, functions)
+        own = np.ones(left.shape[1], dtype=bool) if scales_move else _scales_that_move(left, functions, fold)
+        scales = np.where(own, moving, scales)
     return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes))
 
 
@@ -142,6 +149,22 @@ def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArra
     relative = functions @ (functions.T @ (squares / mean) / len(left))
     scales = np.sqrt(mean * np.clip(relative, 1 / _MOST_SCALE, _MOST_SCALE))
     return np.asarray(scales * np.sqrt(np.maximum(np.mean(squares / scales**2, axis=0), 1e-12)))
+
+
+def _scales_that_move(
+    left: NDArray[np.float64], functions: NDArray[np.float64], fold: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Nodes whose residuals in each fold are clearly more likely with scales found without it, (p,)."""
+    gains = np.empty_like(left)
+    for number in range(int(fold.max()) + 1):
+        new, known = fold == number, fold != number
+        squares = np.square(left)
+        mean = np.maximum(squares[known].mean(axis=0), 1e-12)
+        slopes = functions[known].T @ (squares[known] / mean) / known.sum()
+        relative = np.clip(functions[new] @ slopes, 1 / _MOST_SCALE, _MOST_SCALE)
+        gains[new] = squares[new] / mean * (1 - 1 / relative) - np.log(relative)
+    error = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+    return np.asarray(gains.mean(axis=0) > _CLEARLY * error)
 
 
 def scores_inflation(nodes: CleanedNodes) -> NDArray[np.float64]:
