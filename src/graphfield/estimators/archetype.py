@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import string
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -47,6 +48,7 @@ from graphfield.training.joint_precision import row_losses
 from graphfield.training.mixture import shares_of
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ArchetypeCGM(GraphEstimator):
     """Networks as mixtures of a few archetypes, "70 % A and 30 % B".
 
@@ -142,34 +144,18 @@ class ArchetypeCGM(GraphEstimator):
         "random_state": Seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        n_archetypes: int | str = "auto",
-        hidden_size: int = 64,
-        dropout: float = 0.3,
-        center: str = "covariates",
-        marginals: str = "auto",
-        penalty: float | str = "auto",
-        max_steps: int | None = None,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_archetypes = n_archetypes
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.center = center
-        self.marginals = marginals
-        self.penalty = penalty
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
+    n_archetypes: int | str = "auto"
+    hidden_size: int = 64
+    dropout: float = 0.3
+    center: str = "covariates"
+    marginals: str = "auto"
+    penalty: float | str = "auto"
+    max_steps: int | None = None
+    validation_fraction: float = 0.1
+    missing: str = "error"
+    unknown: str = "error"
+    device: str = "auto"
+    random_state: Any = None
 
     def _fit(self, data: TrainingSet, *, start: DNNCGM | None = None) -> ArchetypeField:
         seed, inputs = data.streams.root, data.inputs

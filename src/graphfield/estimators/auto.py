@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ def _check_device_name(device: Any) -> None:
         raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}.")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoCGM(AveragedGraph):
     """Fits several kinds of models, compares them on the same held-out rows, and keeps what is best.
 
@@ -135,9 +137,6 @@ class AutoCGM(AveragedGraph):
     ['static', 'linear', 'tree']
     """
 
-    summary_: str
-    held_out_: pd.DataFrame
-
     _parameters: ClassVar = {
         "candidates": Custom(_check_candidates),
         "combine": Flag(),
@@ -150,28 +149,15 @@ class AutoCGM(AveragedGraph):
         "node_types": NODE_TYPE,
     }
 
-    def __init__(
-        self,
-        *,
-        candidates: str | Sequence[str] = "auto",
-        combine: bool = True,
-        marginals: str = "auto",
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.candidates = candidates
-        self.combine = combine
-        self.marginals = marginals
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
-        self.node_types = node_types
+    candidates: str | Sequence[str] = "auto"
+    combine: bool = True
+    marginals: str = "auto"
+    validation_fraction: float = 0.2
+    missing: str = "error"
+    unknown: str = "error"
+    device: str = "auto"
+    random_state: Any = None
+    node_types: str | Mapping[str, str] = "auto"
 
     def _fit(self, data: TrainingSet) -> AverageField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +72,7 @@ def least_probability(chance: NDArray[np.float64]) -> float:
     return float(fine[-1]) if len(fine) else np.inf
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianCGM(GraphEstimator):
     """Covariate-dependent graph with linear coefficients and spike-and-slab priors, by Gibbs sampling.
 
@@ -143,28 +145,15 @@ class BayesianCGM(GraphEstimator):
     }
     _streams: ClassVar = ("split", "gap", "chains")
 
-    def __init__(
-        self,
-        *,
-        inclusion: float | str | tuple[float, float] = "auto",
-        slab: float | str = "auto",
-        n_sweeps: int = 500,
-        n_chains: int = 4,
-        n_draws: int = 200,
-        center: str = "covariates",
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-    ) -> None:
-        self.inclusion = inclusion
-        self.slab = slab
-        self.n_sweeps = n_sweeps
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.center = center
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
+    inclusion: float | str | tuple[float, float] = "auto"
+    slab: float | str = "auto"
+    n_sweeps: int = 500
+    n_chains: int = 4
+    n_draws: int = 200
+    center: str = "covariates"
+    missing: str = "error"
+    unknown: str = "error"
+    random_state: Any = None
 
     def _check_together(self) -> None:
         most = self.n_chains * (self.n_sweeps - self.n_sweeps // 2)

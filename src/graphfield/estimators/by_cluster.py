@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +38,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ByCluster(GraphEstimator):
     """A separate fit of one estimator within each level of a categorical covariate.
 
@@ -82,10 +83,9 @@ class ByCluster(GraphEstimator):
         "missing": MISSING,
     }
 
-    def __init__(self, *, estimator: Any = None, by: str | None = None, missing: str = "error") -> None:
-        self.estimator = estimator
-        self.by = by
-        self.missing = missing
+    estimator: Any = None
+    by: str | None = None
+    missing: str = "error"
 
     def _fit(self, data: TrainingSet) -> ClusterField:
         prototype = self._prototype()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, resolve_device
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DNNCGM(NeuralEstimator):
     """Covariate-dependent graphical model with neural coefficients.
 
@@ -185,54 +187,28 @@ class DNNCGM(NeuralEstimator):
     _parameters = PARAMETERS
     _streams = STREAMS
 
-    def __init__(
-        self,
-        *,
-        network: str = "residual",
-        sharing: str = "all",
-        hidden_size: int = 64,
-        rank: int | str | None = "auto",
-        dropout: float = 0.3,
-        loss: str = "squared",
-        center: str = "covariates",
-        marginals: str = "auto",
-        standardize: bool = True,
-        penalty: float | str = "auto",
-        learning_rate: float | None = None,
-        batch_size: int | None = None,
-        max_steps: int | None = None,
-        schedule: Schedule = "cosine",
-        patience: int | None = 20,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-        features: str = "linear",
-    ) -> None:
-        self.network = network
-        self.sharing = sharing
-        self.hidden_size = hidden_size
-        self.rank = rank
-        self.dropout = dropout
-        self.loss = loss
-        self.center = center
-        self.marginals = marginals
-        self.standardize = standardize
-        self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.schedule = schedule
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
-        self.node_types = node_types
-        self.features = features
+    network: str = "residual"
+    sharing: str = "all"
+    hidden_size: int = 64
+    rank: int | str | None = "auto"
+    dropout: float = 0.3
+    loss: str = "squared"
+    center: str = "covariates"
+    marginals: str = "auto"
+    standardize: bool = True
+    penalty: float | str = "auto"
+    learning_rate: float | None = None
+    batch_size: int | None = None
+    max_steps: int | None = None
+    schedule: Schedule = "cosine"
+    patience: int | None = 20
+    validation_fraction: float = 0.1
+    missing: str = "error"
+    unknown: str = "error"
+    device: str = "auto"
+    random_state: Any = None
+    node_types: str | Mapping[str, str] = "auto"
+    features: str = "linear"
 
     def _fit(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from graphfield.messages import Message
 _MOST_DRAWS = 10
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ensemble(AveragedGraph):
     """The average of several fits of one estimator that differ in their random state.
 
@@ -90,22 +92,12 @@ class Ensemble(AveragedGraph):
         "random_state": Seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        estimator: Any = None,
-        n_members: int = 5,
-        resample: bool = False,
-        missing: str | None = None,
-        unknown: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_members = n_members
-        self.resample = resample
-        self.missing = missing  # type: ignore[assignment]
-        self.unknown = unknown
-        self.random_state = random_state
+    estimator: Any = None
+    n_members: int = 5
+    resample: bool = False
+    missing: str | None = None  # type: ignore[assignment]
+    unknown: str | None = None
+    random_state: Any = None
 
     def _fit(self, data: TrainingSet) -> AverageField:
         prototype = self._prototype()

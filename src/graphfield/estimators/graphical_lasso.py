@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,11 +18,11 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
 from graphfield.fields.schema import Schema
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
-from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.rank_correlations import rank_correlations
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphicalLasso(StaticGraph):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
@@ -79,30 +80,17 @@ class GraphicalLasso(StaticGraph):
     True
     """
 
-    precision_: NDArray[np.float64]
     _solvers = (graphical_lasso_cv, graphical_lasso_ebic, graphical_lasso_at)
     _definite = True
     _parameters: ClassVar = {**StaticGraph._parameters, "marginals": Choice((*MARGINALS, SKEPTIC))}
-    marginal_check_: MarginalCheck | None = None
 
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "cv",
-        n_penalties: int = 6,
-        n_folds: int = 5,
-        ebic_gamma: float = 0.5,
-        center: str = "constant",
-        marginals: str = "raw",
-        missing: str = "error",
-    ) -> None:
-        self.penalty = penalty
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.ebic_gamma = ebic_gamma
-        self.center = center
-        self.marginals = marginals
-        self.missing = missing
+    penalty: float | str = "cv"
+    n_penalties: int = 6
+    n_folds: int = 5
+    ebic_gamma: float = 0.5
+    center: str = "constant"
+    marginals: str = "raw"
+    missing: str = "error"
 
     @property
     def marginals_(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -46,6 +47,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate, several of them, or None, got {by!r}.")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JointGraphicalLasso(GraphEstimator):
     """One sparse graph per level of a category; levels share what they have in common.
 
@@ -113,26 +115,14 @@ class JointGraphicalLasso(GraphEstimator):
         "unknown": UNKNOWN,
     }
 
-    def __init__(
-        self,
-        *,
-        coupling: str = "fused",
-        strength: float | str = "auto",
-        penalty: float | str = "auto",
-        levels: str = "auto",
-        by: str | Sequence[str] | None = None,
-        n_folds: int = 5,
-        missing: str = "error",
-        unknown: str = "error",
-    ) -> None:
-        self.coupling = coupling
-        self.strength = strength
-        self.penalty = penalty
-        self.levels = levels
-        self.by = by
-        self.n_folds = n_folds
-        self.missing = missing
-        self.unknown = unknown
+    coupling: str = "fused"
+    strength: float | str = "auto"
+    penalty: float | str = "auto"
+    levels: str = "auto"
+    by: str | Sequence[str] | None = None
+    n_folds: int = 5
+    missing: str = "error"
+    unknown: str = "error"
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

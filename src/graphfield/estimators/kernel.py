@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +64,7 @@ def _check_bandwidth(value: Any) -> None:
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelCGM(GraphEstimator):
     """The graph at z from rows near z, weighted by a kernel: for one to three covariates.
 
@@ -123,26 +125,14 @@ class KernelCGM(GraphEstimator):
         "random_state": Seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        method: str = "joint",
-        bandwidth: float | str = "auto",
-        penalty: float | str = "auto",
-        center: str = "covariates",
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.bandwidth = bandwidth
-        self.penalty = penalty
-        self.center = center
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
+    method: str = "joint"
+    bandwidth: float | str = "auto"
+    penalty: float | str = "auto"
+    center: str = "covariates"
+    validation_fraction: float = 0.2
+    missing: str = "error"
+    unknown: str = "error"
+    random_state: Any = None
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

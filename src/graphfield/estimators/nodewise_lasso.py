@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
@@ -23,6 +23,7 @@ from graphfield.solvers.sparse_blocks import choose_blocks
 from graphfield.solvers.working import split_coefficients
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NodewiseLasso(StaticGraph):
     """Lasso of every node on all others (Meinshausen and Buehlmann 2006), ignoring the covariates.
 
@@ -81,28 +82,16 @@ class NodewiseLasso(StaticGraph):
     (True, True)
     """
 
-    coef_: NDArray[np.float64]
     _parameters: ClassVar = {**StaticGraph._parameters, "node_types": NODE_TYPE}
     _solvers = (nodewise_lasso_cv, nodewise_lasso_ebic, nodewise_lasso_at)
 
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "cv",
-        n_penalties: int = 30,
-        n_folds: int = 5,
-        ebic_gamma: float = 0.5,
-        center: str = "constant",
-        missing: str = "error",
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.ebic_gamma = ebic_gamma
-        self.center = center
-        self.missing = missing
-        self.node_types = node_types
+    penalty: float | str = "cv"
+    n_penalties: int = 30
+    n_folds: int = 5
+    ebic_gamma: float = 0.5
+    center: str = "constant"
+    missing: str = "error"
+    node_types: str | Mapping[str, str] = "auto"
 
     def _fit(self, data: TrainingSet) -> GraphField:
         return super()._fit(data) if data.inputs.types is None else self._fit_families(data)

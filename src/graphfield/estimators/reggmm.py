@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -43,6 +43,7 @@ _MAX_PATH = 1_000_000  # penalties of a path in a file
 LAST_SHARE = 1e-3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RegGMM(GraphEstimator):
     """Covariate-dependent graphical model with linear coefficients, dense or sparse.
 
@@ -122,32 +123,17 @@ class RegGMM(GraphEstimator):
         "node_types": NODE_TYPE,
     }
 
-    def __init__(
-        self,
-        *,
-        penalty: str = "ridge",
-        ridge: float = 1e-3,
-        sparsity: float | str = "cv",
-        mix: float = 0.75,
-        n_penalties: int = 20,
-        n_folds: int = 5,
-        center: str = "covariates",
-        standardize: bool = True,
-        missing: str = "error",
-        unknown: str = "error",
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.ridge = ridge
-        self.sparsity = sparsity
-        self.mix = mix
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.center = center
-        self.standardize = standardize
-        self.missing = missing
-        self.unknown = unknown
-        self.node_types = node_types
+    penalty: str = "ridge"
+    ridge: float = 1e-3
+    sparsity: float | str = "cv"
+    mix: float = 0.75
+    n_penalties: int = 20
+    n_folds: int = 5
+    center: str = "covariates"
+    standardize: bool = True
+    missing: str = "error"
+    unknown: str = "error"
+    node_types: str | Mapping[str, str] = "auto"
 
     def _fit(self, data: TrainingSet) -> GraphField:
         if data.inputs.types is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -41,6 +41,7 @@ MAX_NODES = 150
 _MEAN_RATE, _MEAN_EVALUATIONS = 2e-3, 40
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreCGM(GraphEstimator):
     """Edges of any shape: second derivatives of a log-density of the nodes that moves with z.
 
@@ -137,32 +138,17 @@ class ScoreCGM(GraphEstimator):
         "random_state": Seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        degree: int | str = "auto",
-        hidden_size: int = 64,
-        dropout: float = 0.3,
-        center: str = "covariates",
-        marginals: str = "normal",
-        max_steps: int | None = None,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.degree = degree
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.center = center
-        self.marginals = marginals
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
+    degree: int | str = "auto"
+    hidden_size: int = 64
+    dropout: float = 0.3
+    center: str = "covariates"
+    marginals: str = "normal"
+    max_steps: int | None = None
+    validation_fraction: float = 0.1
+    missing: str = "error"
+    unknown: str = "error"
+    device: str = "auto"
+    random_state: Any = None
 
     def _fit(self, data: TrainingSet) -> ScoreField:
         _check_nodes(data)

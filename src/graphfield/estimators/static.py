@@ -22,6 +22,7 @@ from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.linear import StaticField
 from graphfield.fields.schema import Schema
 from graphfield.solvers.interaction import linear_mean
+from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.scale_choice import learn_node_scales
 
@@ -52,6 +53,7 @@ class StaticGraph(GraphEstimator):
     center: str
     penalty_: float
     path_: pd.DataFrame
+    marginal_check_: MarginalCheck | None = None
     _parameters: ClassVar = {
         "penalty": WordOrNumber(CRITERIA),
         "center": Choice(CENTERS_OF_STATIC),

@@ -37,6 +37,7 @@ _MANY_ROWS = 500
 _RIDGE = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeCGM(GraphEstimator):
     """One sparse graph per leaf of a tree that splits the covariates where the graph changes.
 
@@ -120,24 +121,13 @@ class TreeCGM(GraphEstimator):
         "node_types": NODE_TYPE,
     }
 
-    def __init__(
-        self,
-        *,
-        max_leaves: int = 32,
-        min_leaf_rows: int | None = None,
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.max_leaves = max_leaves
-        self.min_leaf_rows = min_leaf_rows
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
-        self.node_types = node_types
+    max_leaves: int = 32
+    min_leaf_rows: int | None = None
+    validation_fraction: float = 0.2
+    missing: str = "error"
+    unknown: str = "error"
+    random_state: Any = None
+    node_types: str | Mapping[str, str] = "auto"
 
     def _fit(self, data: TrainingSet) -> TreeField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
