@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from graphfield.estimators.composite import (
     with_typical_scale,
 )
 from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.parameters import MISSING, Custom
+from graphfield.estimators.parameters import MISSING, Custom, hyper_parameters, parameter
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import Common, State
@@ -38,7 +38,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@hyper_parameters
 class ByCluster(GraphEstimator):
     """A separate fit of one estimator within each level of a categorical covariate.
 
@@ -77,15 +77,9 @@ class ByCluster(GraphEstimator):
     True
     """
 
-    _parameters: ClassVar = {
-        "estimator": Custom(check_estimator),
-        "by": Custom(_check_by),
-        "missing": MISSING,
-    }
-
-    estimator: Any = None
-    by: str | None = None
-    missing: str = "error"
+    estimator: Any = parameter(None, Custom(check_estimator))
+    by: str | None = parameter(None, Custom(_check_by))
+    missing: str = parameter("error", MISSING)
 
     def _fit(self, data: TrainingSet) -> ClusterField:
         prototype = self._prototype()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +9,8 @@ from graphfield.data.marginals import MARGINALS, SKEPTIC
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.parameters import Choice
-from graphfield.estimators.static import StaticGraph
+from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, hyper_parameters, parameter
+from graphfield.estimators.static import CENTER_OF_STATIC, CRITERION, StaticGraph
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
 from graphfield.fields.schema import Schema
@@ -22,7 +19,7 @@ from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.rank_correlations import rank_correlations
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@hyper_parameters
 class GraphicalLasso(StaticGraph):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
@@ -82,15 +79,14 @@ class GraphicalLasso(StaticGraph):
 
     _solvers = (graphical_lasso_cv, graphical_lasso_ebic, graphical_lasso_at)
     _definite = True
-    _parameters: ClassVar = {**StaticGraph._parameters, "marginals": Choice((*MARGINALS, SKEPTIC))}
 
-    penalty: float | str = "cv"
-    n_penalties: int = 6
-    n_folds: int = 5
-    ebic_gamma: float = 0.5
-    center: str = "constant"
-    marginals: str = "raw"
-    missing: str = "error"
+    penalty: float | str = parameter("cv", CRITERION)
+    n_penalties: int = parameter(6, COUNT)
+    n_folds: int = parameter(5, COUNT)
+    ebic_gamma: float = parameter(0.5, Number(0))
+    center: str = parameter("constant", CENTER_OF_STATIC)
+    marginals: str = parameter("raw", Choice((*MARGINALS, SKEPTIC)))
+    missing: str = parameter("error", MISSING)
 
     @property
     def marginals_(self) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,17 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
 from graphfield.estimators.level_classes import LevelRows, find_classes, find_columns
-from graphfield.estimators.parameters import COUNT, MISSING, UNKNOWN, Choice, Custom, Number, WordOrNumber
+from graphfield.estimators.parameters import (
+    COUNT,
+    MISSING,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Number,
+    WordOrNumber,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.fields.base import Common, State
@@ -47,7 +56,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate, several of them, or None, got {by!r}.")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@hyper_parameters
 class JointGraphicalLasso(GraphEstimator):
     """One sparse graph per level of a category; levels share what they have in common.
 
@@ -104,25 +113,14 @@ class JointGraphicalLasso(GraphEstimator):
     ['A', 'B', 'C', 'D']
     """
 
-    _parameters: ClassVar = {
-        "coupling": Choice(("fused", "group")),
-        "strength": Number(0, 1, auto=True),
-        "penalty": WordOrNumber(("auto",)),
-        "levels": Choice(("auto", "ordered", "unordered")),
-        "by": Custom(_check_by),
-        "n_folds": COUNT,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-    }
-
-    coupling: str = "fused"
-    strength: float | str = "auto"
-    penalty: float | str = "auto"
-    levels: str = "auto"
-    by: str | Sequence[str] | None = None
-    n_folds: int = 5
-    missing: str = "error"
-    unknown: str = "error"
+    coupling: str = parameter("fused", Choice(("fused", "group")))
+    strength: float | str = parameter("auto", Number(0, 1, auto=True))
+    penalty: float | str = parameter("auto", WordOrNumber(("auto",)))
+    levels: str = parameter("auto", Choice(("auto", "ordered", "unordered")))
+    by: str | Sequence[str] | None = parameter(None, Custom(_check_by))
+    n_folds: int = parameter(5, COUNT)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

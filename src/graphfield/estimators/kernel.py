@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,17 @@ from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
-from graphfield.estimators.parameters import MISSING, SHARE, UNKNOWN, Choice, Custom, Seed, WordOrNumber
+from graphfield.estimators.parameters import (
+    MISSING,
+    SHARE,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Seed,
+    WordOrNumber,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing
 from graphfield.fields.base import Common, State
@@ -64,7 +73,7 @@ def _check_bandwidth(value: Any) -> None:
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@hyper_parameters
 class KernelCGM(GraphEstimator):
     """The graph at z from rows near z, weighted by a kernel: for one to three covariates.
 
@@ -114,25 +123,14 @@ class KernelCGM(GraphEstimator):
     (2, 5, 5)
     """
 
-    _parameters: ClassVar = {
-        "method": Choice(_FACES),
-        "bandwidth": Custom(_check_bandwidth),
-        "penalty": WordOrNumber(("auto",)),
-        "center": Choice(("covariates", "constant")),
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "random_state": Seed(),
-    }
-
-    method: str = "joint"
-    bandwidth: float | str = "auto"
-    penalty: float | str = "auto"
-    center: str = "covariates"
-    validation_fraction: float = 0.2
-    missing: str = "error"
-    unknown: str = "error"
-    random_state: Any = None
+    method: str = parameter("joint", Choice(_FACES))
+    bandwidth: float | str = parameter("auto", Custom(_check_bandwidth))
+    penalty: float | str = parameter("auto", WordOrNumber(("auto",)))
+    center: str = parameter("covariates", Choice(("covariates", "constant")))
+    validation_fraction: float = parameter(0.2, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
