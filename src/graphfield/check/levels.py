@@ -162,8 +162,7 @@ def _share_of_dates(levels: list[str]) -> float:
     shaped = text.str.fullmatch(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}([T ].*)?")
     if not shaped.any():
         return 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
+    with warnings.catch_warnings(action="ignore"):  # pandas says that it guesses, which is all we want here
         return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())
 
 

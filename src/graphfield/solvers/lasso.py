@@ -48,9 +48,8 @@ def _solve(S: NDArray, descending: NDArray, start: NDArray) -> NDArray[np.float6
     # scikit-learn divides by the number of rows it is shown: p rows with rows'rows / p = S.
     rows, gram = np.sqrt(p) * _square_root(S), p * S
     coef = np.zeros((len(descending), p, p))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # Copies of one node stop short of a tolerance as tight as this one.
-        warnings.simplefilter("ignore", ConvergenceWarning)
         for j in range(p):
             others = np.flatnonzero(np.arange(p) != j)
             _, path, _ = lasso_path(
