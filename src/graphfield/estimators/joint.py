@@ -34,7 +34,8 @@ from graphfield.fields.base import Common, State
 from graphfield.fields.grid import Grid, GridField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.joint_graphs import JointSolver
-from graphfield.solvers.kernel_graphs import Local, best_factor, factor_of
+from graphfield.solvers.kernel_graphs import Local, best_factor
+from graphfield.solvers.leaf_likelihood import factor_of
 from graphfield.solvers.penalties import PathSearch, Tried, compare_rows
 
 # Strengths of the coupling that are tried, from one graph for all to one per level.

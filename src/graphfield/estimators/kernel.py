@@ -37,10 +37,10 @@ from graphfield.solvers.kernel_graphs import (
     Local,
     Solution,
     best_factor,
-    factor_of,
     kernel_weights,
     local_moments,
 )
+from graphfield.solvers.leaf_likelihood import factor_of
 from graphfield.solvers.penalties import compare_rows
 
 # Bandwidths that are tried, in standard deviations of a covariate: from one graph for all down.
