@@ -16,7 +16,7 @@ from graphfield import analysis as an
 from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.auto_candidates import CANDIDATES
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.parameters import Number
+from graphfield.estimators.parameters import Number, hyper_parameters, parameter
 from graphfield.estimators.registry import ESTIMATORS as REGISTERED
 from graphfield.estimators.registry import Entry, find_estimator
 from graphfield.fields.average import average
@@ -84,14 +84,13 @@ def test_members_of_a_model_of_scores_take_the_users_nodes(data):
 # -- a new estimator is one file and one line -------------------------------------------------------
 
 
+@hyper_parameters
 class Correlations(GraphEstimator):
     """A toy: the regressions that follow from the correlation matrix, shrunk to nothing by ``shrink``."""
 
-    _parameters = {"shrink": Number(0, 1, open_high=True)}  # noqa: RUF012
     missing = "error"
 
-    def __init__(self, *, shrink: float = 0.1) -> None:
-        self.shrink = shrink
+    shrink: float = parameter(0.1, Number(0, 1, open_high=True))
 
     def _fit(self, data) -> StaticField:
         schema = self._learn_schema(data, standardize=True, unknown="average")
@@ -144,10 +143,10 @@ def test_every_parameter_is_declared_and_refuses_what_it_cannot_be(name):
     kind = find_estimator(name)
     assert set(kind._parameters) == set(inspect.signature(kind.__init__).parameters) - {"self"}
     X, Z = small_data(30)
-    for parameter in kind._parameters:
+    for given in kind._parameters:
         for value in (object(), -7.5, float("nan"), [], {}, "no such word", b"x", (1, -2)):
-            with pytest.raises(gf.ParameterError, match=parameter):
-                kind(**{parameter: value}).fit(X, Z)
+            with pytest.raises(gf.ParameterError, match=given):
+                kind(**{given: value}).fit(X, Z)
 
 
 def test_the_state_of_a_field_is_plain(fitted):

@@ -70,14 +70,13 @@ def _spelling(name: str, counts: pd.Series, alike: dict[str, str]) -> Iterator[F
     if odd:
         parts = [
             f"{level!r} ({count(counts[level], 'row')}) beside {alike[level]!r} ({counts[alike[level]]:,})"
-            for level in odd[:_NAMED]
+            for level in odd
         ]
-        more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
         yield Finding(
             "level-spelling",
             (name,),
-            f"Covariate {name!r} has levels that differ in blanks or capitals only: {', '.join(parts)}"
-            f"{more}.",
+            f"Covariate {name!r} has levels that differ in blanks or capitals only: "
+            f"{first_few(parts, _NAMED)}.",
             "Write them alike, without blanks at the ends: now each is a level of its own.",
         )
 
@@ -89,8 +88,7 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     if pooled and list(few.index) == [OTHER]:
         yield _small_pool(name, int(few.iloc[0]), pooled)
         return
-    shown = ", ".join(f"{level!r} {number}" for level, number in list(few.items())[:_NAMED])
-    more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+    shown = first_few([f"{level!r} {number}" for level, number in few.items()], _NAMED)
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
     pool = Message(
         "Pool them into {other!r} with {rare}.", other=OTHER, rare=Argument("rare", RARE_LEVEL, "from_table")
@@ -98,8 +96,7 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     yield Finding(
         "rare-category",
         (name,),
-        f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: "
-        f"{shown}{more}.",
+        f"Covariate {name!r} has {count(len(few), 'level')} with fewer than {RARE_LEVEL} rows: {shown}.",
         pool if _pooling_helps(few, len(counts)) else f"{merge}, or leave these rows out: {_A_GUESS}.",
     )
 
@@ -162,8 +159,7 @@ def _share_of_dates(levels: list[str]) -> float:
     shaped = text.str.fullmatch(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}([T ].*)?")
     if not shaped.any():
         return 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas says that it guesses, which is all we want here
+    with warnings.catch_warnings(action="ignore"):  # pandas says that it guesses, which is all we want here
         return float(pd.to_datetime(text.where(shaped), errors="coerce", format="mixed").notna().mean())
 
 

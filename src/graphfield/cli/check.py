@@ -161,8 +161,7 @@ def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataChec
 @contextmanager
 def hide_data_warnings() -> Iterator[None]:
     """What is done to the data was printed with the check, so a fit need not say it again."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         yield
 
 

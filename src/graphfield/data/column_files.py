@@ -45,8 +45,7 @@ def read_columns(source: Source, kind: str, sheet: str | None) -> tuple[pd.DataF
         "xlsx": _read_excel,
     }
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and extensions of a workbook
+        with warnings.catch_warnings(action="ignore"):  # about styles and extensions of a workbook
             return readers[kind](source, sheet)
     except DataError:
         raise

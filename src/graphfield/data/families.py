@@ -120,7 +120,7 @@ class Count:
         return np.maximum(mean, _LEAST_PART * center)
 
     def mean(self, eta: Array) -> Array:
-        return np.exp(self._bounded(eta))
+        return np.exp(self.log_mean(eta))
 
     def slopes(self, eta: Array) -> Array:
         return np.diag(self.mean(eta).mean(axis=0))
@@ -128,16 +128,13 @@ class Count:
     def variances(self, eta: Array) -> Array:
         return self.mean(eta)
 
-    def log_mean(self, eta: Array) -> Array:
-        return self._bounded(eta)
-
     def loss(self, eta: Array, f: Array) -> Array:
         # Beyond the bound it goes on as a line, so that there is no valley there.
-        bounded = self._bounded(eta)
+        bounded = self.log_mean(eta)
         mean, f = np.exp(bounded), np.maximum(f, 0.0)  # which rounding may have put below zero
         return mean * (1 + eta - bounded) - f * eta + xlogy(f, f) - f
 
-    def _bounded(self, eta: Array) -> Array:
+    def log_mean(self, eta: Array) -> Array:
         return np.minimum(eta, np.log(10 * (self.most + 1)))
 
 

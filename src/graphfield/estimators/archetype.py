@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import string
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from graphfield.estimators.composite import node_table, own_tables
 from graphfield.estimators.dnncgm import DNNCGM
 from graphfield.estimators.dnncgm_setup import MAX_PATTERN_COLUMNS, STREAMS, gate_training
 from graphfield.estimators.inputs import Inputs, root_seed
-from graphfield.estimators.neural import evaluate_shares, make_samples
+from graphfield.estimators.neural import DEVICE, evaluate_shares, make_samples
 from graphfield.estimators.neural_field import ArchetypeField, NeuralField
 from graphfield.estimators.parameters import (
     CENTER,
@@ -30,9 +29,10 @@ from graphfield.estimators.parameters import (
     PENALTY,
     SHARE,
     UNKNOWN,
-    Custom,
     Number,
     Seed,
+    hyper_parameters,
+    parameter,
 )
 from graphfield.estimators.persistence import pack_model, unpack_model
 from graphfield.estimators.training_set import TrainingSet
@@ -47,6 +47,7 @@ from graphfield.training.joint_precision import row_losses
 from graphfield.training.mixture import shares_of
 
 
+@hyper_parameters
 class ArchetypeCGM(GraphEstimator):
     """Networks as mixtures of a few archetypes, "70 % A and 30 % B".
 
@@ -127,49 +128,18 @@ class ArchetypeCGM(GraphEstimator):
 
     _streams = STREAMS
 
-    _parameters: ClassVar = {
-        "n_archetypes": Number(1, NUMBERS[-1], integer=True, auto=True),
-        "hidden_size": Number(1, integer=True),
-        "dropout": Number(0, 1, open_high=True),
-        "center": CENTER,
-        "marginals": MARGINAL,
-        "penalty": PENALTY,
-        "max_steps": Number(1, integer=True, optional=True),
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "device": Custom(partial(resolve_device, fallback=True)),
-        "random_state": Seed(),
-    }
-
-    def __init__(
-        self,
-        *,
-        n_archetypes: int | str = "auto",
-        hidden_size: int = 64,
-        dropout: float = 0.3,
-        center: str = "covariates",
-        marginals: str = "auto",
-        penalty: float | str = "auto",
-        max_steps: int | None = None,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_archetypes = n_archetypes
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.center = center
-        self.marginals = marginals
-        self.penalty = penalty
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
+    n_archetypes: int | str = parameter("auto", Number(1, NUMBERS[-1], integer=True, auto=True))
+    hidden_size: int = parameter(64, Number(1, integer=True))
+    dropout: float = parameter(0.3, Number(0, 1, open_high=True))
+    center: str = parameter("covariates", CENTER)
+    marginals: str = parameter("auto", MARGINAL)
+    penalty: float | str = parameter("auto", PENALTY)
+    max_steps: int | None = parameter(None, Number(1, integer=True, optional=True))
+    validation_fraction: float = parameter(0.1, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    device: str = parameter("auto", DEVICE)
+    random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet, *, start: DNNCGM | None = None) -> ArchetypeField:
         seed, inputs = data.streams.root, data.inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,18 @@ from graphfield.estimators.auto_choice import (
 )
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.estimators.parameters import MARGINAL, MISSING, NODE_TYPE, SHARE, UNKNOWN, Custom, Flag, Seed
+from graphfield.estimators.parameters import (
+    MARGINAL,
+    MISSING,
+    NODE_TYPE,
+    SHARE,
+    UNKNOWN,
+    Custom,
+    Flag,
+    Seed,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, check_choice
 from graphfield.fields.average import AverageField
@@ -49,6 +60,7 @@ def _check_device_name(device: Any) -> None:
         raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}.")
 
 
+@hyper_parameters
 class AutoCGM(AveragedGraph):
     """Fits several kinds of models, compares them on the same held-out rows, and keeps what is best.
 
@@ -135,43 +147,15 @@ class AutoCGM(AveragedGraph):
     ['static', 'linear', 'tree']
     """
 
-    summary_: str
-    held_out_: pd.DataFrame
-
-    _parameters: ClassVar = {
-        "candidates": Custom(_check_candidates),
-        "combine": Flag(),
-        "marginals": MARGINAL,
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "device": Custom(_check_device_name),
-        "random_state": Seed(),
-        "node_types": NODE_TYPE,
-    }
-
-    def __init__(
-        self,
-        *,
-        candidates: str | Sequence[str] = "auto",
-        combine: bool = True,
-        marginals: str = "auto",
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.candidates = candidates
-        self.combine = combine
-        self.marginals = marginals
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
-        self.node_types = node_types
+    candidates: str | Sequence[str] = parameter("auto", Custom(_check_candidates))
+    combine: bool = parameter(True, Flag())
+    marginals: str = parameter("auto", MARGINAL)
+    validation_fraction: float = parameter(0.2, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    device: str = parameter("auto", Custom(_check_device_name))
+    random_state: Any = parameter(None, Seed())
+    node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
     def _fit(self, data: TrainingSet) -> AverageField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

@@ -25,6 +25,8 @@ from graphfield.estimators.parameters import (
     Number,
     Seed,
     WordOrNumber,
+    hyper_parameters,
+    parameter,
 )
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning, count
@@ -71,6 +73,7 @@ def least_probability(chance: NDArray[np.float64]) -> float:
     return float(fine[-1]) if len(fine) else np.inf
 
 
+@hyper_parameters
 class BayesianCGM(GraphEstimator):
     """Covariate-dependent graph with linear coefficients and spike-and-slab priors, by Gibbs sampling.
 
@@ -130,41 +133,17 @@ class BayesianCGM(GraphEstimator):
     (True, (5, 5))
     """
 
-    _parameters: ClassVar = {
-        "inclusion": Custom(_check_inclusion),
-        "slab": WordOrNumber(("auto",)),
-        "n_sweeps": Number(8, integer=True),
-        "n_chains": COUNT,
-        "n_draws": COUNT,
-        "center": CENTER,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "random_state": Seed(),
-    }
     _streams: ClassVar = ("split", "gap", "chains")
 
-    def __init__(
-        self,
-        *,
-        inclusion: float | str | tuple[float, float] = "auto",
-        slab: float | str = "auto",
-        n_sweeps: int = 500,
-        n_chains: int = 4,
-        n_draws: int = 200,
-        center: str = "covariates",
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-    ) -> None:
-        self.inclusion = inclusion
-        self.slab = slab
-        self.n_sweeps = n_sweeps
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.center = center
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
+    inclusion: float | str | tuple[float, float] = parameter("auto", Custom(_check_inclusion))
+    slab: float | str = parameter("auto", WordOrNumber(("auto",)))
+    n_sweeps: int = parameter(500, Number(8, integer=True))
+    n_chains: int = parameter(4, COUNT)
+    n_draws: int = parameter(200, COUNT)
+    center: str = parameter("covariates", CENTER)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    random_state: Any = parameter(None, Seed())
 
     def _check_together(self) -> None:
         most = self.n_chains * (self.n_sweeps - self.n_sweeps // 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from graphfield.estimators.composite import (
     with_typical_scale,
 )
 from graphfield.estimators.graphical_lasso import GraphicalLasso
-from graphfield.estimators.parameters import MISSING, Custom
+from graphfield.estimators.parameters import MISSING, Custom, hyper_parameters, parameter
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import Common, State
@@ -38,6 +38,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
 
 
+@hyper_parameters
 class ByCluster(GraphEstimator):
     """A separate fit of one estimator within each level of a categorical covariate.
 
@@ -76,16 +77,9 @@ class ByCluster(GraphEstimator):
     True
     """
 
-    _parameters: ClassVar = {
-        "estimator": Custom(check_estimator),
-        "by": Custom(_check_by),
-        "missing": MISSING,
-    }
-
-    def __init__(self, *, estimator: Any = None, by: str | None = None, missing: str = "error") -> None:
-        self.estimator = estimator
-        self.by = by
-        self.missing = missing
+    estimator: Any = parameter(None, Custom(check_estimator))
+    by: str | None = parameter(None, Custom(_check_by))
+    missing: str = parameter("error", MISSING)
 
     def _fit(self, data: TrainingSet) -> ClusterField:
         prototype = self._prototype()

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graphfield.data.edge_features import FEATURES
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.dnncgm_setup import (
-    PARAMETERS,
     STREAMS,
     TRAINED,
     check_together,
@@ -25,20 +25,38 @@ from graphfield.estimators.dnncgm_setup import (
     training_config,
     wanted_marginals,
 )
-from graphfield.estimators.neural import make_samples
+from graphfield.estimators.neural import DEVICE, NETWORKS, make_samples
 from graphfield.estimators.neural_estimator import NeuralEstimator
 from graphfield.estimators.neural_families import ColumnRows, check_options, check_way, fit_columns
 from graphfield.estimators.neural_field import NeuralField, NeuralMean
 from graphfield.estimators.neural_fit import Fitted, fit_fields
+from graphfield.estimators.parameters import (
+    CENTER,
+    MARGINAL,
+    MISSING,
+    NODE_TYPE,
+    PENALTY,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Flag,
+    Number,
+    Seed,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_jobs import Job, StartingPoint
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.estimators.ways import Way
 from graphfield.fields import Schema
 from graphfield.fields.base import Common, GraphField
+from graphfield.nn.fields import SHARING
+from graphfield.nn.losses import LOSSES
 from graphfield.training.checkpoint import CheckpointFolder
-from graphfield.training.config import Schedule, resolve_device
+from graphfield.training.config import Schedule, check_schedule, resolve_device
 
 
+@hyper_parameters
 class DNNCGM(NeuralEstimator):
     """Covariate-dependent graphical model with neural coefficients.
 
@@ -182,57 +200,30 @@ class DNNCGM(NeuralEstimator):
     (2, 50, 50)
     """
 
-    _parameters = PARAMETERS
     _streams = STREAMS
 
-    def __init__(
-        self,
-        *,
-        network: str = "residual",
-        sharing: str = "all",
-        hidden_size: int = 64,
-        rank: int | str | None = "auto",
-        dropout: float = 0.3,
-        loss: str = "squared",
-        center: str = "covariates",
-        marginals: str = "auto",
-        standardize: bool = True,
-        penalty: float | str = "auto",
-        learning_rate: float | None = None,
-        batch_size: int | None = None,
-        max_steps: int | None = None,
-        schedule: Schedule = "cosine",
-        patience: int | None = 20,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-        features: str = "linear",
-    ) -> None:
-        self.network = network
-        self.sharing = sharing
-        self.hidden_size = hidden_size
-        self.rank = rank
-        self.dropout = dropout
-        self.loss = loss
-        self.center = center
-        self.marginals = marginals
-        self.standardize = standardize
-        self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.schedule = schedule
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
-        self.node_types = node_types
-        self.features = features
+    network: str = parameter("residual", Choice(NETWORKS))
+    sharing: str = parameter("all", Choice(SHARING))
+    hidden_size: int = parameter(64, Number(1, integer=True))
+    rank: int | str | None = parameter("auto", Number(1, integer=True, optional=True, auto=True))
+    dropout: float = parameter(0.3, Number(0, 1, open_high=True))
+    loss: str = parameter("squared", Choice(LOSSES))
+    center: str = parameter("covariates", CENTER)
+    marginals: str = parameter("auto", MARGINAL)
+    standardize: bool = parameter(True, Flag())
+    penalty: float | str = parameter("auto", PENALTY)
+    learning_rate: float | None = parameter(None, Number(0, open_low=True, optional=True))
+    batch_size: int | None = parameter(None, Number(2, integer=True, optional=True))
+    max_steps: int | None = parameter(None, Number(1, integer=True, optional=True))
+    schedule: Schedule = parameter("cosine", Custom(check_schedule))
+    patience: int | None = parameter(20, Number(1, integer=True, optional=True))
+    validation_fraction: float = parameter(0.1, Number(0, 1, open_high=True))
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    device: str = parameter("auto", DEVICE)
+    random_state: Any = parameter(None, Seed())
+    node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
+    features: str = parameter("linear", Choice(FEATURES))
 
     def _fit(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,37 +11,20 @@ import torch
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import features
-from graphfield.data.edge_features import FEATURES
 from graphfield.data.encoded import Encoded
 from graphfield.data.fingerprints import fingerprint
 from graphfield.data.room import free_memory, size_text
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
-from graphfield.estimators.parameters import (
-    CENTER,
-    MARGINAL,
-    MISSING,
-    NODE_TYPE,
-    PENALTY,
-    UNKNOWN,
-    Choice,
-    Custom,
-    Flag,
-    Number,
-    Rule,
-    Seed,
-)
 from graphfield.estimators.training_jobs import StartingPoint
 from graphfield.estimators.ways import FullHead, MixedPatterns
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
-from graphfield.nn.fields import SHARING, FieldConfig
-from graphfield.nn.losses import LOSSES
+from graphfield.nn.fields import FieldConfig
 from graphfield.training.config import (
     Schedule,
     TrainingConfig,
-    check_schedule,
     default_batch_size,
     default_max_steps,
     resolve_device,
@@ -83,33 +65,6 @@ class Parameters(Protocol):
     random_state: Any
 
     def get_params(self) -> dict[str, Any]: ...
-
-
-# What each hyper-parameter may be.
-PARAMETERS: dict[str, Rule] = {
-    "network": Choice(NETWORKS),
-    "sharing": Choice(SHARING),
-    "loss": Choice(LOSSES),
-    "center": CENTER,
-    "marginals": MARGINAL,
-    "missing": MISSING,
-    "unknown": UNKNOWN,
-    "standardize": Flag(),
-    "hidden_size": Number(1, integer=True),
-    "dropout": Number(0, 1, open_high=True),
-    "learning_rate": Number(0, open_low=True, optional=True),
-    "rank": Number(1, integer=True, optional=True, auto=True),
-    "penalty": PENALTY,
-    "batch_size": Number(2, integer=True, optional=True),
-    "max_steps": Number(1, integer=True, optional=True),
-    "patience": Number(1, integer=True, optional=True),
-    "validation_fraction": Number(0, 1, open_high=True),
-    "schedule": Custom(check_schedule),
-    "device": Custom(partial(resolve_device, fallback=True)),
-    "random_state": Seed(),
-    "node_types": NODE_TYPE,
-    "features": Choice(FEATURES),
-}
 
 
 def check_together(model: Parameters) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from graphfield.estimators.composite import (
     own_tables,
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed
-from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed
+from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed, hyper_parameters, parameter
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, DataWarning, GraphfieldError, ParameterError, agreed, named
 from graphfield.fields.average import AverageField, member_spread
@@ -35,6 +35,7 @@ from graphfield.messages import Message
 _MOST_DRAWS = 10
 
 
+@hyper_parameters
 class Ensemble(AveragedGraph):
     """The average of several fits of one estimator that differ in their random state.
 
@@ -81,31 +82,12 @@ class Ensemble(AveragedGraph):
     (2, 50, 50)
     """
 
-    _parameters: ClassVar = {
-        "estimator": Custom(check_estimator),
-        "n_members": COUNT,
-        "resample": Flag(),
-        "missing": Choice(POLICIES, optional=True),
-        "unknown": Choice(UNKNOWN_POLICIES, optional=True),
-        "random_state": Seed(),
-    }
-
-    def __init__(
-        self,
-        *,
-        estimator: Any = None,
-        n_members: int = 5,
-        resample: bool = False,
-        missing: str | None = None,
-        unknown: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_members = n_members
-        self.resample = resample
-        self.missing = missing  # type: ignore[assignment]
-        self.unknown = unknown
-        self.random_state = random_state
+    estimator: Any = parameter(None, Custom(check_estimator))
+    n_members: int = parameter(5, COUNT)
+    resample: bool = parameter(False, Flag())
+    missing: str | None = parameter(None, Choice(POLICIES, optional=True))  # type: ignore[assignment]
+    unknown: str | None = parameter(None, Choice(UNKNOWN_POLICIES, optional=True))
+    random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet) -> AverageField:
         prototype = self._prototype()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,17 +9,17 @@ from graphfield.data.marginals import MARGINALS, SKEPTIC
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.parameters import Choice
-from graphfield.estimators.static import StaticGraph
+from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, hyper_parameters, parameter
+from graphfield.estimators.static import CENTER_OF_STATIC, CRITERION, StaticGraph
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
 from graphfield.fields.schema import Schema
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
-from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.rank_correlations import rank_correlations
 
 
+@hyper_parameters
 class GraphicalLasso(StaticGraph):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
@@ -79,30 +77,16 @@ class GraphicalLasso(StaticGraph):
     True
     """
 
-    precision_: NDArray[np.float64]
     _solvers = (graphical_lasso_cv, graphical_lasso_ebic, graphical_lasso_at)
     _definite = True
-    _parameters: ClassVar = {**StaticGraph._parameters, "marginals": Choice((*MARGINALS, SKEPTIC))}
-    marginal_check_: MarginalCheck | None = None
 
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "cv",
-        n_penalties: int = 6,
-        n_folds: int = 5,
-        ebic_gamma: float = 0.5,
-        center: str = "constant",
-        marginals: str = "raw",
-        missing: str = "error",
-    ) -> None:
-        self.penalty = penalty
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.ebic_gamma = ebic_gamma
-        self.center = center
-        self.marginals = marginals
-        self.missing = missing
+    penalty: float | str = parameter("cv", CRITERION)
+    n_penalties: int = parameter(6, COUNT)
+    n_folds: int = parameter(5, COUNT)
+    ebic_gamma: float = parameter(0.5, Number(0))
+    center: str = parameter("constant", CENTER_OF_STATIC)
+    marginals: str = parameter("raw", Choice((*MARGINALS, SKEPTIC)))
+    missing: str = parameter("error", MISSING)
 
     @property
     def marginals_(self) -> str:

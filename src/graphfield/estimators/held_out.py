@@ -112,9 +112,8 @@ def _average_over(
 
 def encode_rows(field: GraphField, Z: Frame) -> Rows:
     """Rows of Z, some of which may be outside of what the field has seen."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
         # The field has seen other rows only, so a value outside of theirs is no news.
-        warnings.simplefilter("ignore", ExtrapolationWarning)
         return field.encode(Z)
 
 

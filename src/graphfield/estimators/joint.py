@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,25 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
 from graphfield.estimators.level_classes import LevelRows, find_classes, find_columns
-from graphfield.estimators.parameters import COUNT, MISSING, UNKNOWN, Choice, Custom, Number, WordOrNumber
+from graphfield.estimators.parameters import (
+    COUNT,
+    MISSING,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Number,
+    WordOrNumber,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing
 from graphfield.fields.base import Common, State
 from graphfield.fields.grid import Grid, GridField
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.joint_graphs import JointSolver
-from graphfield.solvers.kernel_graphs import Local, best_factor, factor_of
+from graphfield.solvers.kernel_graphs import Local, best_factor
+from graphfield.solvers.leaf_likelihood import factor_of
 from graphfield.solvers.penalties import PathSearch, Tried, compare_rows
 
 # Strengths of the coupling that are tried, from one graph for all to one per level.
@@ -46,6 +57,7 @@ def _check_by(by: Any) -> None:
         raise ParameterError(f"by must be the name of a covariate, several of them, or None, got {by!r}.")
 
 
+@hyper_parameters
 class JointGraphicalLasso(GraphEstimator):
     """One sparse graph per level of a category; levels share what they have in common.
 
@@ -102,37 +114,14 @@ class JointGraphicalLasso(GraphEstimator):
     ['A', 'B', 'C', 'D']
     """
 
-    _parameters: ClassVar = {
-        "coupling": Choice(("fused", "group")),
-        "strength": Number(0, 1, auto=True),
-        "penalty": WordOrNumber(("auto",)),
-        "levels": Choice(("auto", "ordered", "unordered")),
-        "by": Custom(_check_by),
-        "n_folds": COUNT,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-    }
-
-    def __init__(
-        self,
-        *,
-        coupling: str = "fused",
-        strength: float | str = "auto",
-        penalty: float | str = "auto",
-        levels: str = "auto",
-        by: str | Sequence[str] | None = None,
-        n_folds: int = 5,
-        missing: str = "error",
-        unknown: str = "error",
-    ) -> None:
-        self.coupling = coupling
-        self.strength = strength
-        self.penalty = penalty
-        self.levels = levels
-        self.by = by
-        self.n_folds = n_folds
-        self.missing = missing
-        self.unknown = unknown
+    coupling: str = parameter("fused", Choice(("fused", "group")))
+    strength: float | str = parameter("auto", Number(0, 1, auto=True))
+    penalty: float | str = parameter("auto", WordOrNumber(("auto",)))
+    levels: str = parameter("auto", Choice(("auto", "ordered", "unordered")))
+    by: str | Sequence[str] | None = parameter(None, Custom(_check_by))
+    n_folds: int = parameter(5, COUNT)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,17 @@ from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
-from graphfield.estimators.parameters import MISSING, SHARE, UNKNOWN, Choice, Custom, Seed, WordOrNumber
+from graphfield.estimators.parameters import (
+    MISSING,
+    SHARE,
+    UNKNOWN,
+    Choice,
+    Custom,
+    Seed,
+    WordOrNumber,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, DataWarning, ParameterError, listing
 from graphfield.fields.base import Common, State
@@ -27,10 +37,10 @@ from graphfield.solvers.kernel_graphs import (
     Local,
     Solution,
     best_factor,
-    factor_of,
     kernel_weights,
     local_moments,
 )
+from graphfield.solvers.leaf_likelihood import factor_of
 from graphfield.solvers.penalties import compare_rows
 
 # Bandwidths that are tried, in standard deviations of a covariate: from one graph for all down.
@@ -63,6 +73,7 @@ def _check_bandwidth(value: Any) -> None:
         )
 
 
+@hyper_parameters
 class KernelCGM(GraphEstimator):
     """The graph at z from rows near z, weighted by a kernel: for one to three covariates.
 
@@ -112,37 +123,14 @@ class KernelCGM(GraphEstimator):
     (2, 5, 5)
     """
 
-    _parameters: ClassVar = {
-        "method": Choice(_FACES),
-        "bandwidth": Custom(_check_bandwidth),
-        "penalty": WordOrNumber(("auto",)),
-        "center": Choice(("covariates", "constant")),
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "random_state": Seed(),
-    }
-
-    def __init__(
-        self,
-        *,
-        method: str = "joint",
-        bandwidth: float | str = "auto",
-        penalty: float | str = "auto",
-        center: str = "covariates",
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.bandwidth = bandwidth
-        self.penalty = penalty
-        self.center = center
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
+    method: str = parameter("joint", Choice(_FACES))
+    bandwidth: float | str = parameter("auto", Custom(_check_bandwidth))
+    penalty: float | str = parameter("auto", WordOrNumber(("auto",)))
+    center: str = parameter("covariates", Choice(("covariates", "constant")))
+    validation_fraction: float = parameter(0.2, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -13,12 +14,14 @@ from torch import Tensor
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, SavedArrays
+from graphfield.estimators.parameters import Custom
 from graphfield.fields.streaming import evaluation_rows
 from graphfield.nn.backbone import CovariateShape
 from graphfield.nn.fields import CoefField, Field, FieldConfig, MeanField, Samples
 from graphfield.nn.gates import GateField
 from graphfield.nn.pack import load_member_arrays, member_arrays
 from graphfield.nn.threads import one_thread_each, spread
+from graphfield.training.config import resolve_device
 
 F = TypeVar("F", bound=Field)
 
@@ -29,6 +32,8 @@ NETWORKS = {
     "mlp": ("mlp", True),
     "linear": ("linear", True),
 }
+# A device by its name; whether it is there is asked when it is needed.
+DEVICE = Custom(partial(resolve_device, fallback=True))
 # Rows whose fitted values are computed at a time.
 _BLOCK_ROWS = 8192
 # Rows from which residual standard deviations are found.

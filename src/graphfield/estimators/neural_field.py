@@ -28,7 +28,7 @@ from graphfield.estimators.neural import (
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.program import Features, Inputs, NotExported, Precision, Program
 from graphfield.fields.schema import Rows, Schema
-from graphfield.graphs.strength import are_positive_definite
+from graphfield.graphs.strength import are_positive_definite, coef_from_precision
 from graphfield.nn.backbone import NETWORKS as BACKBONES
 from graphfield.nn.fields import SHARING, CoefField, FieldConfig, MeanField, mean_config
 from graphfield.nn.gates import GateField
@@ -233,10 +233,8 @@ class ArchetypeField(GraphField):
         p = self.n_nodes
         weights, start = np.empty((len(rows), p, p), dtype=np.float32), 0
         for _, precision in self.mixed(rows):
-            part = -precision / precision.diagonal(axis1=1, axis2=2)[:, :, None]
-            part[:, np.arange(p), np.arange(p)] = 0
-            weights[start : start + len(part)] = part
-            start += len(part)
+            weights[start : start + len(precision)] = coef_from_precision(precision)
+            start += len(precision)
         return weights
 
     def scales_at(self, rows: Rows) -> NDArray[np.float64]:

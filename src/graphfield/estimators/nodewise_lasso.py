@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
@@ -13,8 +11,8 @@ from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.family_fit import family_field, family_rows
-from graphfield.estimators.parameters import NODE_TYPE
-from graphfield.estimators.static import RIDGE, StaticGraph, path_frame
+from graphfield.estimators.parameters import COUNT, MISSING, NODE_TYPE, Number, hyper_parameters, parameter
+from graphfield.estimators.static import CENTER_OF_STATIC, CRITERION, RIDGE, StaticGraph, path_frame
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import GraphField, State
 from graphfield.fields.blocks import BlockField
@@ -23,6 +21,7 @@ from graphfield.solvers.sparse_blocks import choose_blocks
 from graphfield.solvers.working import split_coefficients
 
 
+@hyper_parameters
 class NodewiseLasso(StaticGraph):
     """Lasso of every node on all others (Meinshausen and Buehlmann 2006), ignoring the covariates.
 
@@ -81,28 +80,15 @@ class NodewiseLasso(StaticGraph):
     (True, True)
     """
 
-    coef_: NDArray[np.float64]
-    _parameters: ClassVar = {**StaticGraph._parameters, "node_types": NODE_TYPE}
     _solvers = (nodewise_lasso_cv, nodewise_lasso_ebic, nodewise_lasso_at)
 
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "cv",
-        n_penalties: int = 30,
-        n_folds: int = 5,
-        ebic_gamma: float = 0.5,
-        center: str = "constant",
-        missing: str = "error",
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.ebic_gamma = ebic_gamma
-        self.center = center
-        self.missing = missing
-        self.node_types = node_types
+    penalty: float | str = parameter("cv", CRITERION)
+    n_penalties: int = parameter(30, COUNT)
+    n_folds: int = parameter(5, COUNT)
+    ebic_gamma: float = parameter(0.5, Number(0))
+    center: str = parameter("constant", CENTER_OF_STATIC)
+    missing: str = parameter("error", MISSING)
+    node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
     def _fit(self, data: TrainingSet) -> GraphField:
         return super()._fit(data) if data.inputs.types is None else self._fit_families(data)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from graphfield.data.missing import POLICIES
 from graphfield.data.node_types import check_node_types
 from graphfield.estimators.inputs import CENTERS, check_flag, check_number, root_seed
 from graphfield.exceptions import ParameterError, check_choice, listing, suggestion
+
+T = TypeVar("T")
 
 
 class Rule(Protocol):
@@ -101,6 +103,19 @@ SHARE = Number(0, 1, open_low=True, open_high=True)
 NODE_TYPE = Custom(check_node_types)
 PENALTY = Number(0, auto=True)
 COUNT = Number(2, integer=True)
+
+
+def parameter(default: T, rule: Rule) -> T:
+    """A hyper-parameter: a field of a class with :func:`hyper_parameters`."""
+    return field(default=default, metadata={"rule": rule})
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def hyper_parameters(kind: type[T]) -> type[T]:
+    """The estimator with a constructor that takes its parameters by name and assigns them, nothing else."""
+    made: Any = dataclass(kw_only=True, eq=False, repr=False)(kind)
+    made._parameters = {own.name: own.metadata["rule"] for own in fields(made)}
+    return made
 
 
 def check_all(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:

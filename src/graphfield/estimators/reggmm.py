@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +25,8 @@ from graphfield.estimators.parameters import (
     Flag,
     Number,
     WordOrNumber,
+    hyper_parameters,
+    parameter,
 )
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_package
@@ -43,6 +44,7 @@ _MAX_PATH = 1_000_000  # penalties of a path in a file
 LAST_SHARE = 1e-3
 
 
+@hyper_parameters
 class RegGMM(GraphEstimator):
     """Covariate-dependent graphical model with linear coefficients, dense or sparse.
 
@@ -108,46 +110,17 @@ class RegGMM(GraphEstimator):
     (2, 50, 50)
     """
 
-    _parameters: ClassVar = {
-        "penalty": Choice(PENALTIES),
-        "ridge": Number(0, open_low=True),
-        "sparsity": WordOrNumber(("cv",)),
-        "mix": Number(0, 1, open_low=True),
-        "n_penalties": COUNT,
-        "n_folds": COUNT,
-        "center": CENTER,
-        "standardize": Flag(),
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "node_types": NODE_TYPE,
-    }
-
-    def __init__(
-        self,
-        *,
-        penalty: str = "ridge",
-        ridge: float = 1e-3,
-        sparsity: float | str = "cv",
-        mix: float = 0.75,
-        n_penalties: int = 20,
-        n_folds: int = 5,
-        center: str = "covariates",
-        standardize: bool = True,
-        missing: str = "error",
-        unknown: str = "error",
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.ridge = ridge
-        self.sparsity = sparsity
-        self.mix = mix
-        self.n_penalties = n_penalties
-        self.n_folds = n_folds
-        self.center = center
-        self.standardize = standardize
-        self.missing = missing
-        self.unknown = unknown
-        self.node_types = node_types
+    penalty: str = parameter("ridge", Choice(PENALTIES))
+    ridge: float = parameter(1e-3, Number(0, open_low=True))
+    sparsity: float | str = parameter("cv", WordOrNumber(("cv",)))
+    mix: float = parameter(0.75, Number(0, 1, open_low=True))
+    n_penalties: int = parameter(20, COUNT)
+    n_folds: int = parameter(5, COUNT)
+    center: str = parameter("covariates", CENTER)
+    standardize: bool = parameter(True, Flag())
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
     def _fit(self, data: TrainingSet) -> GraphField:
         if data.inputs.types is not None:

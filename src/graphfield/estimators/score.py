@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +18,20 @@ from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.dnncgm_setup import STREAMS, TRAINED, read_training_columns
-from graphfield.estimators.neural import covariate_shape, make_samples
+from graphfield.estimators.neural import DEVICE, covariate_shape, make_samples
 from graphfield.estimators.neural_field import NeuralMean
 from graphfield.estimators.neural_fit import take_out_levels
-from graphfield.estimators.parameters import CENTER, MISSING, SHARE, UNKNOWN, Choice, Custom, Number, Seed
+from graphfield.estimators.parameters import (
+    CENTER,
+    MISSING,
+    SHARE,
+    UNKNOWN,
+    Choice,
+    Number,
+    Seed,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.score_edges import score_threshold
 from graphfield.estimators.score_field import DEGREES, ScoreField
 from graphfield.estimators.training_jobs import Job
@@ -41,6 +50,7 @@ MAX_NODES = 150
 _MEAN_RATE, _MEAN_EVALUATIONS = 2e-3, 40
 
 
+@hyper_parameters
 class ScoreCGM(GraphEstimator):
     """Edges of any shape: second derivatives of a log-density of the nodes that moves with z.
 
@@ -123,46 +133,17 @@ class ScoreCGM(GraphEstimator):
 
     _streams = STREAMS
 
-    _parameters: ClassVar = {
-        "degree": Number(DEGREES[0], DEGREES[-1], integer=True, auto=True),
-        "hidden_size": Number(1, integer=True),
-        "dropout": Number(0, 1, open_high=True),
-        "center": CENTER,
-        "marginals": Choice(("normal", "raw")),
-        "max_steps": Number(1, integer=True, optional=True),
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "device": Custom(partial(resolve_device, fallback=True)),
-        "random_state": Seed(),
-    }
-
-    def __init__(
-        self,
-        *,
-        degree: int | str = "auto",
-        hidden_size: int = 64,
-        dropout: float = 0.3,
-        center: str = "covariates",
-        marginals: str = "normal",
-        max_steps: int | None = None,
-        validation_fraction: float = 0.1,
-        missing: str = "error",
-        unknown: str = "error",
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.degree = degree
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.center = center
-        self.marginals = marginals
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.device = device
-        self.random_state = random_state
+    degree: int | str = parameter("auto", Number(DEGREES[0], DEGREES[-1], integer=True, auto=True))
+    hidden_size: int = parameter(64, Number(1, integer=True))
+    dropout: float = parameter(0.3, Number(0, 1, open_high=True))
+    center: str = parameter("covariates", CENTER)
+    marginals: str = parameter("normal", Choice(("normal", "raw")))
+    max_steps: int | None = parameter(None, Number(1, integer=True, optional=True))
+    validation_fraction: float = parameter(0.1, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    device: str = parameter("auto", DEVICE)
+    random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet) -> ScoreField:
         _check_nodes(data)

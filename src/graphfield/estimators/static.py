@@ -16,21 +16,22 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, WordOrNumber
+from graphfield.estimators.parameters import Choice, WordOrNumber
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.linear import StaticField
 from graphfield.fields.schema import Schema
 from graphfield.solvers.interaction import linear_mean
+from graphfield.solvers.marginal_choice import MarginalCheck
 from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
 from graphfield.solvers.scale_choice import learn_node_scales
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
-CENTERS_OF_STATIC = ("constant", "covariates")
+CENTER_OF_STATIC = Choice(("constant", "covariates"))
 # Of the regression of the nodes on z, so that it exists for any z.
 RIDGE = 1e-6
 # Ways to choose the penalty; a number is taken as it is.
-CRITERIA = ("cv", "ebic")
+CRITERION = WordOrNumber(("cv", "ebic"))
 # Penalties of a path in a file.
 _MAX_PATH = 1_000_000
 
@@ -52,14 +53,7 @@ class StaticGraph(GraphEstimator):
     center: str
     penalty_: float
     path_: pd.DataFrame
-    _parameters: ClassVar = {
-        "penalty": WordOrNumber(CRITERIA),
-        "center": Choice(CENTERS_OF_STATIC),
-        "n_penalties": COUNT,
-        "n_folds": COUNT,
-        "ebic_gamma": Number(0),
-        "missing": MISSING,
-    }
+    marginal_check_: MarginalCheck | None = None
     _solvers: ClassVar[tuple[Callable[..., PenaltyChoice], ...]]
     # Whether the solution is a precision matrix, whose edges never shrink.
     _definite: ClassVar[bool] = False

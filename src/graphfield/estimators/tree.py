@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,16 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import fit_parts, with_typical_scale
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.nodewise_lasso import NodewiseLasso
-from graphfield.estimators.parameters import MISSING, NODE_TYPE, SHARE, UNKNOWN, Number, Seed
+from graphfield.estimators.parameters import (
+    MISSING,
+    NODE_TYPE,
+    SHARE,
+    UNKNOWN,
+    Number,
+    Seed,
+    hyper_parameters,
+    parameter,
+)
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
@@ -37,6 +46,7 @@ _MANY_ROWS = 500
 _RIDGE = 1e-6
 
 
+@hyper_parameters
 class TreeCGM(GraphEstimator):
     """One sparse graph per leaf of a tree that splits the covariates where the graph changes.
 
@@ -110,34 +120,13 @@ class TreeCGM(GraphEstimator):
 
     _streams = ("split", "tree", "gap")
 
-    _parameters: ClassVar = {
-        "max_leaves": Number(1, integer=True),
-        "min_leaf_rows": Number(MIN_SAMPLES, integer=True, optional=True),
-        "validation_fraction": SHARE,
-        "missing": MISSING,
-        "unknown": UNKNOWN,
-        "random_state": Seed(),
-        "node_types": NODE_TYPE,
-    }
-
-    def __init__(
-        self,
-        *,
-        max_leaves: int = 32,
-        min_leaf_rows: int | None = None,
-        validation_fraction: float = 0.2,
-        missing: str = "error",
-        unknown: str = "error",
-        random_state: Any = None,
-        node_types: str | Mapping[str, str] = "auto",
-    ) -> None:
-        self.max_leaves = max_leaves
-        self.min_leaf_rows = min_leaf_rows
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.unknown = unknown
-        self.random_state = random_state
-        self.node_types = node_types
+    max_leaves: int = parameter(32, Number(1, integer=True))
+    min_leaf_rows: int | None = parameter(None, Number(MIN_SAMPLES, integer=True, optional=True))
+    validation_fraction: float = parameter(0.2, SHARE)
+    missing: str = parameter("error", MISSING)
+    unknown: str = parameter("error", UNKNOWN)
+    random_state: Any = parameter(None, Seed())
+    node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
     def _fit(self, data: TrainingSet) -> TreeField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)

@@ -85,8 +85,6 @@ def open_results(out: Path) -> None:
     """Create ``out`` as a results folder, or check that it is one that this version can go on with."""
     header = out / "run.json"
     clear_leftovers(header)
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out} is a file. Name a folder.")
     if header.is_file():
         _check_header(out, header)
         return

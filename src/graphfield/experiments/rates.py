@@ -17,8 +17,8 @@ from graphfield.estimators.persistence import plain_params
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.experiments.folders import Cell, Result
 from graphfield.experiments.methods import hardware
+from graphfield.graphs.strength import coef_from_precision
 from graphfield.simulate.chain import STRENGTH, Chain
-from graphfield.simulate.field import coef_from_precision
 from graphfield.theory import edge_errors
 
 # The model of the paper, stopped where held-out rows say so; its size does not grow with n.

@@ -26,7 +26,7 @@ from graphfield.fields.program import (
     indicators,
 )
 from graphfield.fields.schema import Rows
-from graphfield.graphs.strength import are_positive_definite
+from graphfield.graphs.strength import are_positive_definite, coef_from_precision
 
 # Points of a grid in a file, and the logarithm of a scale there.
 _MOST_POINTS, _LARGEST_LOG = 100_000, 100.0
@@ -105,10 +105,7 @@ class GridField(GraphField):
 
     def weights_at(self, rows: Rows) -> NDArray[np.float32]:
         matrices = self.matrices_at(rows)
-        if self.definite:
-            matrices = -matrices / matrices.diagonal(axis1=1, axis2=2)[:, :, None]
-            matrices[:, np.arange(self.n_nodes), np.arange(self.n_nodes)] = 0
-        return matrices.astype(np.float32)
+        return (coef_from_precision(matrices) if self.definite else matrices).astype(np.float32)
 
     def scales_at(self, rows: Rows) -> NDArray[np.float64]:
         if self.values.log_scales is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,24 +119,20 @@ def residual_scales(field: GraphField, Z: Any) -> NDArray[np.float64]:
 def edge_table(field: GraphField, Z: Any, cut: Cut, rule: str, max_rows: int) -> pd.DataFrame:
     """One line per row of Z and edge."""
     distinct, index = field.distinct(field.rows(Z))
-    blocks = [
-        block
-        for here in field.chunks(distinct)
-        for block in edge_blocks(here.weights, here.scales, cut, rule)
-    ]
-    return long_frame(blocks, index, field.schema.node_names, max_rows)
+    return long_frame(_edges_at(field, distinct, cut, rule), index, field.schema.node_names, max_rows)
 
 
 def edge_table_blocks(field: GraphField, Z: Any, cut: Cut, rule: str) -> Iterator[pd.DataFrame]:
     """:func:`edge_table` of consecutive rows, in bounded memory."""
-
-    def compute(rows: Rows) -> list[EdgeBlock]:
-        return [b for here in field.chunks(rows) for b in edge_blocks(here.weights, here.scales, cut, rule)]
-
-    for rows, blocks, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, compute):
+    found = partial(_edges_at, field, cut=cut, rule=rule)
+    for rows, blocks, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, found):
         frame = long_frame(blocks, which, field.schema.node_names, DEFAULT_MAX_ROWS)
         frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
         yield frame
+
+
+def _edges_at(field: GraphField, rows: Rows, cut: Cut, rule: str) -> list[EdgeBlock]:
+    return [b for here in field.chunks(rows) for b in edge_blocks(here.weights, here.scales, cut, rule)]
 
 
 def _at_each(

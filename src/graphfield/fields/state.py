@@ -165,8 +165,7 @@ def has_finite_answers(field: GraphField) -> bool:
     """
     most = max(_LEAST_ROWS, _ENTRIES // field.n_nodes**2)
     encoder = field.schema.encoder
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
         rows = field.encode(Frame(_rows(encoder, most), named=encoder.named))
         here = field.at(field.distinct(rows)[0])
         partial, scale, unit = here.partial_correlations, here.scales, here.units

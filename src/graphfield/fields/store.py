@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 # Typed arrays of a browser want to start at multiples of their item size.
 _ALIGN = 8
-KINDS = ("float32", "float16", "int16")
 
 
 class Store:

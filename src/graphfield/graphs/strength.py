@@ -169,6 +169,14 @@ def precision_from_partial(
     return correlation / (scale[..., :, None] * scale[..., None, :])
 
 
+def coef_from_precision(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``-Theta_jk / Theta_jj`` with a zero diagonal, (n, p, p)."""
+    diagonal = np.einsum("njj->nj", theta)
+    coef = -theta / diagonal[:, :, None]
+    np.einsum("njj->nj", coef)[:] = 0.0
+    return coef
+
+
 def partial_from_precision(precision: NDArray) -> NDArray:
     """``-Theta_jk / sqrt(Theta_jj Theta_kk)`` with a zero diagonal, (..., p, p)."""
     scale = 1 / np.sqrt(np.diagonal(precision, axis1=-2, axis2=-1))

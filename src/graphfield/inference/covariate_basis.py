@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 
 # Knots of a spline lie between these quantiles; beyond them it is a straight line. Where a wild value of a
@@ -48,16 +49,24 @@ def smooth_covariates(encoder: CovariateEncoder, encoded: Encoded, degrees: int)
     Rare levels are one level together: few rows say little of a graph.
     """
     rare = max(_RARE_ROWS, _RARE_SHARE * len(encoded))
-    numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
     result = []
-    for column in encoder.columns:
+    for column, _, values in covariate_columns(encoder, encoded):
         if isinstance(column, Categorical):
-            raw = level_columns(next(codes), len(column.levels), rare)
+            raw = level_columns(values, len(column.levels), rare)
             result.append(Smooth(column.name, _orthogonal(raw), raw.shape[1]))
         else:
-            raw = spline_columns(next(numbers), degrees)
+            raw = spline_columns(values, degrees)
             result.append(Smooth(column.name, _orthogonal(raw), 1))
     return result
+
+
+def covariate_columns(
+    encoder: CovariateEncoder, encoded: Encoded
+) -> Iterator[tuple[Numeric | Categorical, int, NDArray]]:
+    """Each covariate, its position among those of its kind, and its numbers or codes, (n,)."""
+    numbers, codes = enumerate(encoded.numeric.T), enumerate(encoded.codes.T)
+    for column in encoder.columns:
+        yield column, *next(codes if isinstance(column, Categorical) else numbers)
 
 
 def spline_columns(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:

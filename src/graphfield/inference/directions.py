@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.inference.covariate_basis import level_columns
+from graphfield.inference.covariate_basis import covariate_columns, level_columns
 
 # Functions of one number at most, and of those the smoothest that enter products.
 _MOST_TURNS, _IN_PRODUCTS = 40, 8
@@ -118,18 +118,13 @@ def _parts(
     for_single = most if sum(chosen) == 1 else most // 2  # the rest is for products
     n_functions = min(_MOST_TURNS, max(1, for_single // max(1, n_numbers)))
     n_levels = max(1, most_levels // max(1, sum(chosen) - n_numbers))
-    numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
-    for column, own in zip(encoder.columns, chosen, strict=True):
-        if isinstance(column, Categorical):
-            values = next(codes)
-            if own:
-                yield _levels(values, len(column.levels), n_levels)
-        else:
-            values = next(numbers)
-            if own:
-                yield _functions(values, n_functions)
-                if at := cuts.get(column.name):
-                    yield _levels(np.searchsorted(at, values), len(at) + 1, len(at))
+    for (column, _, values), own in zip(covariate_columns(encoder, encoded), chosen, strict=True):
+        if own and isinstance(column, Categorical):
+            yield _levels(values, len(column.levels), n_levels)
+        elif own:
+            yield _functions(values, n_functions)
+            if at := cuts.get(column.name):
+                yield _levels(np.searchsorted(at, values), len(at) + 1, len(at))
 
 
 def _levels(codes: NDArray[np.int64], n_levels: int, most: int) -> _Part:

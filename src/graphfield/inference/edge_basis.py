@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.inference.covariate_basis import Spline, learn_spline
+from graphfield.inference.covariate_basis import Spline, covariate_columns, learn_spline
 
 # A column of which those before it leave less than this share of its variance is one of them.
 _COPY = 1e-10
@@ -87,15 +87,12 @@ def n_functions(encoder: CovariateEncoder, degrees: int) -> int:
 def _parts(
     encoder: CovariateEncoder, encoded: Encoded, degrees: int | Mapping[str, int], least_rows: int
 ) -> Iterator[_Part]:
-    numbers, codes = iter(enumerate(encoded.numeric.T)), iter(enumerate(encoded.codes.T))
-    for column in encoder.columns:
+    for column, position, values in covariate_columns(encoder, encoded):
         if isinstance(column, Categorical):
-            position, own = next(codes)
-            counts = np.bincount(own, minlength=len(column.levels))
+            counts = np.bincount(values, minlength=len(column.levels))
             frequent = np.flatnonzero(counts >= least_rows)
             yield _Part(position, None, frequent[frequent != np.argmax(counts)])
         else:
-            position, values = next(numbers)
             wanted = degrees if isinstance(degrees, int) else degrees[column.name]
             yield _Part(position, learn_spline(values, wanted), np.arange(0))
 

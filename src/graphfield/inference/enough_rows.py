@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import DataError, count
+from graphfield.inference.covariate_basis import covariate_columns
 from graphfield.inference.edge_basis import n_functions
 from graphfield.messages import Argument
 
@@ -151,9 +152,7 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
 
 def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.intp]) -> None:
     """Raise where a covariate has one value in all rows outside a fold."""
-    numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
-    for column in encoder.columns:
-        values = next(codes) if isinstance(column, Categorical) else next(numbers)
+    for column, _, values in covariate_columns(encoder, encoded):
         for number in range(N_FOLDS):
             if len(np.unique(values[fold != number])) < 2:
                 raise DataError(

@@ -89,8 +89,7 @@ class MethodTask:
     def run(self, name: str) -> MethodFit | Failed:
         kind = type(self.models[name]).__name__
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # every method would say the same of the data
+            with warnings.catch_warnings(action="ignore"):  # every method would say the same of the data
                 return self._run(name, kind)
         except _FAILURES as error:
             return Failed(name, kind, str(error) or type(error).__name__)

@@ -35,14 +35,11 @@ class MethodFolder:
 
     def __init__(self, path: str | Path, task: MethodTask) -> None:
         self.path, self._task = Path(path), task
-        if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path} is a file. Name a folder.")
         there = [one for one in self.path.glob("*") if not is_leftover(one.name)]
         others = [one.name for one in there if not (one / HEADER).is_file()]
         if others:
             raise OutputError(f"{self.path} holds other files, such as {others[0]!r}. Name another folder.")
-        if not self.path.exists():
-            make_folder(self.path)
+        make_folder(self.path)
         inputs, units = task.inputs, task.units
         tables: list[Any] = [inputs.X, inputs.Z.values, units.labels, units.blocks]
         facts = {"nodes": inputs.node_names, "folds": task.n_folds, "unit": units.unit, "format": _FORMAT}

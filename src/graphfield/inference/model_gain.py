@@ -200,8 +200,7 @@ def read_units(
     inputs: Inputs, X: Any, groups: Any, time: Any, *, in_order: bool, wanted: bool = True
 ) -> tuple[Inputs, Units]:
     """What counts as one, and rows without the levels of groups where these are ``wanted`` out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a fit says it
+    with warnings.catch_warnings(action="ignore", category=DataWarning):  # a fit says it
         inputs, labels, levels = without_levels(inputs, groups, X, wanted=wanted)
     unit, blocks = "group", None
     if labels is None and time is not None:

@@ -127,9 +127,6 @@ class PilotField(GaussianField):
         rows = rng.integers(len(self.table), size=n_samples)
         return self.table.iloc[rows].reset_index(drop=True)
 
-    def regime(self, Z: pd.DataFrame) -> NDArray[np.int64]:
-        return np.zeros(len(Z), dtype=np.int64)
-
     def skeleton(self, Z: pd.DataFrame) -> NDArray[np.bool_]:
         return self._edges(Z) != 0
 

@@ -194,8 +194,7 @@ def _test_table(truth: Truth, question: str, fdr: float, n: int, seed: int) -> t
     Z = truth.field.covariates(n, covariate_rng)
     X = truth.field.sample(Z, noise_rng)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             tested = infer_edges(X, Z, in_order=False, covariates=[], random_state=seed)
     except GraphfieldError as error:
         return str(error)

@@ -126,8 +126,7 @@ def _fit_packs(task: Task, todo: Sequence[Resample]) -> Iterator[tuple[Resample,
     """Those with equally many rows together: a pack has one schedule."""
     alike = [list(part) for _, part in groupby(todo, lambda one: (one.kind, one.dropped))]
     for some in (part[start : start + _PACK] for part in alike for start in range(0, len(part), _PACK)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             outcomes = task.fit_pack(some)
         yield from zip(some, outcomes, strict=True)
 

@@ -132,8 +132,6 @@ class StabilityFolder:
         self.path, self.about = Path(path), about
         header = self.path / HEADER
         clear_leftovers(header)
-        if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path} is a file. Name a folder.")
         if header.is_file():
             if read_about(self.path).fingerprint != about.fingerprint:
                 raise OutputError(

@@ -115,8 +115,7 @@ def predict_held_out(
     together = labels if blocks is None else blocks
     splits = _splits(len(inputs.X), together, ordered, n_folds)
     parts = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say of the data was said of all rows
+    with warnings.catch_warnings(action="ignore"):  # what there is to say of the data was said of all rows
         for (train, rows), fitted in zip(splits, _fields(model, inputs, labels, splits), strict=True):
             units = rows if together is None else together[rows]
             if inputs.types is not None:
@@ -133,8 +132,7 @@ def predict_new_rows(
     model: GraphEstimator, X: Any, Z: Any, X_new: Any, Z_new: Any, units: NDArray[np.intp]
 ) -> Predicted:
     """The fitted model itself, and static graphs of the rows that it was fitted to, on new rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
         schema = model.field_.schema
         held_out = HeldOut(
             schema.node_values(schema.match_nodes(X_new)), schema.match_covariates(Z_new), units

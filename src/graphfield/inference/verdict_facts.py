@@ -72,9 +72,8 @@ class Fitted:
             others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
             return any(moved(model.partial_correlations(other)) for other in others)
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
             # Rows that nobody has may be outside of what a part of the model has seen: they are only asked.
-            warnings.simplefilter("ignore", ExtrapolationWarning)
             unused = tuple(name for name in names if not used(name))
         moves = len(unused) < len(names) or moved(before[:1])
         kept, compared = (), 0

@@ -33,7 +33,6 @@ class CovariateEmbedding(nn.Module):
     def __init__(self, shape: CovariateShape, generator: torch.Generator) -> None:
         super().__init__()
         self.tables = nn.ParameterList()
-        self.n_shares = len(shape.level_shares)
         for i, shares in enumerate(shape.level_shares):
             width = min(16, -(-len(shares) // 2))
             table = torch.empty(1, len(shares), width).normal_(generator=generator)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.graphs.strength import coef_from_precision
+
 
 class Field(ABC):
     """The truth behind a setting: drawn once from a random stream, then a function of z.
@@ -60,13 +62,6 @@ class Field(ABC):
     def interactions(self, Z: Any) -> NDArray[np.float64] | None:  # noqa: ARG002
         """Effects of design columns on each other, (n, columns, columns); None where nodes are numbers."""
         return None
-
-
-def coef_from_precision(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    diagonal = np.einsum("ijj->ij", theta)
-    coef = -theta / diagonal[:, :, None]
-    np.einsum("ijj->ij", coef)[:] = 0.0
-    return coef
 
 
 def without_diagonal(graphs: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -52,9 +52,6 @@ class MovingPairs(PairwiseField):
     def covariates(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(-1, 1, (n_samples, N_COVARIATES))
 
-    def regime(self, Z: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.zeros(len(Z), dtype=np.int64)
-
     def offsets(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._base + Z @ self._slopes.T
 

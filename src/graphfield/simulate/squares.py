@@ -33,9 +33,6 @@ class Squares(Field):
     def covariates(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(-1, 1, (n_samples, N_COVARIATES))
 
-    def regime(self, Z: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.zeros(len(Z), dtype=np.int64)
-
     def halves(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """w at the parent of each node in either pairing, one of them zero, (2, n, p)."""
         heights = np.zeros((len(Z), N_NODES))

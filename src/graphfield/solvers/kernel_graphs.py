@@ -12,13 +12,13 @@ from graphfield.data.encoded import Encoded
 from graphfield.exceptions import TrainingError
 from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, PrecisionSolver
 from graphfield.solvers.lasso import nodewise_lasso_path, residual_variances
-from graphfield.solvers.leaf_likelihood import penalty_of
-from graphfield.solvers.penalties import RATIO, PathSearch
+from graphfield.solvers.leaf_likelihood import LARGEST, factor_of, penalty_of
+from graphfield.solvers.penalties import PathSearch
 
 # Rows that a point must see at least, counted as equal weights would be; with fewer, it looks further.
 LEAST_ROWS, _FURTHER = 20.0, 1.3
-# Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
-_LARGEST, _STEPS = 3.0, 12
+# Of the grid of penalties.
+_STEPS = 12
 # Residual variances below this share of a node's are rounding errors.
 _TINY = 1e-8
 
@@ -147,9 +147,5 @@ def best_factor(judge: Callable[[float], NDArray[np.float64]], start: int | None
     if search.walk_back().best.step == first:
         search.walk(first + 1, lambda s: s.worse >= 1)
     if not np.isfinite(search.best.loss):
-        raise TrainingError(ILL_CONDITIONED.format(penalty=_LARGEST))
+        raise TrainingError(ILL_CONDITIONED.format(penalty=LARGEST))
     return search.best.step, search.best.solution
-
-
-def factor_of(step: int) -> float:
-    return _LARGEST * RATIO**step

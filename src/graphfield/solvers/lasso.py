@@ -48,9 +48,8 @@ def _solve(S: NDArray, descending: NDArray, start: NDArray) -> NDArray[np.float6
     # scikit-learn divides by the number of rows it is shown: p rows with rows'rows / p = S.
     rows, gram = np.sqrt(p) * _square_root(S), p * S
     coef = np.zeros((len(descending), p, p))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # Copies of one node stop short of a tolerance as tight as this one.
-        warnings.simplefilter("ignore", ConvergenceWarning)
         for j in range(p):
             others = np.flatnonzero(np.arange(p) != j)
             _, path, _ = lasso_path(
@@ -124,7 +123,7 @@ def nodewise_ebic(
 def nodewise_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
     """One penalty for all nodes of centred ``X`` (n, p), by held-out squared error."""
     penalties, coef = _search(X.T @ X / len(X), len(X), n_penalties)
-    return _choose(coef, penalties, nodewise_cv_errors(pairs, penalties))
+    return PenaltyChoice.best(coef, penalties, nodewise_cv_errors(pairs, penalties), coef != 0)
 
 
 def nodewise_lasso_ebic(
@@ -132,7 +131,7 @@ def nodewise_lasso_ebic(
 ) -> PenaltyChoice:
     """One penalty for all nodes, by :func:`nodewise_ebic`."""
     penalties, coef = _search(S, n_samples, n_penalties)
-    return _choose(coef, penalties, nodewise_ebic(coef, S, n_samples, gamma))
+    return PenaltyChoice.best(coef, penalties, nodewise_ebic(coef, S, n_samples, gamma), coef != 0)
 
 
 def _search(S: NDArray, n_samples: int, n_penalties: int) -> tuple[NDArray, NDArray]:
@@ -150,13 +149,5 @@ def _search(S: NDArray, n_samples: int, n_penalties: int) -> tuple[NDArray, NDAr
 
 def nodewise_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
     """The solution at a penalty that is given."""
-    return _choose(nodewise_lasso_path(S, [penalty]), np.array([penalty]), np.array([np.nan]))
-
-
-def _choose(coef: NDArray, penalties: NDArray, scores: NDArray) -> PenaltyChoice:
-    """The lowest score; the larger penalty where two are equal."""
-    there = coef != 0
-    n_edges = (there & there.swapaxes(1, 2)).sum(axis=(1, 2)) // 2
-    best = int(np.argmin(scores))
-    path = np.column_stack([penalties, scores, n_edges])
-    return PenaltyChoice(coef[best], float(penalties[best]), path)
+    coef = nodewise_lasso_path(S, [penalty])
+    return PenaltyChoice.best(coef, np.array([penalty]), np.array([np.nan]), coef != 0)

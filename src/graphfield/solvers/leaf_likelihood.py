@@ -78,7 +78,7 @@ def _sketches(X: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.fl
 
 
 # Penalties are factor * sqrt(log(p) / rows), with factors on a geometric grid.
-_LARGEST = 3.0
+LARGEST = 3.0
 _STEPS = 10
 # Trees larger than the best so far that are tried before the search ends: these many and a half more.
 _PATIENCE = 4
@@ -149,7 +149,7 @@ class HeldOutSearch:
 
     def factor(self, nodes: Nodes) -> float:
         """The penalty factor that was best on the held-out rows of these nodes."""
-        return _factor(self._fit(nodes).step)
+        return factor_of(self._fit(nodes).step)
 
     def _gain(self, first: Nodes, second: Nodes) -> float:
         union = self._fit(tuple(sorted(first + second)))
@@ -204,8 +204,8 @@ def _comparison(rows: NDArray[np.float64], best: int) -> tuple[pd.DataFrame, int
     return table, int(np.argmax(close)) + 1
 
 
-def _factor(step: int) -> float:
-    return _LARGEST * RATIO**step
+def factor_of(step: int) -> float:
+    return LARGEST * RATIO**step
 
 
 def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = True) -> _Fit:
@@ -219,7 +219,7 @@ def _best_step(train: NDArray, held_out: NDArray, start: int, *, walk: bool = Tr
     constant = -np.log(scale).sum() - len(scale) * np.log(2 * np.pi) / 2
 
     def attempt(step: int, _: NDArray | None) -> tuple[float, NDArray]:
-        penalty = penalty_of(_factor(step), len(train), len(scale))
+        penalty = penalty_of(factor_of(step), len(train), len(scale))
         try:
             precision = solver.solve(penalty, SEARCH_ACCURACY)
         except TrainingError:  # the penalty is too small for such a covariance

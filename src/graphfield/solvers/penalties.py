@@ -38,6 +38,13 @@ class PenaltyChoice:
     penalty: float
     path: NDArray[np.float64]
 
+    @classmethod
+    def best(cls, solutions: NDArray, penalties: NDArray, scores: NDArray, there: NDArray) -> PenaltyChoice:
+        """The lowest score; the larger penalty where two are equal. Edges are ``there`` (m, p, p) twice."""
+        n_edges = (there & there.swapaxes(1, 2)).sum(axis=(1, 2)) // 2
+        place, path = int(np.argmin(scores)), np.column_stack([penalties, scores, n_edges])
+        return cls(solutions[place], float(penalties[place]), path)
+
 
 class Tried(NamedTuple):
     """A value, its place on the path, its loss and its solution."""

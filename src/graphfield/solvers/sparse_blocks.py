@@ -193,9 +193,5 @@ def block_ebic(S: Array, rows: FamilyRows, gamma: float) -> float:
 
 
 def _choose(solutions: Array, penalties: Array, scores: Array, blocks: Blocks) -> PenaltyChoice:
-    """The lowest score; the larger penalty where two are equal."""
     there = np.array([block_squares(split_coefficients(S, 1)[0], blocks)[0] > 0 for S in solutions])
-    n_edges = (there & there.swapaxes(1, 2)).sum(axis=(1, 2)) // 2
-    best = int(np.argmin(scores))
-    path = np.column_stack([penalties, scores, n_edges])
-    return PenaltyChoice(solutions[best], float(penalties[best]), path)
+    return PenaltyChoice.best(solutions, penalties, scores, there)

@@ -242,8 +242,7 @@ class Study(ABC):
 @contextmanager
 def no_news() -> Iterator[None]:
     """Without another warning of rows that lie far outside the training covariates."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
+    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
         yield
 
 

@@ -50,7 +50,7 @@ class Standing:
     is_open: bool = True
 
 
-def to_snapshot(standings: list[Standing], level: int, rounds: int, *, finished: bool = False) -> Snapshot:
+def to_snapshot(standings: list[Standing], level: int, rounds: int) -> Snapshot:
     """``level`` is the position in the list of ranks, ``rounds`` how many are done at that rank."""
     tensors: Arrays = {}
     records = []
@@ -73,7 +73,7 @@ def to_snapshot(standings: list[Standing], level: int, rounds: int, *, finished:
                 tensors |= {f"{i}/{name}/gate/{key}": value for key, value in mixture.gate.items()}
         records.append(record)
     copies = {name: value.detach().clone() for name, value in tensors.items()}
-    return Snapshot(rounds, finished, copies, {"level": level, "standings": records})
+    return Snapshot(rounds, False, copies, {"level": level, "standings": records})
 
 
 def from_snapshot(snapshot: Snapshot) -> tuple[list[Standing], int, int]:

@@ -123,8 +123,7 @@ def contextualized(quick: bool) -> list[Record]:
 
     def theirs() -> None:
         model = easy.ContextualizedMarkovNetworks()
-        with warnings.catch_warnings(), torch.random.fork_rng():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), torch.random.fork_rng():
             model.fit(sim.Z[:n], sim.X[:n])
             found["reference"] = np.abs(np.asarray(model.predict_networks(sim.Z[n:])))
 

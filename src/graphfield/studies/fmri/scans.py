@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.exceptions import DataError, listing
+from graphfield.exceptions import DataError, first_few, listing
 from graphfield.messages import Argument, Message
 from graphfield.studies.fmri.scan_files import Scan, read_folder
 
@@ -92,11 +92,10 @@ def check_shapes(scans: dict[str, Scan], n_regions: int | None) -> int:
             f"{len(odd)} of {len(scans)} subjects look like regions x time ({listing(odd, most=5)}): they "
             f"have {expected} rows, where the others have {expected} columns. Transpose these."
         )
-    shapes = [f"{subject!r} {scans[subject].values.shape[1]}" for subject in odd[:5]]
-    more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+    shapes = [f"{subject!r} {scans[subject].values.shape[1]}" for subject in odd]
     raise DataError(
         f"Every subject must have the same {expected} regions, but {len(odd)} of {len(scans)} have another "
-        f"number: {', '.join(shapes)}{more}. Use the same atlas for all, or leave these subjects out."
+        f"number: {first_few(shapes, most=5)}. Use the same atlas for all, or leave these subjects out."
     )
 
 
@@ -166,7 +165,8 @@ def usable(
 
 def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
     parts = [
-        f"{len(who)} of {n_subjects} subjects {reason}: {_plain(who)}" for reason, who in dropped.items()
+        f"{len(who)} of {n_subjects} subjects {reason}: {first_few(who, most=3)}"
+        for reason, who in dropped.items()
     ]
     also = ""
     if flat:
@@ -185,15 +185,10 @@ def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
     )
 
 
-def _plain(details: Sequence[str], most: int = 3) -> str:
-    rest = f" and {len(details) - most} more" if len(details) > most else ""
-    return ", ".join(details[:most]) + rest
-
-
 def said(dropped: Dropped, n_subjects: int) -> list[str]:
     """What :func:`usable` left out, one sentence per reason."""
     lines = []
     for reason, who in dropped.items():
         what = "Left out these time points" if reason == _GAPS else "Left out these subjects"
-        lines.append(f"{len(who)} of {n_subjects} subjects {reason}: {_plain(who)}. {what}.")
+        lines.append(f"{len(who)} of {n_subjects} subjects {reason}: {first_few(who, most=3)}. {what}.")
     return lines
