@@ -26,7 +26,7 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import N_FOLDS, has_products, value_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
-from graphfield.inference.overlap import common_rows, rows_with_levels
+from graphfield.inference.overlap import common_rows, rows_with_levels, stratum_of
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
@@ -264,14 +264,14 @@ def _differences(
     over: Encoded,
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Columns of the table, and partial correlations on each side, (sides, pairs)."""
-    n_units = len(encoded) if starts is None else len(starts)
-    degrees = value_degrees(encoder, n_units, sides[0])
-    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
-    design = Design.of(basis.at(encoded), starts)
+    known = stratum_of(encoder, encoded, starts, places_of(encoder, sides))
+    degrees = value_degrees(encoder, known.n_units, sides[0])
+    basis = learn_basis(encoder, known.encoded, degrees, products=has_products(encoder, known.n_units))
+    design = Design.of(basis.at(known.encoded), known.starts)
     at = np.stack([average_at(basis, encoder, over, side) for side in sides])
     estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))
     between, p_values = design.toward(at[1:] - at[0]), np.empty(scores.n_pairs)
-    for part in scores.parts():
+    for part in (own.at(known.rows) for own in scores.parts()):
         fit, variances = fit_scores(part, design)
         estimates[:, part.pairs] = at @ fit.coef
         covariance[part.pairs] = at @ fit.covariance @ at.T

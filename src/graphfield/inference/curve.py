@@ -17,7 +17,7 @@ from graphfield.inference.asked_values import check_covariates, hold_at, hold_va
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import has_products, value_degrees
-from graphfield.inference.overlap import common_rows
+from graphfield.inference.overlap import common_rows, stratum_of
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
@@ -96,7 +96,7 @@ class Curve:
 
 
 def curve_of_pair(
-    fit_pair: Callable[[Design], Fit],
+    fit_pair: Callable[[NDArray[np.intp], Design], Fit],
     encoder: CovariateEncoder,
     encoded: Encoded,
     starts: NDArray[np.intp] | None,
@@ -106,6 +106,8 @@ def curve_of_pair(
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance.
 
+    Where ``others`` fix levels, by rows that have these, if they are enough.
+
     Over levels, of rows whose other covariates occur at all of them. Along a number such rows are rare, and
     rows near each value would show what the others do.
 
@@ -114,11 +116,12 @@ def curve_of_pair(
     check_covariates(encoder, (covariate, *others))
     if covariate in others:
         raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
-    n_units = len(encoded) if starts is None else len(starts)
-    degrees = value_degrees(encoder, n_units, [covariate])
-    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, n_units))
-    design = Design.of(basis.at(encoded), starts)
-    fit = fit_pair(design)
+    known = stratum_of(encoder, encoded, starts, places_of(encoder, [others]))
+    encoded = known.encoded
+    degrees = value_degrees(encoder, known.n_units, (covariate, *others))
+    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, known.n_units))
+    design = Design.of(basis.at(encoded), known.starts)
+    fit = fit_pair(known.rows, design)
     values, places = _places(encoder, encoded, covariate, n_points)
     over = encoded
     if isinstance(position_of(encoder, covariate)[1], Categorical):

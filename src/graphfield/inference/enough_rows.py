@@ -67,6 +67,11 @@ def value_degrees(encoder: CovariateEncoder, n_units: int, named: Iterable[str])
     return degrees | dict.fromkeys(named, curve_degrees(n_units))
 
 
+def has_curves(encoder: CovariateEncoder, n_units: int) -> bool:
+    """Whether there are rows enough for curves along all numbers."""
+    return n_units >= _PER_BEND * (1 + n_functions(encoder, curve_degrees(n_units)))
+
+
 def are_many(encoder: CovariateEncoder, n_units: int) -> bool:
     """Whether covariates are too many for a regression of scores on all of them, as they are."""
     return n_units < _PER_EFFECT * (1 + n_functions(encoder, 1))

@@ -18,6 +18,7 @@ from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import listing
 from graphfield.inference.asked_values import evenly, position_of
+from graphfield.inference.enough_rows import has_curves
 
 # The share of rows that may lie outside of what the rows of one side have: near its edges some do by chance.
 _MOST_OUTSIDE = 0.1
@@ -78,6 +79,39 @@ def common_rows(encoder: CovariateEncoder, encoded: Encoded, places: Sequence[Ma
     if found.sum() < _LEAST_ROWS:
         return Common(encoded, 0.0, named, names)
     return Common(encoded.take(looked_at[found]), share, named, names)
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Rows that share some levels, and where units of them begin, where these are not the rows."""
+
+    rows: NDArray[np.intp]
+    encoded: Encoded
+    starts: NDArray[np.intp] | None
+
+    @property
+    def n_units(self) -> int:
+        return len(self.rows) if self.starts is None else len(self.starts)
+
+
+def stratum_of(
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    starts: NDArray[np.intp] | None,
+    places: Sequence[Mapping[str, float]],
+) -> Stratum:
+    """Rows with the levels that all places have in common, where they are enough for curves of their own.
+
+    What an edge does with a number may be different at each level, and other rows would not know it. All rows
+    where there is no such level, or too few rows have it.
+    """
+    everything = Stratum(np.arange(len(encoded)), encoded, starts)
+    common = {name: value for name, value in places[0].items() if all(own[name] == value for own in places)}
+    rows = np.flatnonzero(rows_with_levels(encoder, encoded, common))
+    units = None if starts is None else np.searchsorted(starts, rows, side="right")
+    own = None if units is None else np.flatnonzero(np.diff(units, prepend=0))
+    found = Stratum(rows, encoded.take(rows), own)
+    return found if len(rows) < len(encoded) and has_curves(encoder, found.n_units) else everything
 
 
 def rows_with_levels(

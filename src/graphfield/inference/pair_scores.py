@@ -44,6 +44,11 @@ class Scores:
     second: NDArray[np.float64]
     inflation: NDArray[np.float64]
 
+    def at(self, rows: NDArray[np.intp]) -> Scores:
+        """What some of the rows say."""
+        values, partial = self.values[rows], self.partial[rows]
+        return Scores(self.pairs, values, partial, self.first[rows], self.second[rows], self.inflation)
+
     def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
         """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
 
