@@ -602,7 +602,7 @@ def test_words_about_a_curve_are_those_of_its_bands():
 def test_partial_correlations_that_are_compared_are_ones_that_can_be():
     rng = np.random.default_rng(0)
     z, noise = rng.uniform(size=400), rng.normal(size=(400, 3))
-    rho = np.where(z < 0.3, 0.97, 0.2)
+    rho = np.where(z < 0.15, 0.97, 0.2)
     X = pd.DataFrame(noise, columns=list("abc"))
     X["b"] = rho * X["a"] + np.sqrt(1 - rho**2) * X["b"]
     found = gf.compare_graphs(X, pd.DataFrame({"z": z}), {"z": 0.01}, {"z": 0.99})
