@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.inference.asked_values import average_at, places_of, read_sides
 from graphfield.inference.compare_kinds import compare_kinds
 from graphfield.inference.design import Design
-from graphfield.inference.edge_basis import learn_basis
+from graphfield.inference.edge_basis import EdgeBasis, learn_basis
 from graphfield.inference.edge_record import FDR
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
-from graphfield.inference.enough_rows import N_FOLDS, has_products, value_degrees
+from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees, value_degrees
 from graphfield.inference.movement_words import movement_words, pair_name
-from graphfield.inference.overlap import common_rows, rows_with_levels, stratum_of
+from graphfield.inference.overlap import Stratum, common_rows, rows_with_levels, stratum_of
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
@@ -39,6 +39,8 @@ from graphfield.training.progress import progress_bar
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
 # A level with fewer groups, or rows for each node, is said to be known roughly.
 _FEW_GROUPS, _FEW_ROWS = 10, 2
+# A q-value up to which what is rough is taken for more than chance.
+_ROUGH = 0.1
 _WITH_LEVELS = (
     "Levels that groups have of their own are a part of these graphs; fits and tests of edges subtract them, "
     "where there are any."
@@ -265,8 +267,7 @@ def _differences(
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Columns of the table, and partial correlations on each side, (sides, pairs)."""
     known = stratum_of(encoder, encoded, starts, places_of(encoder, sides))
-    degrees = value_degrees(encoder, known.n_units, sides[0])
-    basis = learn_basis(encoder, known.encoded, degrees, products=has_products(encoder, known.n_units))
+    basis = _chosen_basis(scores, encoder, known, sides[0])
     design = Design.of(basis.at(known.encoded), known.starts)
     at = np.stack([average_at(basis, encoder, over, side) for side in sides])
     estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))
@@ -288,6 +289,28 @@ def _differences(
         "q_value": q_values_of_differences(estimates, covariance, p_values, dependent=starts is not None),
     }
     return columns, possible
+
+
+def _chosen_basis(
+    scores: PairScores, encoder: CovariateEncoder, known: Stratum, named: Iterable[str]
+) -> EdgeBasis:
+    """Smooth functions of z, or those of the curves of edges where these say more of any pair."""
+    products, of_sides = has_products(encoder, known.n_units), value_degrees(encoder, known.n_units, named)
+    smooth, rough = (
+        learn_basis(encoder, known.encoded, degrees, products=products)
+        for degrees in (test_degrees(encoder, known.n_units), of_sides)
+    )
+    if rough.size == smooth.size:
+        return smooth
+    columns = (basis.at(known.encoded) for basis in (smooth, rough))
+    more = Design.beside(next(columns), next(columns)[:, 1:], known.starts)
+    if more is None:
+        return smooth
+    p_values = np.empty(scores.n_pairs)
+    for part in (own.at(known.rows) for own in scores.parts()):
+        found = more.fit(part.values, fit_scores(part, more)[1], part.inflation)
+        p_values[part.pairs] = more.p_values(found, slice(None))
+    return rough if q_values(p_values).min(initial=1.0) <= _ROUGH else smooth
 
 
 def _largest_differences(
