@@ -877,3 +877,16 @@ def test_a_node_that_never_changes_at_a_level_is_named():
     (found,) = (one for one in gf.check_data(X, Z).warnings if one.code == "still-node")
     assert found.columns == ("tip",)
     assert "'tip' where it is 'cash'" in found.message
+
+
+@pytest.mark.parametrize(
+    ("shape", "helps"),
+    [(lambda right: 1 + right, True), (lambda right: 100 - right, False), (lambda right: right - 1, False)],
+    ids=["right", "left", "right and below zero"],
+)
+def test_logarithms_are_advised_where_they_help(shape, helps):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    X["d"] = shape(rng.exponential(size=300) ** 2)
+    (skewed,) = found(X, pd.DataFrame({"z": rng.normal(size=300)}), "skewed-nodes")
+    assert ("logarithm" in skewed.message) == helps
