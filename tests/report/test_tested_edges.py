@@ -112,16 +112,17 @@ def test_tests_of_other_nodes_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "rate", "said"),
     [
-        (0, "No pair passes its test."),
-        (1, "1 pair passes its test."),
-        (3, "fewer than one"),
-        (36, "36 pairs pass their tests: about 4 of them are expected to be false"),
+        (0, 0.1, "No pair passes its test."),
+        (1, 0.1, "1 pair passes its test."),
+        (3, 0.1, "fewer than one"),
+        (36, 0.1, "36 pairs pass their tests: about 4 of them are expected to be false"),
+        (36, 0.01, "36 pairs pass their tests: fewer than one of them is expected to be false"),
     ],
 )
-def test_how_many_edges_are_expected_to_be_false(found, said):
-    rates = tuple([0.01] * found + [0.9] * (45 - found))
+def test_how_many_edges_are_expected_to_be_false(found, rate, said):
+    rates = tuple([rate] * found + [0.9] * (45 - found))
     record = EdgeRecord(tuple("abcdefghij"), 100, None, rates, rates)
     assert said in _tested(record, True)[0]
 

@@ -99,16 +99,16 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
     rows += f" of {count(tests.n_groups, 'group')}" if tests.n_groups is not None else ""
     n_edges, n_moving = int(tests.are_edges.sum()), int(tests.are_moving.sum())
 
-    def expected(found: int, what: str) -> str:
-        return "" if tests.caveat else false_words(found, what, FDR)
+    def expected(rates: Sequence[float | None], what: str) -> str:
+        return "" if tests.caveat else false_words(rates, what, FDR)
 
     found = (
         f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested for an edge on {rows}, at a "
         f"false-discovery level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. "
-        f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(n_edges, 'to be false')}. "
+        f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(tests.q_value, 'to be false')}. "
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
-    found += f"covariates{expected(n_moving, 'not to move')}."
+    found += f"covariates{expected(tests.q_varies, 'not to move')}."
     if not n_moving and tests.movers:
         found = f"{found[:-1]} together; with one given the others: {'; '.join(tests.movers)}."
     if n_moving and not moves:
