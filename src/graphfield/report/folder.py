@@ -176,6 +176,7 @@ def _tested_covariates(value: Saved) -> None:
     for line in value.listed():
         for name, low in (("gain", -_LARGE), ("standard_error", 0), ("p_value", 0), ("adjusted_p_value", 0)):
             _read_known(line, name, partial(Saved.number, low=low, high=_LARGE))
+        _read_known(line, "n_permutations", Saved.whole)
 
 
 def _objects(value: Saved) -> None:
