@@ -890,3 +890,21 @@ def test_logarithms_are_advised_where_they_help(shape, helps):
     X["d"] = shape(rng.exponential(size=300) ** 2)
     (skewed,) = found(X, pd.DataFrame({"z": rng.normal(size=300)}), "skewed-nodes")
     assert ("logarithm" in skewed.message) == helps
+
+
+def test_a_node_that_a_covariate_determines_makes_no_series():
+    """One value in every month, which rises and falls: rows are like those before them for that reason."""
+    rng = np.random.default_rng(0)
+    X, month = pd.DataFrame(rng.normal(size=(1500, 3)), columns=list("abc")), np.arange(1500) // 50
+    spent, Z = rng.normal(size=30)[month], pd.DataFrame({"wave": month})
+    assert gf.check_data(X.assign(spent=spent), Z).codes() == ["leak"]
+    mistyped = np.where(np.arange(1500) == 7, spent + 0.1, spent)
+    assert gf.check_data(X.assign(spent=mistyped), Z).codes() == ["leak"]
+
+
+def test_a_series_that_a_covariate_follows_is_still_one():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(1500, 3)), axis=0)
+    X = pd.DataFrame(walk, columns=list("abc"))
+    for rows in (1, 50):
+        codes = gf.check_data(X, pd.DataFrame({"month": np.arange(1500) // rows})).codes()
+        assert {"leak", "ordered-rows"} <= set(codes)
