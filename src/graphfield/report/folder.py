@@ -232,6 +232,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
         **dict.fromkeys(("nodes", "movers", "moved_by", "notes"), Saved.texts),
         **dict.fromkeys(("q_value", "q_varies"), _rates),
+        "estimate": partial(_rates, low=-1),
         "values": _places,
         "curves": _banded_curves,
         **dict.fromkeys(("why_not", "caveat"), Saved.text),
