@@ -877,3 +877,34 @@ def test_a_node_that_never_changes_at_a_level_is_named():
     (found,) = (one for one in gf.check_data(X, Z).warnings if one.code == "still-node")
     assert found.columns == ("tip",)
     assert "'tip' where it is 'cash'" in found.message
+
+
+@pytest.mark.parametrize(
+    ("shape", "helps"),
+    [(lambda right: 1 + right, True), (lambda right: 100 - right, False), (lambda right: right - 1, False)],
+    ids=["right", "left", "right and below zero"],
+)
+def test_logarithms_are_advised_where_they_help(shape, helps):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    X["d"] = shape(rng.exponential(size=300) ** 2)
+    (skewed,) = found(X, pd.DataFrame({"z": rng.normal(size=300)}), "skewed-nodes")
+    assert ("logarithm" in skewed.message) == helps
+
+
+def test_a_node_that_a_covariate_determines_makes_no_series():
+    """One value in every month, which rises and falls: rows are like those before them for that reason."""
+    rng = np.random.default_rng(0)
+    X, month = pd.DataFrame(rng.normal(size=(1500, 3)), columns=list("abc")), np.arange(1500) // 50
+    spent, Z = rng.normal(size=30)[month], pd.DataFrame({"wave": month})
+    assert gf.check_data(X.assign(spent=spent), Z).codes() == ["leak"]
+    mistyped = np.where(np.arange(1500) == 7, spent + 0.1, spent)
+    assert gf.check_data(X.assign(spent=mistyped), Z).codes() == ["leak"]
+
+
+def test_a_series_that_a_covariate_follows_is_still_one():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(1500, 3)), axis=0)
+    X = pd.DataFrame(walk, columns=list("abc"))
+    for rows in (1, 50):
+        codes = gf.check_data(X, pd.DataFrame({"month": np.arange(1500) // rows})).codes()
+        assert {"leak", "ordered-rows"} <= set(codes)

@@ -16,6 +16,7 @@ from graphfield import analysis as an
 from graphfield.graphs.cut_choice import CUTS, CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, PairTests
 from graphfield.graphs.strength import apply_rule
+from graphfield.graphs.threshold import auto_threshold, find_gap
 from model_edits import Folder
 
 
@@ -206,3 +207,12 @@ def test_few_of_the_clear_pairs_are_false(setting):
         clear = np.triu(gf.RegGMM().fit(sim.X, sim.Z).threshold_.clear)
         shares.append((clear & ~sim.skeleton.any(axis=0)).sum() / max(1, clear.sum()))
     assert np.mean(shares) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(0.1, "about 2 of them are"), (1e-9, "fewer than one of them is")]
+)
+def test_how_many_pairs_are_expected_to_be_false_follows_from_how_clear_they_are(rate, said):
+    rates = np.where(np.eye(7, dtype=bool), 1.0, rate)
+    found = auto_threshold(rates, 0.1, np.full((1, 21), 0.5), find_gap(np.full((1, 21), 0.5), 100))
+    assert f"21 of 21 pairs stand clear of their noise: {said} expected to be false" in found.reason

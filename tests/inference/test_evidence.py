@@ -27,7 +27,7 @@ from graphfield.inference.rearrange import Rows, Scheme, schemes_of
 from graphfield.inference.score_test import combined_p_value
 from graphfield.inference.verdict import reach_verdict
 from graphfield.numbers import p_text
-from graphfield.report import write_report
+from graphfield.report import words, write_report
 from graphfield.solvers.interaction import coefficients_from_gram, interaction_gram
 
 FEW = {"n_permutations": 39, "random_state": 0}
@@ -70,10 +70,22 @@ def test_words(found):
     assert first.endswith("matter; whether noise does cannot be told from 400 rows.")
     assert "  Given the others, no clearer than chance: noise (p" in lines[-2]
     test = (
-        f"Test: {found.n_permutations} random rearrangements: every row gets the covariates of another row;"
+        "Test: 99 random rearrangements (up to 299 for single covariates): every row gets the covariates of"
     )
-    assert test in text
+    assert f"{test} another row;" in text
     assert "given the others, what each row says for or against movement gets a random sign. p is the" in text
+
+
+def test_more_rearrangements_of_single_covariates_are_told(found):
+    first, *others = found.per_covariate
+    more = (replace(first, n_permutations=1299), *(replace(line, n_permutations=199) for line in others))
+    evidence = replace(found, n_permutations=199, per_covariate=more)
+    told = "199 random rearrangements (up to 1,299 for single covariates): every row"
+    assert f"Test: {told}" in str(evidence)
+    page = words.evidence(json.loads(evidence.to_json()))["test"][0]
+    assert page.endswith("from 199 rearrangements (up to 1,299 for single covariates)")
+    same = replace(evidence, n_permutations=1299)
+    assert "single covariates)" not in str(same)
 
 
 def test_one_kind_of_p_value_is_quoted(found):

@@ -21,7 +21,7 @@ from graphfield.cli import main
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.report import write_report
 from graphfield.report.html import _first_chosen
-from graphfield.report.summary import _tested
+from graphfield.report.summary import _average_edges, _rule, _tested
 from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
 
@@ -112,16 +112,17 @@ def test_tests_of_other_nodes_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "rate", "said"),
     [
-        (0, "No pair passes its test."),
-        (1, "1 pair passes its test."),
-        (3, "fewer than one"),
-        (36, "36 pairs pass their tests: about 4 of them are expected to be false"),
+        (0, 0.1, "No pair passes its test."),
+        (1, 0.1, "1 pair passes its test."),
+        (3, 0.1, "fewer than one"),
+        (36, 0.1, "36 pairs pass their tests: about 4 of them are expected to be false"),
+        (36, 0.01, "36 pairs pass their tests: fewer than one of them is expected to be false"),
     ],
 )
-def test_how_many_edges_are_expected_to_be_false(found, said):
-    rates = tuple([0.01] * found + [0.9] * (45 - found))
+def test_how_many_edges_are_expected_to_be_false(found, rate, said):
+    rates = tuple([rate] * found + [0.9] * (45 - found))
     record = EdgeRecord(tuple("abcdefghij"), 100, None, rates, rates)
     assert said in _tested(record, True)[0]
 
@@ -145,6 +146,36 @@ def test_pairs_that_are_never_strong_are_told_from_edges(tmp_path):
         "1 pair is an edge in at least one of these rows. 14 more stand clear of their noise but are never"
         in text
     )
+
+
+def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_tests():
+    """The model may have 0.00 of what passes its test."""
+    zeros, pairs = np.zeros(3), [("a", "b"), ("a", "c"), ("b", "c")]
+    model = SimpleNamespace(threshold_=SimpleNamespace(value=0.1, clear_pairs=np.array([True, True, False])))
+    survey = SimpleNamespace(mean=zeros, spread=zeros, present=zeros)
+    tests = EdgeRecord(("a", "b", "c"), 100, None, (0.01, 0.01, 0.9), (0.9,) * 3, (0.123, -0.321, 0.01))
+    said = (
+        " in the model, which draws weak ones towards zero; on average the tests estimate "
+        "a \u2013 c (\u22120.32), a \u2013 b (+0.12)."
+    )
+    assert _rule(model, survey, pairs, tests).endswith(
+        f"2 more pass their tests but are never that strong{said}"
+    )
+    assert (
+        _average_edges(model, survey, pairs, tests)["rule"] == f"2 more pass their tests but are weaker{said}"
+    )
+    older = replace(tests, estimate=())
+    assert _rule(model, survey, pairs, older).endswith("2 more pass their tests but are never that strong.")
+
+
+def test_estimates_are_kept_with_the_tests_and_on_the_page(tmp_path):
+    model, Z, found = model_and_tests()
+    record = EdgeRecord.from_json(json.loads(EdgeRecord.of(found).to_json()))
+    np.testing.assert_allclose(record.estimate, found.table["estimate"], atol=1e-4)
+    page = write_report(model, tmp_path / "a.html", Z=Z, edges=found).read_text(encoding="utf-8")
+    assert page_data(page)["tests"]["estimate"] == list(record.estimate)
+    with pytest.raises(gf.ModelFileError, match="do not fit together"):
+        EdgeRecord.from_json({**json.loads(record.to_json()), "estimate": [0.5]})
 
 
 @pytest.fixture(scope="module")
@@ -315,3 +346,13 @@ def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossi
         if n_crossing == 1
         else ""
     )
+
+
+@needs_browser
+def test_the_chip_of_a_pair_that_passes_has_the_strength_of_the_tests(opened):
+    model, Z, found = model_and_tests()
+    model = copy.copy(model)
+    change_threshold(model, value=0.99)
+    page = opened(model, Z, edges=json.loads(replace(EdgeRecord.of(found), n_rows=5).to_json()))
+    chips = page.run("document.getElementById('chosen').textContent")
+    assert "(no edge in the model; by the tests " in chips

@@ -202,15 +202,17 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
         option=Message(" (marginals='auto')", code="by-default"),
     )
     if skewed.any():
+        of_logarithms = skewed & (skewness > 0) & (np.nanmin(values, axis=0) > 0)
         yield Finding(
             "skewed-nodes",
             tuple(names[skewed]),
             Message(
-                "{how_many} skewed ({largest}{aside}): {scores}; for others a logarithm may help.",
+                "{how_many} skewed ({largest}{aside}): {scores}{logarithm}.",
                 how_many=_how_many(skewed),
                 largest=_largest(names, skewness, skewed, "skewness"),
                 aside=aside,
                 scores=scores,
+                logarithm="; for others a logarithm may help" if of_logarithms.any() else "",
             ),
             "",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,8 @@ _STEPS_BACK, _IN_ORDER = 0.05, 0.9
 # and by less than this share of it in clocks, row numbers and smooth trends.
 _UNEVEN_GAPS = 0.25
 _YEARS = (1800, 2100)
+# Rows per value of a covariate, on average, from which means at each value leave what varies within them.
+_ROWS_PER_VALUE = 20
 _TENTHS = 10
 _ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
 _SUBJECT_NAME = re.compile(
@@ -87,10 +89,12 @@ def row_findings(
     time: pd.Series | None,
     rest: pd.DataFrame,
     identifiers: Collection[str] = (),
+    leaks: Iterable[tuple[str, ...]] = (),
 ) -> Iterator[Finding]:
     """Copied rows, and rows that are not independent although nobody said so.
 
-    Nodes that are ``identifiers`` follow each other whatever the rows are.
+    Nodes that are ``identifiers`` follow each other whatever the rows are, and so do those that a covariate
+    says in ``leaks`` (covariate, node).
     """
     n_rows = len(X.values)
     moments = [] if time is None else [time]
@@ -142,6 +146,7 @@ def row_findings(
             )
         n = min(len(nodes), _ORDER_ROWS)
         measured, design = nodes.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
+        measured = _without_leaks(measured, Z, leaks)
         following = _following(measured, design)
         if _inflation(following) <= FOLLOWING_ROWS:
             return
@@ -281,6 +286,21 @@ def _covariates_repeat(Z: Frame, n_rows: int) -> bool:
     codes = np.column_stack(columns)
     runs = 1 + int((codes[1:] != codes[:-1]).any(axis=1).sum())
     return runs >= _FEWEST_SUBJECTS and n_rows >= ROWS_PER_SUBJECT * runs
+
+
+def _without_leaks(nodes: pd.DataFrame, Z: Frame, leaks: Iterable[tuple[str, ...]]) -> pd.DataFrame:
+    """Of nodes that a covariate says, what is left within its values where these repeat, if anything is."""
+    nodes = nodes.copy()
+    for covariate, name in leaks:
+        codes = pd.factorize(Z.values[covariate])[0]
+        if name not in nodes or len(np.unique(codes)) * _ROWS_PER_VALUE > len(codes):
+            continue
+        within = nodes[name].groupby(codes)
+        if (within.max() == within.min()).all():
+            nodes = nodes.drop(columns=name)
+        else:
+            nodes[name] -= within.transform("mean")
+    return nodes
 
 
 def _following(nodes: pd.DataFrame, features: NDArray[np.float64]) -> list[float]:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import covariate_findings
-from graphfield.check.findings import Column, DataCheck, Finding, drop_argument
+from graphfield.check.findings import LEAK, Column, DataCheck, Finding, drop_argument
 from graphfield.check.nodes import IDENTIFIER, node_findings
 from graphfield.check.rows import group_findings, row_findings
 from graphfield.check.size import size_findings
@@ -112,15 +112,17 @@ can tell who is connected to what.
     rows_left_out = int(_rows_with_gaps(bad_x, bad_z).sum()) if missing == "drop" else 0
     of_nodes = list(node_findings(x_frame, nodes, bad_x, empty, rows, typed))
     ids = {name for one in of_nodes if one.code == IDENTIFIER for name in one.columns}
+    of_covariates = list(covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}, labels))
+    leaks = [one.columns for one in of_covariates if one.code == LEAK]
     findings = [
         *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
         *of_nodes,
-        *covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}, labels),
+        *of_covariates,
         *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
         *group_findings(labels),
-        *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused, ids),
+        *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused, ids, leaks),
     ]
     changes = []
     used = [column for column in columns if column.role in _USED]

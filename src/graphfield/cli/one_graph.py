@@ -85,7 +85,7 @@ def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
     _note(
         f"edges are those of {count(found, 'pair')} by the tests in {EDGES} (in Python, predict_graph has "
         f"those of the model's own cut), at a false-discovery level of {FDR:.2f}"
-        f"{false_words(found, 'to be false', FDR)}."
+        f"{false_words(tests.q_value, 'to be false', FDR)}."
     )
     if tests.movers:
         _note(f"by these tests, moving most clearly: {'; '.join(tests.movers)}.")

@@ -16,7 +16,7 @@ from graphfield.fields.edge_list import pair_correlations
 from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.cut_choice import CutErrors, NewRowErrors
-from graphfield.graphs.pair_tests import PairScores, n_directions
+from graphfield.graphs.pair_tests import FALSE_SHARE, PairScores, n_directions
 from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
 
 # Entries of coefficients that are looked at, at most, for the tests and for the cut. Beyond (50,000 rows of
@@ -55,10 +55,10 @@ class FieldRows:
             for few, residuals, directed in self.field.pair_parts(self.values[own], self.rows.take(own)):
                 yield residuals, directed, self.units[own[few]]
 
-    def judge(self, freedom: float, new: NewRows | KnownCut | None) -> tuple[NDArray[np.bool_], float]:
-        """Pairs that stand clear of their noise, (p, p), and the cut above which they are edges.
+    def judge(self, freedom: float, new: NewRows | KnownCut | None) -> tuple[NDArray[np.float64], float]:
+        """The q-values of the pairs, (p, p), and the cut above which those that pass are edges.
 
-        The pairs from these rows, those of the fit, whose graphs vary in ``freedom`` directions, the cut
+        The q-values from these rows, those of the fit, whose graphs vary in ``freedom`` directions, the cut
         from ``new`` rows where there are enough of them; never below the standard error of an average edge,
         as one at a single z is known no better.
         """
@@ -66,17 +66,18 @@ class FieldRows:
         for part in self.residuals(_TEST_ENTRIES):
             scores.add(*part)
         tests = scores.tests(freedom)
-        clear = tests.clear(self.field.column_starts)
+        rates = tests.rates(self.field.column_starts)
+        clear = rates <= FALSE_SHARE
         least = min(1.0, tests.standard_error)
         if not clear.any():
-            return clear, least
+            return rates, least
         cut = None if new is None else new.largest_cut(clear)
         if cut is None:
             errors = CutErrors(tests, clear, self.field.column_starts)
             for part in self.residuals(_CUT_ENTRIES):
                 errors.add(*part)
             cut = errors.largest_cut(freedom)
-        return clear, max(cut, least)
+        return rates, max(cut, least)
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,11 @@ def find_threshold(
     _check_finite(found, field.offsets_at(distinct), field.common.residual_scale)
     gap = find_gap(found if len(distinct) == len(index) else found[index], n)
     if isinstance(new, KnownPairs):
-        return replace(auto_threshold(new.clear, new.value, found, gap), reason=new.reason)
+        rates = np.where(new.clear, 0.0, 1.0)
+        return replace(auto_threshold(rates, new.value, found, gap), reason=new.reason)
     seen = FieldRows(data.X, rows, data.labels, field)
-    clear, value = seen.judge(n_directions(found, index), new)
-    return auto_threshold(clear, value, found, gap)
+    rates, value = seen.judge(n_directions(found, index), new)
+    return auto_threshold(rates, value, found, gap)
 
 
 def _check_finite(*results: NDArray) -> None:

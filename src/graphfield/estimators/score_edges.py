@@ -10,7 +10,7 @@ from graphfield.estimators.score_field import MatchedRows, ScoreField
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.edge_list import pair_correlations
 from graphfield.graphs.cut_choice import CUTS, largest_cut
-from graphfield.graphs.pair_tests import PairTests, n_directions
+from graphfield.graphs.pair_tests import FALSE_SHARE, PairTests, n_directions
 from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap_rows
 
 # With fewer rows, or groups, that had no part in the fit, only tests say which pairs are edges.
@@ -25,9 +25,10 @@ def score_threshold(field: ScoreField, data: TrainingSet) -> Threshold:
     gap = find_gap(found if len(distinct) == len(index) else found[index], n)
     freedom = field.network.terms.size * n_directions(found, index)
     tests = _pair_tests(field, data, freedom)
-    clear, least = tests.clear(), min(1.0, tests.standard_error)
+    rates, least = tests.rates(), min(1.0, tests.standard_error)
+    clear = rates <= FALSE_SHARE
     cut = _largest_cut(field, data, clear) if clear.any() else 0.0
-    return auto_threshold(clear, max(cut, least), found, gap)
+    return auto_threshold(rates, max(cut, least), found, gap)
 
 
 def _pair_tests(field: ScoreField, data: TrainingSet, freedom: float) -> PairTests:

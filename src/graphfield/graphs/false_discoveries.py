@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,17 +41,21 @@ def combine_tests(p_values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.where(mean > 1e7, 1 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)
 
 
-def false_words(found: int, what: str, fdr: float) -> str:
-    """How many of those that were found are expected to be none.
+def false_words(rates: Iterable[float | None], what: str, fdr: float) -> str:
+    """How many of those with q-values up to ``fdr`` are expected to be none.
 
-    >>> false_words(36, "to be false", 0.1), false_words(1, "to be false", 0.1)
+    At most their number times the largest of these q-values, which may be far below ``fdr``.
+
+    >>> false_words([0.01] * 35 + [0.1], "to be false", 0.1), false_words([0.1, 0.5], "to be false", 0.1)
     (': about 4 of them are expected to be false', '')
-    >>> false_words(3, "to be false", 0.1)
+    >>> false_words([0.01] * 36, "to be false", 0.1)
     ': fewer than one of them is expected to be false'
     """
-    expected = round(fdr * found)
-    if found < 2:
+    found = np.array([rate for rate in rates if rate is not None and rate <= fdr])
+    if len(found) < 2:
         return ""
-    if fdr * found < 1:
+    most = float(len(found) * found.max())
+    expected = round(most)
+    if most < 1:
         return f": fewer than one of them is expected {what}"
     return f": about {expected} of them {agreed(expected, 'is', 'are')} expected {what}"

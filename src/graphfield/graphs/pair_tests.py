@@ -40,10 +40,10 @@ class PairTests:
     scales: NDArray[np.float64]  # (p, p), what scores are to be divided by
     used: NDArray[np.bool_]  # (p, p), pairs that the model has an estimate for that is not zero
 
-    def clear(self, starts: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
-        """The pairs that pass, of which :data:`FALSE_SHARE` are false on average: (p, p), symmetric.
+    def rates(self, starts: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        """The q-values of the pairs, (p, p), symmetric; those up to :data:`FALSE_SHARE` pass.
 
-        All pairs are tested, also those that the model has as zero, but these cannot be edges. Where tests
+        All pairs are tested, also those that the model has as zero, but these cannot be edges: 1. Where tests
         are of columns, of which nodes own several from ``starts`` on, a pair of nodes has the smallest
         p-value of its columns times their number.
         """
@@ -53,9 +53,9 @@ class PairTests:
             p_values = np.minimum(1.0, _by_blocks(np.minimum, p_values, starts) * np.outer(widths, widths))
             used = _by_blocks(np.logical_or, used, starts)
         upper = np.triu_indices(len(p_values), 1)
-        passing = np.zeros_like(used)
-        passing[upper] = q_values(p_values[upper]) <= FALSE_SHARE
-        return np.asarray(used & (passing | passing.T))
+        rates = np.ones(used.shape)
+        rates[upper] = rates.T[upper] = q_values(p_values[upper])
+        return np.where(used, rates, 1.0)
 
 
 def _by_blocks(function: np.ufunc, values: NDArray, starts: NDArray[np.intp]) -> NDArray:

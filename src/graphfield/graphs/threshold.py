@@ -128,12 +128,13 @@ class Threshold:
         return ""
 
 
-def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray, gap: Gap) -> Threshold:
-    """Edges of the pairs that are ``clear``, above ``value``, in words.
+def auto_threshold(rates: NDArray[np.float64], value: float, correlations: NDArray, gap: Gap) -> Threshold:
+    """Edges of the pairs that pass by their ``rates`` (p, p), q-values, above ``value``, in words.
 
     ``correlations`` (m, pairs) are those at some covariate values of the training rows.
     """
-    upper = clear[np.triu_indices(len(clear), 1)]
+    clear, pairs = rates <= FALSE_SHARE, np.triu_indices(len(rates), 1)
+    upper = clear[pairs]
     n_edges = int((np.abs(correlations[:, upper]) > value).any(axis=0).sum())
     if not upper.any():
         reason = f"none of {len(upper):,} pairs stands clear of its noise"
@@ -142,7 +143,7 @@ def auto_threshold(clear: NDArray[np.bool_], value: float, correlations: NDArray
     stand = agreed(n_clear, "stands clear of its", "stand clear of their")
     reason = (
         f"{n_clear:,} of {len(upper):,} pairs {stand} noise"
-        f"{false_words(n_clear, 'to be false', FALSE_SHARE)}; at each z those "
+        f"{false_words(rates[pairs], 'to be false', FALSE_SHARE)}; at each z those "
         f"above {value:.3g} are edges, as smaller ones do not improve predictions"
     )
     return Threshold(value, clear, n_edges, reason, gap)

@@ -208,7 +208,7 @@ def _summary(
     told = (
         f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
         f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
-        f"{_beside_all(n_differ, table.attrs['p_value'], is_doubtful=bool(caveat))}."
+        f"{_beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
     if not n_differ:
         return told
@@ -227,9 +227,13 @@ def _summary(
     return f"{told} Strongest: {', '.join(counts)}."
 
 
-def _beside_all(n_differ: int, p_value: float, *, is_doubtful: bool = False) -> str:
-    """What a test of all pairs together adds to those that differ; how many do not, where that is known."""
+def _beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_doubtful: bool = False) -> str:
+    """What a test of all pairs together adds to those that differ by their ``rates``, q-values.
+
+    Also how many of them do not, where that is known.
+    """
     p, all_pairs = p_text(p_value), "test of all pairs together"
+    n_differ = int((rates <= FDR).sum())
     if not n_differ:
         seen = (
             f", yet a {all_pairs} sees a difference"
@@ -238,7 +242,7 @@ def _beside_all(n_differ: int, p_value: float, *, is_doubtful: bool = False) -> 
         )
         return f"{seen} ({p})"
     if is_significant(p_value):
-        expected = "" if is_doubtful else false_words(n_differ, "not to differ", FDR)
+        expected = "" if is_doubtful else false_words(rates, "not to differ", FDR)
         return f"{expected}. A {all_pairs} agrees ({p})"
     hint = agreed(n_differ, "it for a hint", "them for hints")
     return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"

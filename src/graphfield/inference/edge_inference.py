@@ -292,14 +292,14 @@ class EdgeInference:
         n_edges, n_moving, movers = len(self.edges(fdr)), len(self.varying(fdr)), self.movers(fdr)
         as_if = ", as if they were independent" if self.caveat else ""
 
-        def expected(found: int, what: str) -> str:
-            return "" if self.caveat else false_words(found, what, fdr)
+        def expected(q: str, what: str) -> str:
+            return "" if self.caveat else false_words(self.table[q], what, fdr)
 
         text = (
             f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
             f"{count(len(self.table), 'pair')} of nodes, {_having(n_edges)} an edge at some value of the "
-            f"covariates{expected(n_edges, 'to be false')}. {_having(n_moving).capitalize()} one that moves "
-            f"with them{expected(n_moving, 'not to move')}."
+            f"covariates{expected('q_value', 'to be false')}. {_having(n_moving).capitalize()} one that "
+            f"moves with them{expected('q_varies', 'not to move')}."
         )
         text = " ".join(filter(None, [self.caveat, self.about, text]))
         if n_moving:

@@ -46,7 +46,8 @@ class BandedCurve:
 class EdgeRecord:
     """What tests of every pair found, or ``why_not``: the contents of ``edges.json``.
 
-    Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``values``
+    Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``estimate``
+    has their partial correlations averaged over the rows, or nothing in older files. ``values``
     are the places of curves along each covariate. Curves are those of the pairs that are clearest.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
     pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
@@ -57,6 +58,7 @@ class EdgeRecord:
     n_groups: int | None = None
     q_value: tuple[float | None, ...] = ()
     q_varies: tuple[float | None, ...] = ()
+    estimate: tuple[float | None, ...] = ()
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     curves: tuple[BandedCurve, ...] = ()
     movers: tuple[str, ...] = ()
@@ -77,6 +79,7 @@ class EdgeRecord:
             n_groups=None if found.starts is None or found.timed else len(found.starts),
             q_value=_rates(found.table["q_value"]),
             q_varies=_rates(found.table["q_varies"]),
+            estimate=tuple(_rounded(found.table["estimate"])),
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
             movers=tuple(found.movers(FDR)),
@@ -89,7 +92,7 @@ class EdgeRecord:
     def from_json(cls, values: Mapping[str, Any]) -> EdgeRecord:
         """From a mapping that was checked (``report.folder``)."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
-        for name in ("nodes", "q_value", "q_varies", "movers", "moved_by", "notes"):
+        for name in ("nodes", "q_value", "q_varies", "estimate", "movers", "moved_by", "notes"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
         record = cls(**{**known, "curves": curves})
@@ -99,7 +102,8 @@ class EdgeRecord:
 
     def _is_whole(self) -> bool:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
-        return len(self.q_value) == len(self.q_varies) == n_pairs and all(
+        known = len(self.q_value) == len(self.q_varies) == n_pairs and len(self.estimate) in (0, n_pairs)
+        return known and all(
             curve.pair < n_pairs and len(self.values.get(curve.covariate, ())) == len(curve.estimate)
             for curve in self.curves
         )

@@ -146,8 +146,9 @@ class Evidence:
 
     def details(self) -> list[str]:
         """Lines about the covariates one by one, how the test was made, and what else there is to know."""
+        more = more_for_covariates(self.n_permutations, [line.n_permutations for line in self.per_covariate])
         how = (
-            f"Test: {self.n_permutations:,} random rearrangements: {self.scheme}. p is the share of "
+            f"Test: {self.n_permutations:,} random rearrangements{more}: {self.scheme}. p is the share of "
             "them, the table itself counted in, in which correlations follow the covariates as closely as in "
             "the table."
         )
@@ -209,6 +210,16 @@ class Evidence:
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write :meth:`to_json` to a file."""
         return write_file(path, (self.to_json() + "\n").encode(), overwrite=overwrite)
+
+
+def more_for_covariates(n_permutations: int, by_covariate: list[int]) -> str:
+    """How many rearrangements single covariates had, where that is more than all of them together had.
+
+    >>> more_for_covariates(199, [299, 199]), more_for_covariates(199, [199])
+    (' (up to 299 for single covariates)', '')
+    """
+    most = max(by_covariate, default=0)
+    return f" (up to {most:,} for single covariates)" if most > n_permutations else ""
 
 
 def _unsure(found: str) -> str:

@@ -176,6 +176,7 @@ def _tested_covariates(value: Saved) -> None:
     for line in value.listed():
         for name, low in (("gain", -_LARGE), ("standard_error", 0), ("p_value", 0), ("adjusted_p_value", 0)):
             _read_known(line, name, partial(Saved.number, low=low, high=_LARGE))
+        _read_known(line, "n_permutations", Saved.whole)
 
 
 def _objects(value: Saved) -> None:
@@ -231,6 +232,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
         **dict.fromkeys(("nodes", "movers", "moved_by", "notes"), Saved.texts),
         **dict.fromkeys(("q_value", "q_varies"), _rates),
+        "estimate": partial(_rates, low=-1),
         "values": _places,
         "curves": _banded_curves,
         **dict.fromkeys(("why_not", "caveat"), Saved.text),

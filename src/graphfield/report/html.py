@@ -248,6 +248,7 @@ def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
     return {
         "values": tests.values,
         "curves": curves,
+        "estimate": tests.estimate,
         **{name: store.add(rate) for name, rate in rates.items()},
     }
 

@@ -64,15 +64,14 @@ def summary(
     Where it is not supported that the graph ``moves``, nothing is said about how it does: of one graph for
     all, the strongest edges are named.
     """
-    may_be = _TESTED if tests else _CLEAR
     if not moves:
         survey = replace(survey, least=survey.mean, most=survey.mean)
     still = not moves or _stands_still(survey)
     return {
         "tested": _tested(tests, moves) if tests else [],
-        "edges": _edges(model, rows, survey, may_be)
+        "edges": _edges(model, rows, survey, pairs, tests)
         if moves
-        else _average_edges(model, survey, may_be, pairs),
+        else _average_edges(model, survey, pairs, tests),
         "strongest": _strongest(model, survey, pairs) if still else [],
         "varying": None if still else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
@@ -99,16 +98,16 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
     rows += f" of {count(tests.n_groups, 'group')}" if tests.n_groups is not None else ""
     n_edges, n_moving = int(tests.are_edges.sum()), int(tests.are_moving.sum())
 
-    def expected(found: int, what: str) -> str:
-        return "" if tests.caveat else false_words(found, what, FDR)
+    def expected(rates: Sequence[float | None], what: str) -> str:
+        return "" if tests.caveat else false_words(rates, what, FDR)
 
     found = (
         f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested for an edge on {rows}, at a "
         f"false-discovery level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. "
-        f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(n_edges, 'to be false')}. "
+        f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(tests.q_value, 'to be false')}. "
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
-    found += f"covariates{expected(n_moving, 'not to move')}."
+    found += f"covariates{expected(tests.q_varies, 'not to move')}."
     if not n_moving and tests.movers:
         found = f"{found[:-1]} together; with one given the others: {'; '.join(tests.movers)}."
     if n_moving and not moves:
@@ -120,7 +119,9 @@ def _number(found: int) -> str:
     return f"{found:,}" if found else "No"
 
 
-def _edges(model: GraphEstimator, rows: Rows, survey: Survey, may_be: tuple[str, str]) -> dict[str, str]:
+def _edges(
+    model: GraphEstimator, rows: Rows, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
+) -> dict[str, str]:
     """Where there is an edge, how many are ``found``; otherwise the ``largest`` that is none."""
     where = "Over covariates drawn from the ranges of the training table the graph"
     if rows.n_given:
@@ -130,23 +131,40 @@ def _edges(model: GraphEstimator, rows: Rows, survey: Survey, may_be: tuple[str,
         where = "The graph"
     most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
     found = _edge_counts(survey, still) if survey.present.any() else ""
-    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": _rule(model, survey, may_be)}
+    rule = _rule(model, survey, pairs, tests)
+    return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule}
 
 
-def _rule(model: GraphEstimator, survey: Survey, may_be: tuple[str, str]) -> str:
+def _rule(model: GraphEstimator, survey: Survey, pairs: Pairs, tests: EdgeRecord | None) -> str:
     """What is an edge, and how their number goes with that of the pairs that may be one."""
-    n_clear, n_some = int(model.threshold_.clear_pairs.sum()), int((survey.present > 0).sum())
-    if not n_clear:
+    clear, some = model.threshold_.clear_pairs, survey.present > 0
+    if not clear.any():
         return ""
-    cut, weak = model.threshold_.value, n_clear - n_some
+    cut, n_some, may_be = model.threshold_.value, int(some.sum()), _TESTED if tests else _CLEAR
     rule = f"Edges are pairs that {may_be[1]} and whose strength is above {cut:.3f} from both nodes."
     if n_some and not _stands_still(survey):
         rule += f" {n_some:,} {agreed(n_some, 'pair is', 'pairs are')} an edge in at least one of these rows."
-    if weak:
-        rule += (
-            f" {weak:,} more {agreed(weak, may_be[0] + ' but is', may_be[1] + ' but are')} never that strong."
-        )
+    weak = np.flatnonzero(clear & ~some)
+    if len(weak):
+        does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
+        rule += f" {len(weak):,} more {does} never that strong{_by_tests(weak, pairs, tests)}."
     return rule
+
+
+def _by_tests(weak: NDArray[np.intp], pairs: Pairs, tests: EdgeRecord | None) -> str:
+    """What tests estimate of pairs that are weak in the model; nothing where that is not known."""
+    if tests is None or not tests.estimate:
+        return ""
+    named = _strongest_of(weak, np.array(tests.estimate, dtype=np.float64), pairs)
+    return f" in the model, which draws weak ones towards zero; on average the tests estimate {named}"
+
+
+def _strongest_of(some: NDArray[np.intp], strengths: NDArray[np.float64], pairs: Pairs) -> str:
+    """The first few of some pairs, the strongest first, with their strengths."""
+    order = some[np.argsort(-np.abs(strengths[some]), kind="stable")]
+    ends = [" \u2013 ".join(pairs[int(i)]) for i in order]
+    named = [f"{own} ({number(float(strengths[i]))})" for own, i in zip(ends, order, strict=True)]
+    return first_few(named, _NAMED)
 
 
 def _stands_still(survey: Survey) -> bool:
@@ -166,20 +184,18 @@ def _edge_counts(survey: Survey, still: bool) -> str:
 
 
 def _average_edges(
-    model: GraphEstimator, survey: Survey, may_be: tuple[str, str], pairs: Pairs
+    model: GraphEstimator, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
 ) -> dict[str, str]:
-    is_edge = average_edges(model, survey)
+    is_edge, may_be = average_edges(model, survey), _TESTED if tests else _CLEAR
     n_edges, n_pairs = int(is_edge.sum()), len(survey.mean)
     found = (
         f"{n_edges:,} of {n_pairs:,} possible edges: pairs that {may_be[1]} and whose partial "
         f"correlation, averaged over the rows, is above {model.threshold_.value:.3f} in size"
     )
     weak = np.flatnonzero(model.threshold_.clear_pairs & ~is_edge)
-    weak = weak[np.argsort(-np.abs(survey.mean[weak]), kind="stable")]
-    ends = [" \u2013 ".join(pairs[int(i)]) for i in weak]
-    named = [f"{own} ({number(float(survey.mean[i]))})" for own, i in zip(ends, weak, strict=True)]
     does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
-    rule = f"{len(weak):,} more {does} weaker on average: {first_few(named, _NAMED)}." if named else ""
+    named = _by_tests(weak, pairs, tests) or f" on average: {_strongest_of(weak, survey.mean, pairs)}"
+    rule = f"{len(weak):,} more {does} weaker{named}." if len(weak) else ""
     return {"where": "The average graph", "found": found, "rule": rule}
 
 

@@ -15,7 +15,7 @@ from graphfield.check.findings import NOTES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
 from graphfield.inference.edge_record import BandedCurve
-from graphfield.inference.evidence import Evidence
+from graphfield.inference.evidence import Evidence, more_for_covariates
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
 from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
@@ -85,7 +85,10 @@ def _tested(found: Mapping[str, Any]) -> list[str]:
     if found.get("p_value") is not None:
         of.append(p_text(found["p_value"]))
         if found.get("n_permutations"):
-            of[-1] += f" from {count(int(found['n_permutations']), 'rearrangement')}"
+            n = int(found["n_permutations"])
+            of[-1] += f" from {count(n, 'rearrangement')}"
+            singles = [int(row.get("n_permutations") or 0) for row in found.get("covariates") or []]
+            of[-1] += more_for_covariates(n, singles)
     if found.get("scheme"):
         of.append(str(found["scheme"]))
     if found.get("n_rows"):

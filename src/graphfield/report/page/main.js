@@ -189,10 +189,11 @@ class Page {
     return known.length ? [`${this.pairName(i)} from ${this.strength(i, known[0][1])} to ${this.strength(i, known.at(-1)[1])}`] : [];
   }
 
-  // A pair that is no edge now may be one at other covariates, by the fit.
+  // A pair that is no edge now may be one at other covariates, by the fit, or by the tests.
   noEdge(i) {
-    const share = this.pairs.present[i];
-    return share > 0 && this.moves ? ` (no edge here; one in ${percent(share)} of the rows)` : " (no edge)";
+    const share = this.pairs.present[i], never = this.data.threshold.never.includes(i);
+    if (share > 0 && this.moves) return ` (no edge here; one in ${percent(share)} of the rows)`;
+    return this.tests?.estimate.length && !never ? ` (no edge in the model; by the tests ${this.strength(i, this.tests.estimate[i])} on average)` : " (no edge)";
   }
 
   panels(box, count) {
