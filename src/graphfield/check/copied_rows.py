@@ -54,9 +54,15 @@ def copied_rows(
 
 
 def repeated_nodes(nodes: pd.DataFrame, bad_x: pd.DataFrame) -> Iterator[Finding]:
-    """Rows that are equal in all nodes, whatever the covariates, more often than by chance."""
-    measured = np.asarray(~bad_x[list(nodes.columns)].to_numpy().any(axis=1))
-    nodes = nodes.loc[np.flatnonzero(measured)]
+    """Rows that are equal in all nodes, whatever the covariates, more often than by chance.
+
+    Rows at the lowest value of a node with many are left aside: below a limit all are alike.
+    """
+    aside = bad_x[list(nodes.columns)].to_numpy().any(axis=1)
+    for _, column in nodes.items():
+        if not few_different(column.to_numpy()):
+            aside |= (column == column.min()).to_numpy()
+    nodes = nodes.loc[np.flatnonzero(~aside)]
     if nodes.shape[1] < 2 or len(nodes) < 2:
         return
     hashed = {name: _hashed(nodes[name], j) for j, name in enumerate(nodes.columns)}
