@@ -908,3 +908,49 @@ def test_a_series_that_a_covariate_follows_is_still_one():
     for rows in (1, 50):
         codes = gf.check_data(X, pd.DataFrame({"month": np.arange(1500) // rows})).codes()
         assert {"leak", "ordered-rows"} <= set(codes)
+
+
+def made_computers(n, rng):
+    """Prices, often round ones, that depend on the other nodes; speed and memory have few values."""
+    speed, ram = rng.integers(1, 8, n), rng.integers(0, 4, n)
+    price = np.exp(6 + 0.3 * speed + 0.1 * ram**2 + 0.15 * rng.normal(size=n))
+    price = np.where(rng.random(n) < 0.3, 100 * np.round(price / 100) - 5, np.round(price))
+    return pd.DataFrame({"price": price, "speed": speed, "ram": ram})
+
+
+def test_one_thing_that_is_measured_again_is_told_from_chance():
+    rng = np.random.default_rng(0)
+    month = pd.DataFrame({"trend": rng.uniform(size=3000)})
+    different = made_computers(3000, rng)
+    assert different.duplicated().mean() > 0.1, "a test of nothing"
+    assert not found(different, month, "repeated-nodes")
+    again = made_computers(500, rng).iloc[rng.integers(0, 500, 3000)].reset_index(drop=True)
+    (one,) = found(again, month, "repeated-nodes")
+    n_again = again[again.price > again.price.min()].duplicated().sum()
+    assert one.message.startswith(f"{n_again:,} of 3,000 rows repeat the nodes of an earlier row exactly")
+    assert not one.looks_wrong
+    assert not found(again.sort_values("price", ignore_index=True), month, "repeated-nodes"), "as in a series"
+    assert not found(again, month, "repeated-nodes", groups=again.groupby(list(again)).ngroup())
+    exact = pd.DataFrame(rng.normal(size=(1500, 3)), columns=list("abc"))
+    assert not found(pd.concat([exact, -exact], ignore_index=True), month, "repeated-nodes")
+    assert found(exact.iloc[rng.integers(0, 1500, 3000)].reset_index(drop=True), month, "repeated-nodes")
+
+
+def test_values_below_a_limit_are_no_repeats():
+    """Two substances, most of both below what can be measured in the same samples."""
+    rng = np.random.default_rng(0)
+    amount = np.exp(rng.normal(size=(3000, 1)) + 0.3 * rng.normal(size=(3000, 3)))
+    X = pd.DataFrame(np.maximum(amount, 1.2).round(1), columns=list("abc"))
+    assert X.duplicated().mean() > 0.3, "a test of nothing"
+    assert not found(X, pd.DataFrame({"age": rng.uniform(size=3000)}), "repeated-nodes")
+
+
+def test_what_follows_from_other_nodes_repeats_with_them():
+    rng = np.random.default_rng(0)
+    height = rng.normal(170, 10, 5000).round()
+    weight = (rng.normal(75, 12, 5000) + 0.5 * (height - 170)).round()
+    X = pd.DataFrame({"height": height, "weight": weight, "bmi": (1e4 * weight / height**2).round(1)})
+    assert X.duplicated().mean() > 0.3, "a test of nothing"
+    age = pd.DataFrame({"age": rng.uniform(size=5000)})
+    assert not found(X, age, "repeated-nodes")
+    assert not found(X.drop(columns="bmi"), age, "repeated-nodes")

@@ -16,6 +16,13 @@ from graphfield.messages import Argument, Message
 
 # A share of rows above this that are copies of an earlier one is no coincidence.
 COPIED_ROWS = 0.01
+# Where rows are the same thing, the odds that all other nodes are equal are so many times as large for rows
+# that are equal in one node as for rows next to each other in it; fewer repeats than this may be by chance.
+_LARGER_ODDS, _FEWEST_REPEATS = 5, 10
+# Share of different rows that have a like but for one node, without which odds cannot be compared.
+_DIFFER_IN_ONE = 0.1
+# How far apart in order rows are that are next to each other, as a share of all rows; distances looked at.
+_NEXT_ROWS, _LAGS = 0.05, 20
 
 
 def copied_rows(
@@ -44,6 +51,59 @@ def copied_rows(
         "an earlier row.",
         "Leave copies out: a row counts once." if grouped else advice,
     )
+
+
+def repeated_nodes(nodes: pd.DataFrame, bad_x: pd.DataFrame) -> Iterator[Finding]:
+    """Rows that are equal in all nodes, whatever the covariates, more often than by chance.
+
+    Rows at the lowest value of a node with many are left aside: below a limit all are alike.
+    """
+    aside = bad_x[list(nodes.columns)].to_numpy().any(axis=1)
+    for _, column in nodes.items():
+        if not few_different(column.to_numpy()):
+            aside |= (column == column.min()).to_numpy()
+    nodes = nodes.loc[np.flatnonzero(~aside)]
+    if nodes.shape[1] < 2 or len(nodes) < 2:
+        return
+    hashed = {name: _hashed(nodes[name], j) for j, name in enumerate(nodes.columns)}
+    key = sum(hashed.values(), np.zeros(len(nodes), dtype=np.uint64))
+    again = pd.Series(key).duplicated().to_numpy()
+    finest = max(nodes.columns, key=lambda name: nodes[name].nunique())
+    values, others = nodes[finest].to_numpy(), key - hashed[finest]
+    if again.sum() <= max(_FEWEST_REPEATS, COPIED_ROWS * len(again)) or few_different(values):
+        return
+    if _repeat_by_chance(values, others, again):
+        return
+    yield Finding(
+        "repeated-nodes",
+        (),
+        f"{again.sum():,} of {len(bad_x):,} rows repeat the nodes of an earlier row exactly, more than by "
+        "chance: one thing measured again?",
+        Message(
+            "If so, name what it is as the group ({group}): else standard errors and p-values are too small.",
+            group=Argument("group"),
+        ),
+    )
+
+
+def _repeat_by_chance(
+    values: NDArray[np.float64], others: NDArray[np.uint64], again: NDArray[np.bool_]
+) -> bool:
+    """Whether rows with equal ``values`` are equal in all ``others`` about as often as rows with close ones.
+
+    This cannot be told where the others determine the values; but values that hardly come up twice in
+    different rows are equal by no chance.
+    """
+    different = pd.Series(others[~again])
+    if different.duplicated(keep=False).mean() < _DIFFER_IN_ONE:
+        return len(np.unique(values)) < len(different) / 2
+    order = np.lexsort((np.random.default_rng(0).random(len(values)), values))
+    values, others = values[order], others[order]
+    pairs = np.ones((2, 2))  # of close or equal values, by whether the others are equal; one more of each
+    for lag in np.unique(np.geomspace(1, max(1, _NEXT_ROWS * len(values)), _LAGS).astype(np.intp)):
+        equal, same = values[lag:] == values[:-lag], others[lag:] == others[:-lag]
+        np.add.at(pairs, (equal.astype(np.intp), same.astype(np.intp)), 1)
+    return bool(pairs[1, 1] * pairs[0, 0] <= _LARGER_ODDS * pairs[1, 0] * pairs[0, 1])
 
 
 def _answers_alike(key: NDArray[np.uint64], nodes: pd.DataFrame, measured: NDArray[np.bool_]) -> bool:

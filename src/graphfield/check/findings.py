@@ -18,7 +18,15 @@ SERIES, SORTED = "ordered-rows", "sorted-rows"
 LEAK = "leak"
 # Codes of findings about shapes and orders that data may well have.
 NOTES = frozenset(
-    {"skewed-nodes", "heavy-tails", "zero-counts", "node-of-groups", "level-of-few-groups", SORTED}
+    {
+        "skewed-nodes",
+        "heavy-tails",
+        "zero-counts",
+        "node-of-groups",
+        "level-of-few-groups",
+        "repeated-nodes",
+        SORTED,
+    }
 )
 # Codes of findings that a fit says once more at its end: a node that is missing, or there twice.
 REMINDED = frozenset({"text-among-numbers", "numbers-with-units", "duplicate-nodes"})

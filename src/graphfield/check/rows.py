@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graphfield.check.copied_rows import copied_rows
+from graphfield.check.copied_rows import copied_rows, repeated_nodes
 from graphfield.check.covariates import filled_numbers
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
 from graphfield.check.nodes import NO_NODE
@@ -99,7 +99,8 @@ def row_findings(
     n_rows = len(X.values)
     moments = [] if time is None else [time]
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
-    yield from copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None)
+    copies = list(copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None))
+    yield from copies
     if labels is not None:
         yield from _nodes_of_groups(nodes.mask(bad_x[list(nodes.columns)].to_numpy()), labels)
         yield from _level_findings(nodes, Z, bad_z, labels)
@@ -149,6 +150,7 @@ def row_findings(
         measured = _without_leaks(measured, Z, leaks)
         following = _following(measured, design)
         if _inflation(following) <= FOLLOWING_ROWS:
+            yield from [] if copies else repeated_nodes(nodes, bad_x)
             return
         order = _sort_columns(nodes.iloc[:n], Z, rest)
         left = measured.drop(columns=list(order), errors="ignore")
