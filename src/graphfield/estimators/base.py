@@ -135,12 +135,16 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """The field with the threshold that the rows support, and what the base keeps of a fit."""
         self.level_check_ = data.levels
         self.held_out_rows_ = None if data.held_out is None else data.inputs.rows[data.held_out]
-        self.field_ = field.with_threshold(find_threshold(field, data, self._new_rows(field, data)))
+        self.field_ = field.with_threshold(self._find_threshold(field, data))
         if field.schema.nodes_named:
             self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
+
+    def _find_threshold(self, field: GraphField, data: TrainingSet) -> Threshold:
+        """When an edge is there, from these rows."""
+        return find_threshold(field, data, self._new_rows(field, data))
 
     def _new_rows(self, field: GraphField, data: TrainingSet) -> NewRows | KnownCut | KnownPairs | None:
         """What says above which strength a pair is an edge; None: the training rows."""
