@@ -47,8 +47,8 @@ def test_there_and_back():
     assert units.logs.tolist() == [True, False, False, False, False]
     assert units.scores.tolist() == [False, True, False, True, False]
     np.testing.assert_allclose(units.restore(units.transform(X)), X, rtol=1e-9)
-    told = units.describe(list("vwxyz"), "Levels")
-    assert "Levels of 3 nodes" in told
+    told = units.describe(list("vwxyz"), "levels")
+    assert "Of 3 nodes, levels were taken out of" in told
     assert "logarithms of 'v' and normal scores of 'w', 'y'" in told
 
 

@@ -68,4 +68,4 @@ def test_scales_of_residuals_move_where_held_out_rows_say_so():
     functions = np.column_stack([np.ones(1_000), np.sqrt(3) * z])
     left = rng.normal(size=(1_000, 3)) * np.column_stack([np.ones(1_000), np.exp(0.6 * z), np.ones(1_000)])
     left[:, 2] = rng.standard_t(3, 1_000)
-    assert _scales_that_move(left, functions, fold).tolist() == [False, True, False]
+    assert _scales_that_move(left, functions, fold, None).tolist() == [False, True, False]

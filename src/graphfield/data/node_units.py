@@ -68,7 +68,7 @@ class NodeUnits:
         n = int(self.others.sum())
         them = "it" if n == 1 else "them"
         return (
-            f"{what} of {count(n, 'node')} were taken out of {' and '.join(parts)}: what is left of {them} "
+            f"Of {count(n, 'node')}, {what} were taken out of {' and '.join(parts)}: what is left of {them} "
             "is nearer to normal than that of values as they are."
         )
 

@@ -96,7 +96,7 @@ class Curve:
 
 
 def curve_of_pair(
-    fit_pair: Callable[[NDArray[np.intp], Design], Fit],
+    fit_pair: Callable[[NDArray[np.intp] | slice, Design], Fit],
     encoder: CovariateEncoder,
     encoded: Encoded,
     starts: NDArray[np.intp] | None,

@@ -195,7 +195,7 @@ class EdgeInference:
     def _curve(
         self, pair: int, covariate: str, others: Mapping[str, Any] | None = None, n_points: int = _TOLD_POINTS
     ) -> Curve:
-        def fit_pair(rows: NDArray[np.intp], design: Design) -> Fit:
+        def fit_pair(rows: NDArray[np.intp] | slice, design: Design) -> Fit:
             if isinstance(self.scores, KindScores):
                 return fit_columns(self.scores, pair, design, rows)
             return fit_scores(self.scores.of(slice(pair, pair + 1)).at(rows), design)[0]

@@ -214,7 +214,8 @@ def scores_of(
     nodes, fold = _nodes_and_folds(question, encoded)
     tick()
     functions = _moving_functions(question.encoder, encoded, nodes.values.shape[1])
-    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move)
+    starts = None if question.together is None else question.starts()
+    return pair_scores(nodes, functions, fold, tick, scales_move=scales_move, starts=starts)
 
 
 def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int) -> NDArray[np.float64]:

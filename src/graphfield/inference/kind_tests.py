@@ -61,7 +61,7 @@ def fit_block(values: Array, design: Design, inflation: float = 1.0) -> BlockFit
     return BlockFit(design.reading.T @ values, covariance)
 
 
-def fit_columns(scores: KindScores, pair: int, design: Design, rows: NDArray[np.intp]) -> Fit:
+def fit_columns(scores: KindScores, pair: int, design: Design, rows: NDArray[np.intp] | slice) -> Fit:
     """Of the numbers of one pair, each for itself, by the rows of the design."""
     found = fit_block(scores.of_pair(pair)[rows], design, float(scores.inflation[pair]))
     return Fit(found.coef, np.einsum("mwnw->wmn", found.covariance))

@@ -85,13 +85,13 @@ def common_rows(encoder: CovariateEncoder, encoded: Encoded, places: Sequence[Ma
 class Stratum:
     """Rows that share some levels, and where units of them begin, where these are not the rows."""
 
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp] | slice
     encoded: Encoded
     starts: NDArray[np.intp] | None
 
     @property
     def n_units(self) -> int:
-        return len(self.rows) if self.starts is None else len(self.starts)
+        return len(self.encoded) if self.starts is None else len(self.starts)
 
 
 def stratum_of(
@@ -105,7 +105,7 @@ def stratum_of(
     What an edge does with a number may be different at each level, and other rows would not know it. All rows
     where there is no such level, or too few rows have it.
     """
-    everything = Stratum(np.arange(len(encoded)), encoded, starts)
+    everything = Stratum(slice(None), encoded, starts)  # no copies
     common = {name: value for name, value in places[0].items() if all(own[name] == value for own in places)}
     rows = np.flatnonzero(rows_with_levels(encoder, encoded, common))
     units = None if starts is None else np.searchsorted(starts, rows, side="right")

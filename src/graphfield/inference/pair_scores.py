@@ -44,7 +44,7 @@ class Scores:
     second: NDArray[np.float64]
     inflation: NDArray[np.float64]
 
-    def at(self, rows: NDArray[np.intp]) -> Scores:
+    def at(self, rows: NDArray[np.intp] | slice) -> Scores:
         """What some of the rows say."""
         values, partial = self.values[rows], self.partial[rows]
         return Scores(self.pairs, values, partial, self.first[rows], self.second[rows], self.inflation)
@@ -121,6 +121,7 @@ def pair_scores(
     tick: Callable[[], None] = lambda: None,
     *,
     scales_move: bool | None = None,
+    starts: NDArray[np.intp] | None = None,
 ) -> PairScores:
     """Regress every node on all others with coefficients linear in ``functions``, without each fold in turn.
 
@@ -135,6 +136,8 @@ def pair_scores(
         Whether residuals have a scale of their own at each z. Where graphs differ in many edges, that
         makes differences clearer; but scales of heavy tails are noise, which looks like edges that move. By
         default those of nodes have one whose held-out rows are clearly more likely with it.
+    starts : ndarray of int, optional
+        Where each stretch of rows begins that counts as one, where these are not the rows.
     """
     values = nodes.values
     found = cross_fitted_coefficients(values, functions, fold, tick)
@@ -142,7 +145,9 @@ def pair_scores(
     scales = _scales(left, functions[:, :1])
     if functions.shape[1] > 1 and scales_move is not False:
         moving = _scales(left, functions)
-        own = np.ones(left.shape[1], dtype=bool) if scales_move else _scales_that_move(left, functions, fold)
+        own = np.full(left.shape[1], True)
+        if not scales_move:
+            own = _scales_that_move(left, functions, fold, starts)
         scales = np.where(own, moving, scales)
     return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes))
 
@@ -157,17 +162,21 @@ def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArra
 
 
 def _scales_that_move(
-    left: NDArray[np.float64], functions: NDArray[np.float64], fold: NDArray[np.intp]
+    left: NDArray[np.float64],
+    functions: NDArray[np.float64],
+    fold: NDArray[np.intp],
+    starts: NDArray[np.intp] | None,
 ) -> NDArray[np.bool_]:
     """Nodes whose residuals in each fold are clearly more likely with scales found without it, (p,)."""
-    gains = np.empty_like(left)
+    gains, squares = np.empty_like(left), np.square(left)
     for number in range(int(fold.max()) + 1):
         new, known = fold == number, fold != number
-        squares = np.square(left)
         mean = np.maximum(squares[known].mean(axis=0), 1e-12)
         slopes = functions[known].T @ (squares[known] / mean) / known.sum()
         relative = np.clip(functions[new] @ slopes, 1 / _MOST_SCALE, _MOST_SCALE)
         gains[new] = squares[new] / mean * (1 - 1 / relative) - np.log(relative)
+    if starts is not None:
+        gains = np.add.reduceat(gains, starts)
     error = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
     return np.asarray(gains.mean(axis=0) > _CLEARLY * error)
 

@@ -229,7 +229,7 @@ def in_even_units(inputs: Inputs, labels: NDArray[np.intp] | None) -> tuple[Inpu
     values = inputs.X.astype(np.float64)
     values[:, numbers] = units.transform(values[:, numbers])
     names = [inputs.node_names[j] for j in numbers]
-    return replace(inputs, X=values), units.describe(names, "Means that move with the covariates")
+    return replace(inputs, X=values), units.describe(names, "means that move with the covariates")
 
 
 def times_of(time: Any, X: Any) -> NDArray[np.float64]:
