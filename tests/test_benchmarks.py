@@ -1,0 +1,58 @@
+"""Commands that made the published numbers still run: the smallest case of each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+INFERENCE = (
+    "coverage --n 300 --p 7",
+    "fdr --settings G1 --n 300",
+    "null --designs static-300-10",
+    "permuted --tables iris",
+    "same --n 60 --noise normal",
+    "kinds --n 150",
+    "kinds-null --n 400",
+    "moderated --n 280",
+)
+
+
+def run(command: str, *options: str) -> None:
+    script, *words = command.split()
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / f"{script}.py"), *words, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", INFERENCE)
+def test_inference_prints_and_keeps_its_lines(command: str, tmp_path: Path) -> None:
+    out = tmp_path / "lines.json"
+    run(f"inference {command}", "--sets", "1", "--out", str(out))
+    lines = json.loads(out.read_text())["lines"]
+    assert lines
+    assert all(np.isfinite(value) for line in lines for value in line.values() if isinstance(value, float))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "inference time --n 300 --p 10",
+        "dependence_validity null --designs mean-wave --sets 1",
+        "dependence_validity power --designs one-edge-300 --sets 1",
+    ],
+)
+def test_others_run(command: str) -> None:
+    run(command)
