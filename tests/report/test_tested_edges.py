@@ -164,8 +164,6 @@ def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_test
     assert (
         _average_edges(model, survey, pairs, tests)["rule"] == f"2 more pass their tests but are weaker{said}"
     )
-    older = replace(tests, estimate=())
-    assert _rule(model, survey, pairs, older).endswith("2 more pass their tests but are never that strong.")
 
 
 def test_estimates_are_kept_with_the_tests_and_on_the_page(tmp_path):

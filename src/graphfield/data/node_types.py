@@ -121,15 +121,13 @@ class NodeTypes:
             low, high = (2, 2 if kind == "binary" else MAX_LEVELS) if kind in _WITH_LEVELS else (0, 0)
             if not low <= len(levels) <= high:
                 one["levels"].refuse(f"those of a {kind} node", f"{len(levels)}")
-            shares = _read_shares(one.get("shares"), len(levels)) if kind == "ordinal" else ()
+            shares = _read_shares(one["shares"], len(levels)) if kind == "ordinal" else ()
             types.append(NodeType(kind, levels, shares))
         return cls(tuple(names), tuple(types))
 
 
-def _read_shares(saved: Saved | None, n_levels: int) -> tuple[float, ...]:
-    """Of the levels of an ordinal node; files that were written before there were any have equal ones."""
-    if saved is None:
-        return (1 / n_levels,) * n_levels
+def _read_shares(saved: Saved, n_levels: int) -> tuple[float, ...]:
+    """Of the levels of an ordinal node."""
     shares = tuple(share.number(np.finfo(float).tiny, 1) for share in saved.listed(n_levels, n_levels))
     if abs(sum(shares) - 1) > _SHARES_OFF:
         saved.refuse("shares that sum to one", str(sum(shares)))

@@ -69,9 +69,9 @@ def sealed(values: dict[str, Any], name: str = SEAL) -> dict[str, Any]:
 
 
 def check_seal(values: dict[str, Any], path: str | Path, name: str = SEAL) -> None:
-    """Raise unless the checksum is that of all else; files of earlier versions have none."""
+    """Raise unless the checksum is that of all else."""
     rest = {key: value for key, value in values.items() if key != name}
-    if name in values and values[name] != json_digest(rest):
+    if values.get(name) != json_digest(rest):
         raise ModelFileError(
             f"{path} is damaged or was edited: its checksum does not match. Copy it again from where it was "
             "written, or write it again."

@@ -105,7 +105,7 @@ class NeuralEstimator(GraphEstimator):
         self.n_steps_, self.best_step_ = state["n_steps"].whole(), state["best_step"].whole()
         self.lost_, self.penalty_ = state["lost"].flag(), state["penalty"].number(0)
         self.variation_ = state["variation"].number(0, 1)
-        self.additive_ = state["additive"].flag() if state.known("additive") else False
+        self.additive_ = state["additive"].flag()
         self.marginal_check_ = optional(state.known("marginal_check"), MarginalCheck.from_saved, None)
         self.training_ = pd.DataFrame(read_training_columns(state["training"]))
 

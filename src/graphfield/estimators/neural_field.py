@@ -82,8 +82,7 @@ class NeuralMean:
         network = effects = None
         if state["has_mean"].flag():
             network = from_arrays(MeanField, mean_config(config), arrays.below("mean/"))
-        has_effects = state.known("has_effects")  # which files of earlier versions do not say
-        if has_effects is not None and has_effects.flag():
+        if state["has_effects"].flag():
             effects = arrays.read(
                 "mean_effects", (n_features(encoder), p), low=-MAX_COEFFICIENT, high=MAX_COEFFICIENT
             )

@@ -34,7 +34,7 @@ from graphfield.fields.state import has_finite_answers, pack_field, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
 
 FORMAT = "graphfield-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
 CHECKSUM = "model_sha256"  # of model.json
 FILES = "files_sha256"  # of what else is written with the model

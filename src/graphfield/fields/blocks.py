@@ -144,9 +144,7 @@ class BlockField(GraphField):
         types = common.schema.types
         if types is None:
             state.refuse("that of nodes with types", "numbers alone")
-        known = state.known("features")  # which files of earlier versions do not say
-        features = "linear" if known is None else known.choice(FEATURES)
-        blocks = Blocks.from_arrays(types, arrays, features)
+        blocks = Blocks.from_arrays(types, arrays, state["features"].choice(FEATURES))
         columns = unpack_field(state["columns"], arrays.below("part/0/"))
         if columns.schema.node_names != blocks.column_names:
             state["columns"]["schema"]["node_names"].refuse("those of the columns of the nodes")

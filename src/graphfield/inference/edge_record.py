@@ -18,7 +18,7 @@ from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import pair_name
 from graphfield.numbers import is_significant
 
-FORMAT, FORMAT_VERSION = "graphfield-edges", 1
+FORMAT, FORMAT_VERSION = "graphfield-edges", 2
 # The rate at which a pair counts as found, and the level of bands.
 FDR, LEVEL = 0.1, 0.9
 # Curves that are kept in all, places of one, and pairs that have curves also where covariates are many.
@@ -47,8 +47,8 @@ class EdgeRecord:
     """What tests of every pair found, or ``why_not``: the contents of ``edges.json``.
 
     Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``estimate``
-    has their partial correlations averaged over the rows, or nothing in older files. ``values``
-    are the places of curves along each covariate. Curves are those of the pairs that are clearest.
+    has their partial correlations averaged over the rows. ``values`` are the places of curves along each
+    covariate. Curves are those of the pairs that are clearest.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
     pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
     """
@@ -102,7 +102,7 @@ class EdgeRecord:
 
     def _is_whole(self) -> bool:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
-        known = len(self.q_value) == len(self.q_varies) == n_pairs and len(self.estimate) in (0, n_pairs)
+        known = len(self.q_value) == len(self.q_varies) == len(self.estimate) == n_pairs
         return known and all(
             curve.pair < n_pairs and len(self.values.get(curve.covariate, ())) == len(curve.estimate)
             for curve in self.curves

@@ -164,12 +164,10 @@ def _model_gain(value: Saved) -> None:
         _read_known(value, name, _gain)
     for name in ("n_rows", "n_units", "n_folds"):
         value[name].whole()
-    for name in ("unit", "rows", "average", "static"):
+    for name in ("unit", "rows", "average", "static", "fitted", "error"):
         value[name].text()
-    # These are not there in older files.
-    texts, flags = ("fitted", "error"), ("within_groups", "follows_means")
-    for name, read in (*((name, Saved.text) for name in texts), *((name, Saved.flag) for name in flags)):
-        _read_known(value, name, read)
+    for name in ("within_groups", "follows_means"):
+        value[name].flag()
 
 
 def _tested_covariates(value: Saved) -> None:

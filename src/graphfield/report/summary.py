@@ -152,8 +152,8 @@ def _rule(model: GraphEstimator, survey: Survey, pairs: Pairs, tests: EdgeRecord
 
 
 def _by_tests(weak: NDArray[np.intp], pairs: Pairs, tests: EdgeRecord | None) -> str:
-    """What tests estimate of pairs that are weak in the model; nothing where that is not known."""
-    if tests is None or not tests.estimate:
+    """What tests estimate of pairs that are weak in the model; nothing where nobody tested."""
+    if tests is None:
         return ""
     named = _strongest_of(weak, np.array(tests.estimate, dtype=np.float64), pairs)
     return f" in the model, which draws weak ones towards zero; on average the tests estimate {named}"
