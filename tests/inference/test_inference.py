@@ -137,8 +137,9 @@ def test_says_what_it_is(found: gf.EdgeInference) -> None:
     assert "500 rows" in repr(found)
     assert "10 pairs" in found.summary()
     assert "false-discovery level of 0.10" in found.summary()
-    low, high = found.bands("n0", "n1", "age", n_points=11).iloc[[1, 9]].estimate
-    assert found.movers()[0].startswith(f"n0 - n1 with age ({low:+.2f} at 27, {high:+.2f} at 74)")
+    said = re.fullmatch(r"n0 - n1 with age \((.*) at 27, (.*) at 74\).*", found.movers()[0])
+    curve = found.bands("n0", "n1", "age", n_points=11).iloc[[1, 9]].estimate
+    np.testing.assert_allclose([float(said[1]), float(said[2])], curve, atol=0.011)
     assert found.movers()[0] in found.summary()
     assert found.moved_by() == ["age"]
 
@@ -606,7 +607,7 @@ def test_partial_correlations_that_are_compared_are_ones_that_can_be():
     X = pd.DataFrame(noise, columns=list("abc"))
     X["b"] = rho * X["a"] + np.sqrt(1 - rho**2) * X["b"]
     found = gf.compare_graphs(X, pd.DataFrame({"z": z}), {"z": 0.01}, {"z": 0.99})
-    assert "a - b (+1.00 at z=0.01, " in found.attrs["summary"]  # 1.4 at first
+    assert "a - b (+0.97 at z=0.01, " in found.attrs["summary"]  # 1.4 at first
     assert found.difference.abs().max() <= 1
     assert ((found.low <= found.difference) & (found.difference <= found.high)).all()
 
@@ -732,11 +733,11 @@ def test_a_product_that_all_edges_follow_makes_few_others() -> None:
     assert np.mean(rates) < 0.225
 
 
-def near_copies() -> tuple[np.ndarray, pd.DataFrame]:
+def near_copies(n: int = 300, noise: float = 0.5) -> tuple[np.ndarray, pd.DataFrame]:
     rng = np.random.default_rng(0)
-    z = rng.uniform(-1, 1, 300)
-    X = rng.normal(size=(300, 3))
-    X[:, 1] = X[:, 0] + (0.02 + 0.5 * (z > 0)) * rng.normal(size=300)
+    z = rng.uniform(-1, 1, n)
+    X = rng.normal(size=(n, 3))
+    X[:, 1] = X[:, 0] + (0.02 + noise * (z > 0)) * rng.normal(size=n)
     return X, pd.DataFrame({"z": z})
 
 
@@ -744,18 +745,20 @@ def test_curves_of_near_copies_stay_within_one() -> None:
     """A spline overshoots where a partial correlation is nearly one; the page reads the curve back."""
     bands = gf.infer_edges(*near_copies()).bands("x1", "x2", "z").dropna()
     assert bands.estimate.abs().max() < 1
+    # There it is 0.89, and errors of the pair's own coefficients do not count.
+    np.testing.assert_allclose(bands.estimate[bands.value > 0.2], 0.89, atol=0.15)
     assert ((bands.low <= bands.estimate) & (bands.estimate <= bands.high)).all()
     assert bands.low[bands.estimate > 0.99].min() > 0.5
 
 
 def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_path) -> None:
     """It is not drawn at one, as a spline overshoots there: not in tables, words, pictures or pages."""
-    X, Z = near_copies()
+    X, Z = near_copies(80, 5.0)
     found = gf.infer_edges(X, Z)
     bands = found.bands("x1", "x2", "z")
     gone = bands.estimate.isna()
     assert 0 < gone.sum() < len(bands) / 2
-    assert bands.value[gone].min() > bands.value[~gone].max(), "towards the end of the rows"
+    assert (bands.value[gone] < 0).all(), "where it is nearly one"
     assert bands[gone][["low", "high"]].isna().all(axis=None)
     assert bands[~gone].notna().all(axis=None)
     assert "nan" not in found.summary()
@@ -764,7 +767,8 @@ def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_pat
     assert "gaps: too few rows to tell" in axes.get_legend().get_title().get_text()
     record = EdgeRecord.of(found)
     curve = record.curves[0]
-    assert curve.estimate[-1] is curve.low_all[-1] is None
+    assert None in curve.estimate
+    assert all(low is None for low, known in zip(curve.low_all, curve.estimate, strict=True) if known is None)
     model = gf.RegGMM().fit(X, Z)
     for edges in (found, json.loads(record.to_json())):
         page = write_report(model, tmp_path / "page.html", Z=Z, edges=edges, overwrite=True)

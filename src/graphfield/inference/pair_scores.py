@@ -19,6 +19,8 @@ _MOST_SCALE = 4.0
 _CLEARLY = 4.0
 # A first estimate of a partial correlation is no larger.
 _MOST_PARTIAL = 0.95
+# One less the product of both coefficients of a pair is no smaller, where they are undone.
+_LEAST_LEFT = 0.04
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Scores:
     partial : ndarray of shape (n, pairs)
         First estimates of the partial correlations, not fitted to these rows.
     first, second : ndarray of shape (n, pairs)
-        Residuals of both nodes in standard units.
+        What all others leave of both nodes, in standard units, the second with its sign turned.
     inflation : ndarray of shape (pairs,)
         By how much variances are larger since means of the nodes were fitted.
     """
@@ -52,8 +54,8 @@ class Scores:
     def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
         """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
 
-        At z, residuals u and v of a pair have correlation -r, and the score less its mean is
-        ``(1 - r^2) s t`` with s and t the uncorrelated variables that are nearest to u and v. Given s the
+        At z, both have correlation -r, and the score less its mean is ``(1 - r^2) s t`` with s and t the
+        uncorrelated variables that are nearest to them. Given s the
         sum of such products is normal, exactly, for Gaussian data; and given t. So ``(1 - r^2)^2 s^2``, or
         t^2 in place of s^2, or their mean, is what a row adds.
         """
@@ -67,13 +69,19 @@ class PairScores:
     """Cross-fitted residuals of all nodes given all others, and the coefficients they were found with.
 
     With u_j the residual of node j in units of its standard deviation at z, and b_jk(z) the coefficient of
-    k in its regression in the same units, the score of a row is
+    k in its regression in the same units, what all nodes but j and k leave of both solves
 
-        u_j u_k + b_jk u_k^2 + b_kj u_j^2 - r (u_j^2 + u_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
+        u_j = a_j - b_jk a_k,    u_k = a_k - b_kj a_j
 
-    Its mean at z is the partial correlation at z, but for products of two errors: in the regression of j
-    and in that of k, or in a standard deviation. This is the statistic of Liu (2013) at each z, made
-    orthogonal to scales as well (Chernozhukov et al., 2018); its variance is that of the efficient score.
+    and with these in standard units the score of a row is
+
+        a_j a_k - r (a_j^2 + a_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
+
+    Its mean at z is the partial correlation at z, but for products of two errors: in what others explain of
+    j and of k, or in r and a standard deviation. Errors in the coefficients of the pair itself, which count
+    for much where the edge is strong, are undone with them. With no errors at all this is the statistic of
+    Liu (2013) at each z, made orthogonal to scales as well (Chernozhukov et al., 2018); its variance is that
+    of the efficient score.
     """
 
     residuals: NDArray[np.float64]
@@ -82,6 +90,7 @@ class PairScores:
     fold: NDArray[np.intp]
     functions: NDArray[np.float64]
     inflation: NDArray[np.float64]  # (p, p)
+    scales_move: bool = False
 
     @property
     def n_pairs(self) -> int:
@@ -101,10 +110,16 @@ class PairScores:
         on_second = self._coefficients(first, second) * ratio
         on_first = self._coefficients(second, first) / ratio
         partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
-        squares = u**2, v**2
-        values = u * v + on_second * squares[1] + on_first * squares[0]
-        values -= partial / 2 * (squares[0] + squares[1] - 2)
-        return Scores(pairs, values, partial, u, v, self.inflation[first, second])
+        shrink = np.sqrt(np.minimum(1, (1 - _LEAST_LEFT) / np.maximum(on_second * on_first, 1e-12)))
+        on_second, on_first = on_second * shrink, on_first * shrink
+        left = 1 - on_second * on_first
+        a = self._in_standard_units((u + on_second * v) / left * self.scales[:, first])
+        b = self._in_standard_units((v + on_first * u) / left * self.scales[:, second])
+        values = a * b - partial / 2 * (a**2 + b**2 - 2)
+        return Scores(pairs, values, partial, a, -b, self.inflation[first, second])
+
+    def _in_standard_units(self, left: NDArray[np.float64]) -> NDArray[np.float64]:
+        return left / _scales(left, self.functions if self.scales_move else self.functions[:, :1])
 
     def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
         found = np.empty((len(self.fold), len(response)))
@@ -149,7 +164,9 @@ def pair_scores(
         if not scales_move:
             own = _scales_that_move(left, functions, fold, starts)
         scales = np.where(own, moving, scales)
-    return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes))
+    return PairScores(
+        left / scales, scales, found.coef, fold, functions, scores_inflation(nodes), bool(scales_move)
+    )
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:

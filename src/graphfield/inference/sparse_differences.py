@@ -40,9 +40,10 @@ def q_values_of_differences(
     """The false discovery rate among pairs that differ at least as clearly as each.
 
     A pair without an edge in any graph and a pair with the same edge in all do not differ; one whose edge
-    is there in some graphs only does. With f an edge (normal, mean zero), the truth of two graphs is one of
+    is there in some graphs only does, and one whose edge is stronger in some. With f an edge and d a
+    difference (normal, mean zero), the truth of two graphs is one of
 
-        0, 0    f, f    f, 0    0, f    f, f'
+        0, 0    f, f    f, 0    0, f    f, f'    f + d, f + d'
 
     How many pairs are of each kind, and how large edges are, is learned from all pairs. Estimates are normal
     around the truth. Those of different pairs of one graph go together as correlations of Gaussian variables
@@ -94,7 +95,10 @@ def _in_order(covariance: NDArray[np.float64], order: NDArray[np.intp]) -> NDArr
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Of pairs: covariances of the truth over graphs are ``same * shared + other * diag(own)``."""
+    """Of pairs: covariances of the truth over graphs are ``same * shared + other * diag(own)``.
+
+    The last kind has both; the variances are learned from those that have one of them.
+    """
 
     shared: NDArray[np.float64]  # (kinds,)
     own: NDArray[np.float64]  # (kinds, graphs)
@@ -105,6 +109,7 @@ class _Kinds:
     def of(cls, n_graphs: int) -> _Kinds:
         sizes = range(1, n_graphs + 1) if n_graphs <= 3 else (1, n_graphs - 1, n_graphs)
         chosen = [which for size in sizes for which in combinations(range(n_graphs), size)]
+        chosen.append(tuple(range(n_graphs)))  # beside a shared edge
         own = np.zeros((3 + len(chosen), n_graphs))
         for row, which in zip(own[3:], chosen, strict=True):
             row[list(which)] = 1.0
@@ -112,12 +117,15 @@ class _Kinds:
             np.append(three[:3], np.full(len(chosen), three[3] / len(chosen)))
             for three in (_BEFOREHAND, _AT_FIRST)
         ]
-        return cls(np.append([0, _WEAK, 1.0], np.zeros(len(chosen))), own, counts[0], counts[1])
+        shared = np.zeros(len(own))
+        shared[[1, 2, -1]] = _WEAK, 1.0, 1.0
+        return cls(shared, own, counts[0], counts[1])
 
     def roots(self, same: float, other: float) -> NDArray[np.float64]:
         """Of the covariances, (kinds, graphs, graphs)."""
         found = np.sqrt(other) * self.own[:, :, None] * np.eye(self.own.shape[1])
         found[1:3, :, 0] = np.sqrt(same * self.shared[1:3, None])
+        found[-1] = np.linalg.cholesky(same + found[-1] ** 2)
         return found
 
 
@@ -140,8 +148,9 @@ def _chance_of_same(
         weights = (chances.sum(axis=0) + kinds.beforehand) / (len(chances) + kinds.beforehand.sum())
         shared, own = kinds.shared[kind], kinds.own[kind].transpose(2, 0, 1)
         squares = np.add.reduceat(np.square(draws.truth), pairs.starts[:-1], axis=1)
-        same = _variance((squares[0] / np.where(shared > 0, shared, 1))[shared > 0])
-        other = _variance(squares[own > 0])
+        one, differs = shared > 0, own.any(axis=0)
+        same = _variance((squares[0] / np.where(one, shared, 1))[one & ~differs])
+        other = _variance(squares[(own > 0) & ~one])
     return total / _ROUNDS
 
 
