@@ -166,6 +166,15 @@ def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_test
     )
 
 
+def test_where_there_are_tests_they_say_what_moves(tmp_path):
+    model, Z, found = model_and_tests()
+    alone = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
+    beside = write_report(model, tmp_path / "b.html", Z=Z, edges=found).read_text(encoding="utf-8")
+    for words in ("The edges that vary most over these rows", "What moves the graph most"):
+        assert words in alone
+        assert words not in beside
+
+
 def test_estimates_are_kept_with_the_tests_and_on_the_page(tmp_path):
     model, Z, found = model_and_tests()
     record = EdgeRecord.from_json(json.loads(EdgeRecord.of(found).to_json()))

@@ -88,7 +88,10 @@ def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
         f"{false_words(tests.q_value, 'to be false', FDR)}."
     )
     if tests.movers:
-        _note(f"by these tests, moving most clearly: {'; '.join(tests.movers)}.")
+        _note(
+            f"by these tests, moving most clearly: {'; '.join(tests.movers)}. Strengths above are the "
+            "model's, which may draw an edge towards its average: where they differ, believe the tests."
+        )
     return tests.applied_to(model)
 
 

@@ -62,7 +62,7 @@ def summary(
     """How many edges there are, which vary most, which covariate moves the graph most.
 
     Where it is not supported that the graph ``moves``, nothing is said about how it does: of one graph for
-    all, the strongest edges are named.
+    all, the strongest edges are named. Where there are ``tests``, they say what moves, and not the model.
     """
     if not moves:
         survey = replace(survey, least=survey.mean, most=survey.mean)
@@ -73,9 +73,9 @@ def summary(
         if moves
         else _average_edges(model, survey, pairs, tests),
         "strongest": _strongest(model, survey, pairs) if still else [],
-        "varying": None if still else _varying(survey, pairs),
+        "varying": None if still or tests else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
-        "movers": [] if still or len(effects) < 2 else _movers(effects),
+        "movers": [] if still or tests or len(effects) < 2 else _movers(effects),
     }
 
 
