@@ -30,7 +30,7 @@ REAL_DATA = Path(os.environ.get("GRAPHFIELD_DATA", Path(__file__).parents[2] / "
 SMALL = {"rank": 2, "max_steps": 5, "hidden_size": 16, "device": "cpu", "random_state": 0}
 FULL = {**SMALL, "rank": None, "max_steps": 40}  # every edge with weights of its own, as published
 # Options of a fit from the shell that takes next to no time.
-FAST_FIT = ["--set", "rank=2", "--set", "max_steps=5", "--set", "hidden_size=8", "--set", "device=cpu"]
+FAST_FIT = ["--set", "rank=None", "--set", "max_steps=5", "--set", "hidden_size=8", "--set", "device=cpu"]
 FAST_FIT += ["--no-verdict"]
 ESTIMATORS = {
     "archetype": lambda **params: gf.ArchetypeCGM(

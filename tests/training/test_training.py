@@ -129,7 +129,7 @@ def test_own_validation_set_is_used():
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, schedule):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)
-    params = {**FULL, "max_steps": 80, "schedule": schedule}
+    params = {**FULL, "schedule": schedule}
     whole = gf.DNNCGM(**params).fit(X, Z)
 
     saved = loop.StageFile.save
