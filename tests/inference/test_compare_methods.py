@@ -277,7 +277,7 @@ def test_a_section_of_the_page(found, tmp_path):
 
 def test_from_the_shell(tmp_path, capsys):
     X, Z = moving_edge(60)
-    pd.concat([X[["c", "d"]], Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
+    pd.concat([X, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
     command = ["compare", str(tmp_path / "table.csv"), "--covariates", "age", "--folds", "1"]
     picture = tmp_path / "methods.png"
     assert main([*command, "--methods", "joint", "--picture", str(picture)]) == 0
@@ -325,7 +325,7 @@ def test_notes_name_the_method_what_it_needs_and_what_it_got():
         "narrow": gf.KernelCGM(bandwidth=0),
         "wide": gf.KernelCGM(),
     }
-    corners = Z.assign(**{f"z{k}": np.random.default_rng(k).normal(size=60) for k in range(5)})
+    corners = Z.assign(**{f"z{k}": np.random.default_rng(k).normal(size=60) for k in range(9)})
     notes = gf.compare_methods(X, corners, methods, n_folds=1).table.set_index("method")["note"]
     assert notes["joint"].startswith("JointGraphicalLasso needs covariates with levels")
     assert "'age'" in notes["joint"]

@@ -124,8 +124,15 @@ def test_own_validation_set_is_used():
     assert model.training_.held_out_loss.min() == pytest.approx(((standard - fitted) ** 2).mean(), rel=1e-4)
 
 
-@pytest.mark.parametrize("stage", ["mean", "edges"])
-@pytest.mark.parametrize("schedule", ["cosine", ("step", 2, 0.5)])
+@pytest.mark.parametrize(
+    ("stage", "schedule"),
+    [
+        ("mean", "cosine"),
+        ("edges", ("step", 2, 0.5)),
+        pytest.param("mean", ("step", 2, 0.5), marks=pytest.mark.slow),
+        pytest.param("edges", "cosine", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, schedule):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)
