@@ -280,10 +280,10 @@ def test_far_outside_the_training_range(fitted, data):
 
 
 @pytest.mark.filterwarnings("ignore:The chains of BayesianCGM:graphfield.TrainingWarning")
-def test_copies_of_a_node_have_partial_correlations_of_at_most_one(estimator, data):
+def test_copies_of_a_node_have_partial_correlations_of_at_most_one(quick, data):
     X, Z = data
     noise = 1e-3 * np.random.default_rng(0).normal(size=120)
-    model = estimator().fit(X.assign(copy=X.n2 + noise), Z)
+    model = quick().fit(X.assign(copy=X.n2 + noise), Z)
     assert model.edge_weights(Z).max() <= 1
 
 
