@@ -147,7 +147,9 @@ def estimator(request: pytest.FixtureRequest):
 
 
 # Where fits only show what became of the table: archetypes are fitted after a mixture, which takes its time.
-QUICK_NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in (COMPILED, "archetype") else n for n in ESTIMATORS]
+QUICK_NAMES = [
+    pytest.param(n, marks=pytest.mark.slow) if n in (COMPILED, "archetype") else n for n in ESTIMATORS
+]
 
 
 @pytest.fixture(scope="session", params=QUICK_NAMES)

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import norm
 
 import graphfield as gf
-from conftest import FULL, SMALL, small_data
+from conftest import FULL, small_data
+from conftest import SMALL as SHORT
 from graphfield.cli import main
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import as_frame
@@ -21,9 +22,10 @@ from graphfield.solvers import marginal_choice
 from graphfield.solvers.marginal_choice import FEWEST_GROUPS, FEWEST_ROWS, MarginalCheck, prefer_normal_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
+SMALL = {**SHORT, "max_steps": 15}
 NORMAL = {**SMALL, "marginals": "normal"}
 # The head that is fitted soonest.
-QUICK = {**SMALL, "rank": None}
+QUICK = {**SHORT, "rank": None}
 QUICK_NORMAL = {**QUICK, "marginals": "normal"}
 
 
