@@ -7,6 +7,7 @@ import ast
 import copy
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -140,10 +141,16 @@ def test_warnings_have_parts():
     assert "(--drop)" in shell(caught[0].message.args[0], drop=None)
 
 
+@cache
+def nodes_of_sources():
+    """Every node of the syntax of every source file."""
+    return [(path, list(ast.walk(ast.parse(path.read_text())))) for path in SOURCES.rglob("*.py")]
+
+
 def calls_with_parts():
     """Calls of Message and of errors with their templates and the names of their parts."""
-    for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, nodes in nodes_of_sources():
+        for node in nodes:
             if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
                 names = {one.arg for one in node.keywords if one.arg is not None}
                 if node.func.id == "Message" or (node.func.id.endswith("Error") and names):
@@ -171,10 +178,10 @@ def test_templates_are_written_out_and_have_their_parts():
 
 
 def test_no_option_is_named_below_the_command_line():
-    for path in SOURCES.rglob("*.py"):
+    for path, nodes in nodes_of_sources():
         if "cli" in path.relative_to(SOURCES).parts:
             continue
-        for one in ast.walk(ast.parse(path.read_text())):
+        for one in nodes:
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
                 option = re.search(r"(^|[\s(])--[a-z]", one.value)
                 assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"

@@ -32,15 +32,12 @@ def test_every_public_name_exists():
 @pytest.mark.parametrize(
     "code",
     [
-        "import graphfield",
-        "import graphfield.metrics",
-        "import graphfield.simulate",
-        "import graphfield.data.roles",
+        "import graphfield, graphfield.metrics, graphfield.simulate, graphfield.data.roles\n"
+        "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "import graphfield as gf, numpy as np; X = np.random.default_rng(0).normal(size=(40, 5))\n"
         "gf.GraphicalLasso(), gf.NodewiseLasso(), gf.ByCluster(), gf.TreeCGM(), gf.AutoCGM(), gf.Ensemble()\n"
         "gf.AutoCGM(candidates=['linear']).fit(X[:, :3], X[:, 3:])\n"
-        "gf.Ensemble(estimator=gf.RegGMM(), resample=True).fit(X[:, :3], X[:, 3:])",
-        "from graphfield.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "gf.Ensemble(estimator=gf.RegGMM(), n_members=2, resample=True).fit(X[:, :3], X[:, 3:])",
     ],
 )
 def test_torch_and_matplotlib_are_not_imported_until_needed(code):

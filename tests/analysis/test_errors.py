@@ -110,7 +110,7 @@ def test_variation_has_the_error_of_its_mean_and_what_chance_would_show(model, d
 
 def test_members_that_saw_the_same_rows_give_a_spread_and_no_standard_error(data, ends):
     X, Z = data
-    tree = gf.TreeCGM(max_leaves=3)
+    tree = gf.TreeCGM(max_leaves=2)
     model = gf.Ensemble(estimator=tree, n_members=3, random_state=0).fit(X, Z)
     table = an.compare(model, *ends)
     assert table.columns.tolist() == [*KEYS, "first", "second", "difference", "spread"]

@@ -62,7 +62,7 @@ def test_units_of_covariates_do_not_matter():
 
 def test_unknown_category_averages_when_told_to():
     X, Z = small_data()
-    model = gf.DNNCGM(**SMALL, unknown="average").fit(X, Z)
+    model = gf.DNNCGM(**{**SMALL, "rank": None}, unknown="average").fit(X, Z)
     coef = model.predict_coef(pd.DataFrame({"age": [50.0], "site": ["never seen"]}))
     assert np.isfinite(coef).all()
 

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import norm
 
 import graphfield as gf
-from conftest import FULL, SMALL, small_data
+from conftest import FULL, small_data
+from conftest import SMALL as SHORT
 from graphfield.cli import main
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.frames import as_frame
@@ -21,7 +22,11 @@ from graphfield.solvers import marginal_choice
 from graphfield.solvers.marginal_choice import FEWEST_GROUPS, FEWEST_ROWS, MarginalCheck, prefer_normal_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
+SMALL = {**SHORT, "max_steps": 15}
 NORMAL = {**SMALL, "marginals": "normal"}
+# The head that is fitted soonest.
+QUICK = {**SHORT, "rank": None}
+QUICK_NORMAL = {**QUICK, "marginals": "normal"}
 
 
 def chain(n: int = 1_500, p: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -287,7 +292,7 @@ def test_auto_chooses_by_the_data():
 @pytest.mark.parametrize("params", [{"center": "none"}, {"standardize": False}], ids=str)
 def test_auto_leaves_nodes_alone_that_are_not_standardised(params):
     X, Z = chain(400)
-    model = gf.DNNCGM(**SMALL, **params).fit(X**3, Z)
+    model = gf.DNNCGM(**QUICK, **params).fit(X**3, Z)
     assert (model.marginals_, model.marginal_check_) == ("raw", None)
 
 
@@ -323,7 +328,7 @@ def test_predictions_have_the_nodes_own_units():
 
 def test_repeated_rows_are_predicted_as_alone(monkeypatch):
     X, Z = chain(300)
-    model = gf.DNNCGM(**NORMAL).fit(np.exp(X), Z)
+    model = gf.DNNCGM(**QUICK_NORMAL).fit(np.exp(X), Z)
     repeated = Z[np.arange(300) % 7]
     whole = model.predict(np.exp(X), repeated)
     for row in (0, 8, 299):
@@ -338,19 +343,19 @@ def test_repeated_rows_are_predicted_as_alone(monkeypatch):
 def test_a_float32_table_gives_the_same_graphs():
     X, Z = chain(400)
     X = np.exp(X).astype(np.float32)
-    single, double = (gf.DNNCGM(**NORMAL).fit(table, Z) for table in (X, X.astype(np.float64)))
+    single, double = (gf.DNNCGM(**QUICK_NORMAL).fit(table, Z) for table in (X, X.astype(np.float64)))
     np.testing.assert_allclose(single.edge_weights(Z), double.edge_weights(Z), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(single.predict(X, Z), double.predict(X, Z), rtol=1e-3, atol=1e-3)
 
 
 def test_save_and_load_give_the_same_bits(tmp_path):
-    X, Z = chain()
-    model = gf.DNNCGM(**SMALL).fit(np.exp(X), Z)
+    X, Z = chain(600)
+    model = gf.DNNCGM(**QUICK).fit(np.exp(X), Z)
     again = gf.load(model.save(tmp_path / "m"))
     assert (again.marginals_, again.marginal_check_) == ("normal", model.marginal_check_)
     np.testing.assert_array_equal(again.predict(np.exp(X), Z), model.predict(np.exp(X), Z))
     np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
-    raw = gf.DNNCGM(**SMALL).fit(*small_data())
+    raw = gf.DNNCGM(**QUICK).fit(*small_data())
     back = gf.load(raw.save(tmp_path / "raw"))
     assert back.marginals_ == "raw"
     assert np.isnan(back.marginal_check_.gain)
@@ -360,7 +365,7 @@ def test_save_and_load_give_the_same_bits(tmp_path):
 def test_models_that_train_together_share_the_choice():
     X, Z = chain()
     X = np.exp(X)
-    params = {**FULL, "network": "residual-plain"}
+    params = {**FULL, "max_steps": 10, "network": "residual-plain"}
     alone = gf.DNNCGM(**params).fit(X, Z)
     together = gf.fit_together([gf.DNNCGM(**params), gf.DNNCGM(**{**params, "penalty": 0.2})], X, Z)
     assert [model.marginals_ for model in together] == ["normal", "normal"]
@@ -379,7 +384,7 @@ def test_own_held_out_rows_go_through_the_same_map(monkeypatch):
         return original(X, *others)
 
     monkeypatch.setattr(dnncgm, "make_samples", spy)
-    gf.DNNCGM(**NORMAL).fit(np.exp(X[:400]), Z[:400], X_val=np.exp(X[400:]), Z_val=Z[400:])
+    gf.DNNCGM(**QUICK_NORMAL).fit(np.exp(X[:400]), Z[:400], X_val=np.exp(X[400:]), Z_val=Z[400:])
     held_out = seen[0][400:]
     assert np.abs(held_out.mean(axis=0)).max() < 0.5
     assert np.abs(held_out).max() < 3.1, "no score beyond those of the 400 rows"
@@ -389,21 +394,21 @@ def test_own_held_out_rows_go_through_the_same_map(monkeypatch):
 def test_a_start_must_be_of_the_same_kind():
     X, Z = chain()
     X = np.exp(X)
-    first = gf.DNNCGM(**FULL).fit(X, Z)
-    raw = gf.DNNCGM(**{**FULL, "marginals": "raw"})
+    first = gf.DNNCGM(**QUICK).fit(X, Z)
+    raw = gf.DNNCGM(**{**QUICK, "marginals": "raw"})
     with pytest.raises(gf.DataError, match=r"start is a model of normal scores.*marginals='normal'"):
         raw.fit(X, Z, start=first)
-    later = gf.DNNCGM(**FULL).fit(X[:200], Z[:200], start=first)  # too few rows to choose: as the start
+    later = gf.DNNCGM(**QUICK).fit(X[:200], Z[:200], start=first)  # too few rows to choose: as the start
     assert (later.marginals_, later.marginal_check_) == ("normal", None)
     with pytest.raises(gf.DataError, match="start is a model of nodes as they are"):
-        gf.DNNCGM(**FULL, marginals="normal").fit(X, Z, start=raw.fit(X, Z))
+        gf.DNNCGM(**QUICK_NORMAL).fit(X, Z, start=raw.fit(X, Z))
 
 
 def test_marginals_are_part_of_what_a_checkpoint_belongs_to(tmp_path):
     X, Z = small_data()
-    gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c")
+    gf.DNNCGM(**QUICK).fit(X, Z, checkpoint=tmp_path / "c")
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**FULL, marginals="normal").fit(X, Z, checkpoint=tmp_path / "c", resume=True)
+        gf.DNNCGM(**QUICK_NORMAL).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
 
 
 @pytest.mark.slow
@@ -422,7 +427,7 @@ def test_models_of_scores_within_clusters(tmp_path):
     X, Z = chain(400)
     X = np.exp(X)
     Z = pd.DataFrame({"z": Z[:, 0], "site": np.where(np.arange(400) % 2, "A", "B")})
-    model = gf.ByCluster(estimator=gf.DNNCGM(**NORMAL)).fit(X, Z)
+    model = gf.ByCluster(estimator=gf.DNNCGM(**QUICK_NORMAL)).fit(X, Z)
     fitted = model.predict(X, Z)
     for site, part in model.models_.items():
         rows = (Z.site == site).to_numpy()
@@ -456,7 +461,7 @@ def test_fit_says_what_it_chose(tmp_path, capsys, shape, n, options, said):
     frame.assign(g=np.arange(n) % 25).to_csv(tmp_path / "t.csv", index=False)
     fast = [
         "--nodes=x*",
-        *(f"--set={name}={value}" for name, value in SMALL.items() if name != "random_state"),
+        *(f"--set={name}={value}" for name, value in QUICK.items() if name != "random_state"),
     ]
     out = tmp_path / "m"
     arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "z*", "--out", str(out), "--no-verdict"]

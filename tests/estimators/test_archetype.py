@@ -39,6 +39,13 @@ def model(regimes):
     return gf.ArchetypeCGM(n_archetypes=2, **SMALL).fit(*regimes[:2])
 
 
+@pytest.fixture(scope="module")
+def few():
+    """Enough for what holds however well archetypes are found."""
+    X, Z, _ = two_regimes(300)
+    return X, Z, gf.ArchetypeCGM(n_archetypes=2, **{**SMALL, "max_steps": 20}).fit(X, Z)
+
+
 def standardised(X: np.ndarray) -> torch.Tensor:
     return torch.tensor((X - X.mean(axis=0)) / X.std(axis=0))
 
@@ -143,16 +150,16 @@ def test_the_regimes_are_found(regimes, model):
     assert len(X) == 1500
 
 
-def test_precision_is_the_mixture_of_archetypes(regimes, model):
-    Z = regimes[1].iloc[:40]
+def test_precision_is_the_mixture_of_archetypes(few):
+    Z, model = few[1].iloc[:40], few[2]
     mixed = np.einsum("nr,rjk->njk", model.shares(Z).to_numpy(), model.archetypes_)
     np.testing.assert_allclose(model.predict_precision(Z), mixed, rtol=1e-4, atol=1e-6)
     assert np.allclose(model.shares(Z).sum(axis=1), 1)
     assert (np.diff(model.mean_shares_) <= 0).all()
 
 
-def test_the_likelihood_is_that_of_the_normal_distribution(regimes, model):
-    X, Z = regimes[0].iloc[:20], regimes[1].iloc[:20]
+def test_the_likelihood_is_that_of_the_normal_distribution(few):
+    X, Z, model = few[0].iloc[:20], few[1].iloc[:20], few[2]
     means = model.field_.at(Z).offsets
     covariances = np.linalg.inv(np.einsum("nr,rjk->njk", model.shares(Z).to_numpy(), model.archetypes_))
     expected = [
@@ -162,7 +169,8 @@ def test_the_likelihood_is_that_of_the_normal_distribution(regimes, model):
     np.testing.assert_allclose(model.log_likelihood(X, Z), expected, rtol=1e-8)
 
 
-def test_samples_have_the_moments_of_the_model(model):
+def test_samples_have_the_moments_of_the_model(few):
+    model = few[2]
     Z = pd.DataFrame({"age": np.full(40_000, 30.0)})
     drawn = model.sample(Z, random_state=0)
     precision = np.einsum("r,rjk->jk", model.shares(Z[:1]).to_numpy()[0], model.archetypes_)
@@ -186,7 +194,7 @@ def test_one_archetype_where_covariates_do_not_help():
     X = np.random.default_rng(0).normal(size=(400, 5))
     X[:, 1] += X[:, 0]
     Z = np.random.default_rng(1).normal(size=(400, 2))
-    model = gf.ArchetypeCGM(**SMALL).fit(X, Z)
+    model = gf.ArchetypeCGM(**{**SMALL, "max_steps": 20}).fit(X, Z)
     assert model.n_archetypes_ == 1
     assert model.held_out_["archetypes"].tolist()[0] == 1
     assert np.ptp(model.partial_correlations(Z), axis=0).max() == 0
@@ -211,14 +219,14 @@ def test_the_network_of_a_fitted_model_can_be_used(regimes):
     assert (network.predict_coef(Z[:3]) == found.network_.predict_coef(Z[:3])).all()
 
 
-def test_a_start_that_does_not_fit_is_refused(regimes):
-    X, Z, _ = regimes
+def test_a_start_that_does_not_fit_is_refused(few):
+    X, Z, _ = few
     full = gf.DNNCGM(**{**SMALL, "rank": None, "max_steps": 5}).fit(X, Z)
     with pytest.raises(ParameterError, match="mixes patterns"):
         gf.ArchetypeCGM(**SMALL).fit(X, Z, start=full)
     with pytest.raises(ParameterError, match="fitted DNNCGM"):
         gf.ArchetypeCGM(**SMALL).fit(X, Z, start=gf.DNNCGM())
-    small = gf.DNNCGM(**{**SMALL, "rank": 2, "max_steps": 5}).fit(X, Z)
+    small = gf.DNNCGM(**{**SMALL, "rank": 2, "max_steps": 2}).fit(X, Z)
     with pytest.raises(DataError, match="n0"):
         gf.ArchetypeCGM(**SMALL).fit(X.rename(columns={"n0": "other"}), Z, start=small)
 
@@ -256,13 +264,13 @@ def test_row_losses_do_not_depend_on_blocks():
     torch.testing.assert_close(row_losses(matrices, shares, x), expected)
 
 
-def test_the_picture_shows_archetypes_and_shares(regimes, model):
+def test_the_picture_shows_archetypes_and_shares(few):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib.pyplot import close
 
     from graphfield.plots import plot_archetypes
 
-    Z = regimes[1]
+    X, Z, model = few
     *heatmaps, below = plot_archetypes(model, Z)
     expected = [f"{name}: {100 * share:.0f} %" for name, share in model.shares(Z).mean().items()]
     assert [axis.get_title() for axis in heatmaps] == expected
@@ -275,7 +283,7 @@ def test_the_picture_shows_archetypes_and_shares(regimes, model):
     with pytest.raises(ParameterError, match="most"):
         plot_archetypes(model, Z, most=0)
     with pytest.raises(ParameterError, match="RegGMM"):
-        plot_archetypes(gf.RegGMM().fit(regimes[0], Z), Z)
+        plot_archetypes(gf.RegGMM().fit(X, Z), Z)
     close(below.figure)
 
 
@@ -285,7 +293,7 @@ def test_missing_values_are_spoken_of_once_and_the_network_holds_out_the_same_ro
     X.iloc[3, 0] = np.nan
     Z["year"] = 2020
     groups = np.arange(150) // 6  # 25 labels: sorted as text, 10 comes before 2
-    params = {"max_steps": 8, "hidden_size": 8, "device": "cpu", "random_state": 0, "missing": "drop"}
+    params = {**SMALL, "max_steps": 2, "missing": "drop"}
     with pytest.warns(gf.DataWarning) as caught:
         model = gf.ArchetypeCGM(n_archetypes=2, penalty=0.1, **params).fit(X, Z, groups=groups)
     assert sorted(str(one.message).split()[0] for one in caught) == ["Covariate", "Dropped"]
@@ -297,7 +305,7 @@ def test_missing_values_are_spoken_of_once_and_the_network_holds_out_the_same_ro
 
 def test_covariates_without_names_stay_without():
     X, Z = small_data(100)
-    params = {"n_archetypes": 2, "penalty": 0.1, "max_steps": 8, "device": "cpu", "random_state": 0}
-    model = gf.ArchetypeCGM(**params).fit(X.to_numpy(), Z[["age"]].to_numpy())
+    params = {**SMALL, "max_steps": 2}
+    model = gf.ArchetypeCGM(n_archetypes=2, penalty=0.1, **params).fit(X.to_numpy(), Z[["age"]].to_numpy())
     assert model.covariate_names_ == ["z1"]
     assert model.predict_coef(Z[["age"]].iloc[:2]).shape == (2, 6, 6)

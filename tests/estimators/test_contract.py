@@ -109,15 +109,15 @@ def test_higher_threshold_has_fewer_edges(strong):
     assert not (high & ~low).any()
 
 
-def test_arrays_frames_and_polars_give_the_same(estimator, fitted, data):
+def test_arrays_frames_and_polars_give_the_same(quick, data):
     pl = pytest.importorskip("polars")
     X, Z = data
-    expected = fitted.predict_coef(Z)
-    as_polars = estimator().fit(pl.DataFrame(X.to_dict("list")), pl.DataFrame(Z.to_dict("list")))
+    expected = quick().fit(X, Z).predict_coef(Z)
+    as_polars = quick().fit(pl.DataFrame(X.to_dict("list")), pl.DataFrame(Z.to_dict("list")))
     np.testing.assert_array_equal(as_polars.predict_coef(Z), expected)
-    as_arrays = estimator().fit(X.to_numpy(), Z.to_numpy(dtype=object))
+    as_arrays = quick().fit(X.to_numpy(), Z.to_numpy(dtype=object))
     np.testing.assert_array_equal(as_arrays.predict_coef(Z.to_numpy(dtype=object)), expected)
-    categorical = estimator().fit(X, Z.astype({"site": "category"}))
+    categorical = quick().fit(X, Z.astype({"site": "category"}))
     np.testing.assert_array_equal(categorical.predict_coef(Z), expected)
 
 
@@ -228,7 +228,7 @@ def test_predict_before_fit(estimator, data):
 
 @pytest.mark.filterwarnings("ignore:.*fewer than 20 rows:graphfield.DataWarning")
 @pytest.mark.filterwarnings("ignore:The chains of BayesianCGM:graphfield.TrainingWarning")
-@pytest.mark.parametrize(("n", "p"), [(10, 2), (10, 30), (40, 2)])
+@pytest.mark.parametrize(("n", "p"), [(10, 2), (10, 12), (40, 2)])
 def test_small_tables(estimator, n, p):
     X, Z = small_data(n, p)
     if isinstance(estimator(), gf.ByCluster):
@@ -258,9 +258,9 @@ def test_a_misspelt_parameter_is_a_type_error(estimator):
         estimator(mising="drop")
 
 
-def test_refit_forgets_the_first_fit(estimator, data):
+def test_refit_forgets_the_first_fit(quick, data):
     X, Z = data
-    model = estimator().fit(X.iloc[:, :3], Z)
+    model = quick().fit(X.iloc[:, :3], Z)
     model.fit(X.to_numpy(), Z[["site"]].to_numpy())
     assert model.predict_coef(Z[["site"]].to_numpy()).shape[1:] == (6, 6)
     assert not hasattr(model, "feature_names_in_")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphfield as gf
-from conftest import small_data
+from conftest import SMALL, small_data
 
 FAST = {"rank": 2, "max_steps": 600, "device": "cpu", "random_state": 0}
 
@@ -47,15 +47,15 @@ def test_a_mean_without_evidence_is_dropped():
 def test_shifting_the_nodes(center):
     """A constant added to X changes nothing, except where nothing is subtracted."""
     X, Z = small_data()
-    plain = gf.DNNCGM(max_steps=40, center=center, device="cpu", random_state=0).fit(X, Z)
-    moved = gf.DNNCGM(max_steps=40, center=center, device="cpu", random_state=0).fit(X + 64.0, Z)
+    plain = gf.DNNCGM(**{**SMALL, "center": center}).fit(X, Z)
+    moved = gf.DNNCGM(**{**SMALL, "center": center}).fit(X + 64.0, Z)
     same = np.allclose(plain.predict_coef(Z), moved.predict_coef(Z), rtol=1e-2, atol=1e-3)
     assert same == (center != "none")
 
 
 def test_center_none_predicts_without_an_intercept():
     X, Z = small_data()
-    model = gf.DNNCGM(max_steps=20, center="none", standardize=False, device="cpu", random_state=0).fit(X, Z)
+    model = gf.DNNCGM(**SMALL, center="none", standardize=False).fit(X, Z)
     assert not model.predict(0 * X, Z).any()
 
 

@@ -185,10 +185,10 @@ def test_standard_units_have_the_same_bits_in_blocks(monkeypatch):
     np.testing.assert_array_equal(single, scaler.transform(X).astype(np.float32))
 
 
-def test_float32_nodes_make_the_graph_of_the_same_numbers_in_float64(estimator, data):
+def test_float32_nodes_make_the_graph_of_the_same_numbers_in_float64(quick, data):
     X, Z = data
     single = X.to_numpy(dtype=np.float32)
-    one, two = estimator().fit(single, Z), estimator().fit(single.astype(np.float64), Z)
+    one, two = quick().fit(single, Z), quick().fit(single.astype(np.float64), Z)
     np.testing.assert_array_equal(one.predict_coef(Z), two.predict_coef(Z))
     assert one.score(single, Z) == pytest.approx(two.score(single.astype(np.float64), Z), abs=1e-12)
 

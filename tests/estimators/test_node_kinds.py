@@ -42,7 +42,7 @@ def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 COUNTED = {"events": "count"}
-SMALL = {"rank": 2, "max_steps": 20, "hidden_size": 8, "device": "cpu", "random_state": 0}
+SMALL = {"rank": 2, "max_steps": 5, "hidden_size": 8, "device": "cpu", "random_state": 0}
 FITS = {
     "linear": lambda **own: gf.RegGMM(node_types=COUNTED, **own),
     "sparse": lambda **own: gf.RegGMM(penalty="sparse-group", sparsity=0.05, node_types=COUNTED, **own),
@@ -265,7 +265,7 @@ def test_a_fold_that_lacks_a_level_and_separated_classes_have_finite_answers():
     linear = FITS["linear"]().fit(rare, Z)
     assert np.isfinite(linear.edge_weights(Z)).all()
     assert (linear.predict_proba(rare, Z, "flag")["True"] > 0.5).eq(rare.flag).mean() > 0.9
-    mixture = FITS["mixture"](max_steps=5, validation_fraction=0.0).fit(rare, Z)
+    mixture = FITS["mixture"](validation_fraction=0.0).fit(rare, Z)
     assert np.isfinite(mixture.edge_weights(Z)).all()
     assert np.isfinite(mixture.predict_proba(rare, Z, "group")).all(axis=None)
     assert (mixture.predict_proba(rare, Z, "flag")["True"] > 0.5).eq(rare.flag).mean() > 0.8
@@ -288,7 +288,7 @@ def test_a_mixture_says_what_it_cannot_do_with_levels(change, message):
 
 def test_mixtures_of_levels_begin_anew_and_alone():
     X, Z = mixed_table(60)
-    numbers = gf.DNNCGM(**SMALL | {"max_steps": 2}).fit(X[["number", "alone"]], Z)
+    numbers = gf.DNNCGM(**SMALL | {"rank": None, "max_steps": 2}).fit(X[["number", "alone"]], Z)
     with pytest.raises(gf.ParameterError, match="start must be None"):
         FITS["mixture"]().fit(X, Z, start=numbers)
     with pytest.raises(gf.DataError, match=r"numbers alone as nodes.*'flag'.*one by one"):
@@ -299,8 +299,9 @@ def test_numbers_alone_are_fitted_as_ever():
     """Saying that numbers are numbers changes no bit."""
     X, Z = mixed_table(60)
     numbers = X[["number", "alone", "events"]]
-    plain = gf.DNNCGM(**SMALL | {"max_steps": 2}).fit(numbers, Z)
-    told = gf.DNNCGM(node_types={"number": "gaussian"}, **SMALL | {"max_steps": 2}).fit(numbers, Z)
+    full = SMALL | {"rank": None, "max_steps": 2}
+    plain = gf.DNNCGM(**full).fit(numbers, Z)
+    told = gf.DNNCGM(node_types={"number": "gaussian"}, **full).fit(numbers, Z)
     np.testing.assert_array_equal(told.edge_weights(Z), plain.edge_weights(Z))
     assert not told.node_levels_
 

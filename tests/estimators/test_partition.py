@@ -38,7 +38,7 @@ def two_regimes(n: int = 800, p: int = 5, seed: int = 0) -> tuple[np.ndarray, np
 # -- ByCluster ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inner", [STATIC, gf.RegGMM(), gf.TreeCGM(random_state=0)])
+@pytest.mark.parametrize("inner", [STATIC, gf.RegGMM(), gf.TreeCGM(max_leaves=2, random_state=0)])
 def test_by_cluster_equals_separate_fits(inner):
     X, Z = small_data(300)
     model = gf.ByCluster(estimator=inner, by="site").fit(X, Z)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 def test_members_are_computed_where_they_were_asked_to_be(make, tmp_path):
     """On a machine with a GPU, too."""
     X, Z = small_data(90)
-    inner = gf.DNNCGM(**SMALL)
+    inner = gf.DNNCGM(**{**SMALL, "rank": None})
     options = {"n_members": 2, "random_state": 0} if make is gf.Ensemble else {"by": "site"}
     again = gf.load(make(estimator=inner, **options).fit(X, Z).save(tmp_path / "m")).field_
     assert {part.device for part in (again.members if make is gf.Ensemble else again.parts)} == {"cpu"}
@@ -47,15 +47,13 @@ def test_round_trip_is_exact(fitted, data, tmp_path):
 
 
 def test_a_moving_mean_and_a_schedule_survive(tmp_path):
-    X, Z = small_data(600)
+    X, Z = small_data(200)
     X["n3"] += 50 * np.sin(Z["age"] / 10)
     params = {
-        "rank": 2,
-        "max_steps": 100,
+        **SMALL,
+        "max_steps": 60,
         "learning_rate": 0.01,
-        "schedule": ("multistep", (40, 70), 0.5),
-        "random_state": 0,
-        "device": "cpu",
+        "schedule": ("multistep", (20, 40), 0.5),
     }
     model = gf.DNNCGM(**params).fit(X, Z)
     assert model.mean_depends_on_covariates_
@@ -145,8 +143,14 @@ def test_a_model_fitted_on_cuda_loads_without_one(data, tmp_path):
     )
 
 
-def test_another_process_gets_the_same_numbers(data, tmp_path):
-    model = gf.DNNCGM(**SMALL).fit(*data)
+@pytest.mark.parametrize(
+    # Without torch, which takes its time to be imported.
+    "model",
+    [gf.TreeCGM(random_state=0), pytest.param(gf.DNNCGM(**SMALL), marks=pytest.mark.slow)],
+    ids=lambda model: type(model).__name__,
+)
+def test_another_process_gets_the_same_numbers(data, tmp_path, model):
+    model.fit(*data)
     path = model.save(tmp_path / "model")
     data[1].to_csv(tmp_path / "z.csv", index=False)
     code = (

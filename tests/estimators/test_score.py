@@ -161,6 +161,22 @@ def test_a_degree_that_is_not_needed_is_not_taken():
     assert gf.ScoreCGM(center="constant", **QUICK).fit(X, rng.normal(size=(400, 1))).degree_ == 2
 
 
+def test_means_that_move_with_z_are_no_edge_and_survive(tmp_path):
+    """Nodes 0 and 1 both follow z and are otherwise independent."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, (200, 1))
+    X = rng.normal(size=(200, 3)) + [3, 3, 0] * Z
+    leaky = gf.ScoreCGM(degree=2, center="constant", **QUICK).fit(X, Z)
+    model = gf.ScoreCGM(degree=2, **QUICK).fit(X, Z)
+    assert leaky.edge_weights(Z)[:, 0, 1].mean() > 0.4
+    assert model.edge_weights(Z)[:, 0, 1].mean() < 0.2
+    offsets = model.field_.at(Z).offsets
+    np.testing.assert_allclose(offsets, [3, 3, 0] * Z, atol=0.6)
+    np.testing.assert_array_equal(model.field_.at(Z[5:6]).offsets, offsets[5:6])
+    again = gf.load(model.save(tmp_path / "m"))
+    np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
+
+
 def test_pairs_that_only_move_are_found():
     """The term changes its sign with z, so that on average there is none."""
     x, z = draws(800, 4), draws(800, 1, seed=1)

@@ -59,7 +59,7 @@ def _checks(
 
 
 def _tiny(name: str):
-    return ESTIMATORS[name](**({"max_steps": 5} if name in ("dnncgm", "archetype") else {}))
+    return ESTIMATORS[name](**({"rank": None} if name == "dnncgm" else {}))
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ TOO_SMALL = {"check_estimators_nan_inf": "brings 10 rows, which are too few for 
                 RegGMMAtAverageZ(),
                 AutoCGMAtAverageZ(candidates=("linear",), random_state=0),
                 TreeCGMAtAverageZ(random_state=0),
-                DNNCGMAtAverageZ(**{**SMALL, "max_steps": 5}),
+                DNNCGMAtAverageZ(**{**SMALL, "rank": None}),
                 GraphicalLassoAtAverageZ(n_penalties=3, n_folds=3),
                 NodewiseLassoAtAverageZ(n_penalties=10, n_folds=3),
             ],

@@ -17,13 +17,19 @@ def path(**changes) -> list[gf.DNNCGM]:
     return [gf.DNNCGM(**{**FULL, "penalty": v, **changes}) for v in PENALTIES]
 
 
+@pytest.fixture(scope="module")
+def first(data):
+    """One to start from; nobody changes it."""
+    return gf.DNNCGM(**FULL).fit(*data)
+
+
 @pytest.mark.parametrize("changes", [{}, {"center": "none"}, {"sharing": "node"}], ids=str)
 def test_a_path_of_penalties_equals_separate_fits(changes):
-    X, Z = small_data(200)
+    X, Z = small_data()
     X["n3"] += 3 * np.sin(Z["age"] / 10)  # a mean that moves with z, kept by some and centred for each
-    changes = {"network": "residual-plain", **changes}
-    alone = [model.fit(X, Z) for model in path(**changes)]
-    together = gf.fit_together(path(**changes), X, Z)
+    changes = {"network": "residual-plain", "max_steps": 15, **changes}
+    alone = [model.fit(X, Z) for model in path(**changes)[1:]]
+    together = gf.fit_together(path(**changes)[1:], X, Z)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(other.predict_coef(Z), one.predict_coef(Z), rtol=1e-2, atol=2e-3)
         np.testing.assert_allclose(other.predict(X, Z), one.predict(X, Z), rtol=1e-2, atol=0.02)
@@ -32,8 +38,8 @@ def test_a_path_of_penalties_equals_separate_fits(changes):
 
 
 def test_mixtures_that_train_together_equal_separate_fits():
-    X, Z = small_data(200)
-    changes = {"network": "residual-plain", "rank": 4}
+    X, Z = small_data()
+    changes = {"network": "residual-plain", "rank": 2, "max_steps": 10}
     alone = [model.fit(X, Z) for model in path(**changes)[1:]]
     together = gf.fit_together(path(**changes)[1:], X, Z)
     for one, other in zip(alone, together, strict=True):
@@ -43,20 +49,29 @@ def test_mixtures_that_train_together_equal_separate_fits():
 
 def test_a_larger_penalty_gives_a_sparser_graph():
     X, Z = small_data(200)
-    sizes = [np.abs(model.predict_coef(Z)).mean() for model in gf.fit_together(path(), X, Z)]
+    sizes = [np.abs(model.predict_coef(Z)).mean() for model in gf.fit_together(path(max_steps=15), X, Z)]
     assert sizes == sorted(sizes, reverse=True)
 
 
 def test_members_of_an_ensemble_differ_by_their_seed():
     X, Z = small_data(200)
-    members = [gf.DNNCGM(**{**FULL, "random_state": seed}) for seed in (0, 1, 0)]
+    members = [gf.DNNCGM(**{**FULL, "max_steps": 15, "random_state": seed}) for seed in (0, 1, 0)]
     one, two, again = (model.predict_coef(Z) for model in gf.fit_together(members, X, Z))
     assert np.abs(one - two).max() > 1e-3
     np.testing.assert_allclose(again, one, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"network": "mlp"}, {"sharing": "node"}, {"network": "linear"}, {"rank": 2}], ids=str
+    "changes",
+    [
+        {},
+        pytest.param({"network": "mlp"}, marks=pytest.mark.slow),
+        pytest.param({"sharing": "node"}, marks=pytest.mark.slow),
+        pytest.param({"network": "linear"}, marks=pytest.mark.slow),
+        {"rank": 2, "max_steps": 5},
+        pytest.param({"rank": 2}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_the_last_bits_of_the_data_do_not_matter(changes):
     """Another processor rounds in another way. Training must not make more of it."""
@@ -71,12 +86,12 @@ def test_the_last_bits_of_the_data_do_not_matter(changes):
 
 def test_rows_left_out_do_not_matter():
     X, Z = small_data(200)
-    half = np.arange(100)
+    half, short = np.arange(100), {**FULL, "max_steps": 15}
     changed = X.copy()
     # Same mean and spread of every column, so that the common standardisation stays.
     changed.iloc[100:] = X.iloc[100:].to_numpy()[::-1]
     coefs = [
-        gf.fit_together([gf.DNNCGM(**FULL)], table, Z, rows=[half])[0].predict_coef(Z)
+        gf.fit_together([gf.DNNCGM(**short)], table, Z, rows=[half])[0].predict_coef(Z)
         for table in (X, changed)
     ]
     np.testing.assert_allclose(coefs[0], coefs[1], rtol=1e-3, atol=1e-5)
@@ -107,11 +122,12 @@ def test_copies_of_a_row_stay_on_one_side(monkeypatch):
 
 def test_competing_fits_stop_when_they_have_lost():
     sim = gf.make_setting("G1", n_samples=1_500, random_state=0)
+    X = sim.X[:, :20]
     models = [
         gf.DNNCGM(
             rank=None,
             penalty=v,
-            max_steps=300,
+            max_steps=150,
             learning_rate=0.01,
             patience=None,
             hidden_size=16,
@@ -121,16 +137,16 @@ def test_competing_fits_stop_when_they_have_lost():
         )
         for v in (0.02, 20.0)
     ]
-    good, bad = gf.fit_together(models, sim.X, sim.Z, compete=True)
+    good, bad = gf.fit_together(models, X, sim.Z, compete=True)
     assert (good.lost_, bad.lost_) == (False, True)
-    assert bad.n_steps_ < good.n_steps_ == 300
-    assert bad.predict_coef(sim.Z[:2]).shape == (2, 50, 50)
+    assert bad.n_steps_ < good.n_steps_ == 150
+    assert bad.predict_coef(sim.Z[:2]).shape == (2, 20, 20)
 
 
 def test_a_model_can_start_from_another():
     X, Z = small_data(300)
-    first = gf.DNNCGM(**{**FULL, "max_steps": 300}).fit(X, Z)
-    short = {**FULL, "max_steps": 20, "learning_rate": 1e-4}
+    first = gf.DNNCGM(**{**FULL, "max_steps": 100}).fit(X, Z)
+    short = {**FULL, "max_steps": 5, "learning_rate": 1e-4}
     cold, warm = gf.DNNCGM(**short).fit(X, Z), gf.DNNCGM(**short).fit(X, Z, start=first)
     assert warm.training_.train_loss.iloc[0] < 0.9 * cold.training_.train_loss.iloc[0]
 
@@ -194,17 +210,15 @@ def test_bad_rows_are_refused(rows):
         ({"network": "residual-plain"}, "network='residual', this model 'residual-plain'"),
     ],
 )
-def test_a_start_with_another_network_is_refused(params, message):
-    X, Z = small_data()
-    first = gf.DNNCGM(**FULL).fit(X, Z)
+def test_a_start_with_another_network_is_refused(params, message, first, data):
     with pytest.raises(gf.ParameterError, match=message):
-        gf.DNNCGM(**{**FULL, **params}).fit(X, Z, start=first)
+        gf.DNNCGM(**{**FULL, **params}).fit(*data, start=first)
 
 
 def test_a_start_takes_over_the_mean_too():
     X, Z = small_data(300)
     X = X.add(Z["age"] * 0.2, axis=0) * [1, 1, 1, 1, 0.1, 0.1]
-    first = gf.DNNCGM(**{**FULL, "max_steps": 300, "learning_rate": 0.01}).fit(X, Z)
+    first = gf.DNNCGM(**{**FULL, "max_steps": 100, "learning_rate": 0.01}).fit(X, Z)
     assert first.mean_depends_on_covariates_
     short = {**FULL, "max_steps": 3, "learning_rate": 1e-5}
     warm = gf.DNNCGM(**short).fit(X, Z, start=first)
@@ -212,25 +226,23 @@ def test_a_start_takes_over_the_mean_too():
     np.testing.assert_allclose(warm.predict(X, Z), first.predict(X, Z), atol=0.3)
 
 
-def test_a_start_is_part_of_what_a_checkpoint_belongs_to(tmp_path):
-    X, Z = small_data()
-    first = gf.DNNCGM(**FULL).fit(X, Z)
-    gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c")
+def test_a_start_is_part_of_what_a_checkpoint_belongs_to(tmp_path, first, data):
+    short = {**FULL, "max_steps": 5}
+    gf.DNNCGM(**short).fit(*data, checkpoint=tmp_path / "c")
     with pytest.raises(gf.ModelFileError, match="another fit"):
-        gf.DNNCGM(**FULL).fit(X, Z, checkpoint=tmp_path / "c", resume=True, start=first)
+        gf.DNNCGM(**short).fit(*data, checkpoint=tmp_path / "c", resume=True, start=first)
 
 
 def test_a_model_may_start_from_itself_but_only_on_its_own_columns():
     X, Z = small_data()
-    model = gf.DNNCGM(**FULL).fit(X, Z)
+    model = gf.DNNCGM(**{**FULL, "max_steps": 5}).fit(X, Z)
     model.fit(X, Z, start=model)
     with pytest.raises(gf.DataError, match="node names"):
         model.fit(X.iloc[:, :4], Z, start=model)
 
 
-def test_a_start_with_other_levels_is_refused():
-    X, Z = small_data()
-    first = gf.DNNCGM(**FULL).fit(X, Z)
+def test_a_start_with_other_levels_is_refused(first, data):
+    X, Z = data
     with pytest.raises(gf.DataError, match="other levels"):
         gf.DNNCGM(**FULL).fit(X, Z.assign(site="x" + Z["site"].astype(str)), start=first)
 
@@ -254,13 +266,13 @@ def test_competitors_with_different_seeds_are_judged_on_the_same_rows(monkeypatc
         return original(jobs, *args, **kwargs)
 
     monkeypatch.setattr(dnncgm, "fit_fields", spy)
-    members = [gf.DNNCGM(**{**FULL, "random_state": seed}) for seed in (0, 1)]
+    members = [gf.DNNCGM(**{**FULL, "max_steps": 5, "random_state": seed}) for seed in (0, 1)]
     gf.fit_together(members, *small_data(), compete=True)
     np.testing.assert_array_equal(seen[0].held_out.numpy(), seen[1].held_out.numpy())
 
 
 def test_who_lost_is_saved(tmp_path):
-    model = gf.DNNCGM(**FULL).fit(*small_data())
+    model = gf.DNNCGM(**{**FULL, "max_steps": 5}).fit(*small_data())
     assert model.lost_ is False
     model.lost_ = True
     loaded = gf.load(model.save(tmp_path / "m"))
@@ -268,11 +280,10 @@ def test_who_lost_is_saved(tmp_path):
     assert loaded.way_ == "full head (rank=None)"
 
 
-def test_a_start_from_other_columns_or_nothing_fitted_is_refused():
-    X, Z = small_data()
+def test_a_start_from_other_columns_or_nothing_fitted_is_refused(first, data):
+    X, Z = data
     with pytest.raises(gf.ParameterError, match="fitted DNNCGM"):
         gf.DNNCGM(**FULL).fit(X, Z, start=gf.DNNCGM(**FULL))
-    first = gf.DNNCGM(**FULL).fit(X, Z)
     with pytest.raises(gf.DataError, match="node names"):
         gf.DNNCGM(**FULL).fit(X.rename(columns={"n1": "other"}), Z, start=first)
 
@@ -285,7 +296,7 @@ def test_a_level_that_was_not_drawn_gets_the_graph_of_the_most_frequent_one(rank
     Z.loc[119, "site"] = "C"
     X["n1"] = np.where(Z["site"] == "A", 1, -1) * X["n0"] + 0.3 * X["n1"]
     rows = [np.arange(119), np.tile(np.arange(119), 2)[:119]]
-    params = {**SMALL, "rank": rank, "max_steps": 10}
+    params = {**SMALL, "rank": rank}
     at = pd.DataFrame({"age": [50.0] * 3, "site": ["A", "B", "C"]})
     for model in gf.fit_together([gf.DNNCGM(**params) for _ in rows], X, Z, rows=rows):
         frequent, _, absent = model.predict_coef(at)

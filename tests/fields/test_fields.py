@@ -73,7 +73,7 @@ def test_an_average_of_averages_is_an_average(data):
 
 def test_members_of_a_model_of_scores_take_the_users_nodes(data):
     X, Z = np.exp(data[0] / data[0].std()), data[1]
-    single = gf.DNNCGM(rank=2, max_steps=10, hidden_size=8, marginals="normal", device="cpu")
+    single = gf.DNNCGM(rank=None, max_steps=10, hidden_size=8, marginals="normal", device="cpu")
     model = gf.Ensemble(estimator=single, n_members=2, random_state=0).fit(X, Z)
     assert model.marginals_ == "normal"
     for member in model.members_:

@@ -377,7 +377,7 @@ def test_connectivity_against_numbers_text_and_time(data):
 
 def test_the_training_curve_shows_both_losses_and_the_step_kept():
     X, Z = small_data()
-    model = gf.DNNCGM(rank=2, max_steps=40, hidden_size=16, device="cpu", random_state=0).fit(X, Z)
+    model = gf.DNNCGM(rank=2, max_steps=5, hidden_size=8, device="cpu", random_state=0).fit(X, Z)
     axes = plots.plot_training(model)
     shown = np.concatenate([line.get_ydata() for line in axes.lines])
     for column in ("train_loss", "held_out_loss"):

@@ -123,10 +123,7 @@ def test_a_node_and_its_opposite(n):
     """The sign of a node is the sign of its edges, and nothing else."""
     rng = np.random.default_rng(n)
     x, Z = rng.normal(size=n), rng.uniform(size=(n, 1))
-    same, opposite = (
-        gf.DNNCGM(rank=2, max_steps=40, device="cpu", random_state=0).fit(np.c_[x, sign * x], Z)
-        for sign in (1, -1)
-    )
+    same, opposite = (gf.DNNCGM(**SMALL).fit(np.c_[x, sign * x], Z) for sign in (1, -1))
     found = opposite.partial_correlations(Z)
     assert found[:, 0, 1].max() < -0.9
     # Next to no error is left, so rounding, which differs by machine, has a say in the choice of the penalty.
@@ -460,7 +457,7 @@ def test_a_killed_mixture_resumes_to_the_same_bits(tmp_path, monkeypatch, after)
     from graphfield.training.checkpoint import StageFile
 
     X, Z = small_data(200)
-    params = {**AUTO, "center": "constant", "max_steps": 20}
+    params = {**AUTO, "center": "constant"}
     whole = gf.DNNCGM(**params).fit(X, Z)
     saved, count = StageFile.save, []
 

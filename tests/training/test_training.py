@@ -109,7 +109,7 @@ def test_groups_stay_together(monkeypatch):
 
     original = training_set.hold_out
     monkeypatch.setattr(training_set, "hold_out", spy)
-    gf.DNNCGM(**FULL).fit(X, Z, groups=groups)
+    gf.DNNCGM(**{**FULL, "max_steps": 5}).fit(X, Z, groups=groups)
     assert len(seen["held_out"]) > 0
     assert not set(groups[seen["train"]]) & set(groups[seen["held_out"]])
 
@@ -124,12 +124,19 @@ def test_own_validation_set_is_used():
     assert model.training_.held_out_loss.min() == pytest.approx(((standard - fitted) ** 2).mean(), rel=1e-4)
 
 
-@pytest.mark.parametrize("stage", ["mean", "edges"])
-@pytest.mark.parametrize("schedule", ["cosine", ("step", 2, 0.5)])
+@pytest.mark.parametrize(
+    ("stage", "schedule"),
+    [
+        ("mean", "cosine"),
+        ("edges", ("step", 2, 0.5)),
+        pytest.param("mean", ("step", 2, 0.5), marks=pytest.mark.slow),
+        pytest.param("edges", "cosine", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, schedule):
     X, Z = small_data(200)
     X["n3"] += 3 * np.sin(Z["age"] / 10)
-    params = {**FULL, "max_steps": 80, "schedule": schedule}
+    params = {**FULL, "schedule": schedule}
     whole = gf.DNNCGM(**params).fit(X, Z)
 
     saved = loop.StageFile.save
@@ -151,7 +158,7 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, sch
 
 def test_resuming_a_finished_fit_gives_it_back(tmp_path):
     X, Z = small_data()
-    params = {**FULL, "random_state": None}
+    params = {**FULL, "max_steps": 5, "random_state": None}
     first = gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c")
     again = gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c", resume=True)
     np.testing.assert_array_equal(again.predict_coef(Z), first.predict_coef(Z))

@@ -44,7 +44,7 @@ def graph_at(
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import graph_at
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> list(graph_at(model, [0.5, 0.2], threshold=0.1).columns)
     ['x1', 'x2', 'x3', 'x4']
@@ -85,11 +85,11 @@ def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import compare
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> list(compare(model, [0.1, 0.2], [0.9, 0.2]).columns)
     ['source', 'target', 'first', 'second', 'difference']
-    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=5, resample=True, random_state=0)
     >>> table = compare(several.fit(sim.X[:, :4], sim.Z), [0.1, 0.2], [0.9, 0.2])
     >>> list(table.columns)[5:]
     ['standard_error', 'interval_low', 'interval_high']
@@ -139,8 +139,8 @@ def intervals_at(model: FieldLike, z: Any) -> pd.DataFrame:
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import intervals_at
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=5, resample=True, random_state=0)
     >>> len(intervals_at(several.fit(sim.X[:, :4], sim.Z), [0.5, 0.2]))
     6
     """
@@ -155,8 +155,8 @@ def average_intervals(model: FieldLike, Z: TableLike) -> pd.DataFrame:
     --------
     >>> import graphfield as gf
     >>> from graphfield.analysis import average_intervals
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=20, resample=True, random_state=0)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
+    >>> several = gf.Ensemble(estimator=gf.RegGMM(), n_members=5, resample=True, random_state=0)
     >>> len(average_intervals(several.fit(sim.X[:, :4], sim.Z), sim.Z))
     6
     """
@@ -170,7 +170,7 @@ def _intervals(field: GraphField, rows: pd.DataFrame) -> pd.DataFrame:
     if not interval_reach(field):
         raise ParameterError(
             "Intervals need fits to rows drawn with replacement: {fit}.",
-            fit=Message("fit gf.Ensemble(estimator=..., n_members=20, resample=True)", code="fit-resampled"),
+            fit=Message("fit gf.Ensemble(estimator=..., n_members=5, resample=True)", code="fit-resampled"),
         )
     pairs = pair_positions(field.n_nodes)
     estimate = asked.average()[None][:, *pairs]

@@ -118,12 +118,12 @@ class ArchetypeCGM(GraphEstimator):
     Examples
     --------
     >>> import graphfield as gf
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X[:, :8], sim.Z)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
+    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=5, random_state=0).fit(sim.X[:, :4], sim.Z)
     >>> model.shares(sim.Z[:3]).shape
     (3, 2)
     >>> model.sample(sim.Z, random_state=0).shape
-    (300, 8)
+    (100, 4)
     """
 
     _streams = STREAMS

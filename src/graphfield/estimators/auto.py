@@ -138,7 +138,7 @@ class AutoCGM(AveragedGraph):
     --------
     >>> import graphfield as gf
     >>> rng = np.random.default_rng(0)
-    >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
+    >>> Z, X = rng.uniform(-1, 1, (200, 1)), rng.normal(size=(200, 4))
     >>> X[:, 1] += np.where(Z[:, 0] < 0, -2, 2) * X[:, 0]  # an edge that changes its sign
     >>> model = gf.AutoCGM(candidates=("linear", "tree"), combine=False, random_state=0).fit(X, Z)
     >>> model.chosen_

@@ -195,9 +195,9 @@ class DNNCGM(NeuralEstimator):
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=80, random_state=0)
-    >>> model = gf.DNNCGM(max_steps=30, random_state=0).fit(sim.X, sim.Z)
+    >>> model = gf.DNNCGM(max_steps=10, random_state=0).fit(sim.X[:, :8], sim.Z)
     >>> model.edge_weights(sim.Z[:2]).shape
-    (2, 50, 50)
+    (2, 8, 8)
     """
 
     _streams = STREAMS

@@ -126,7 +126,8 @@ class ScoreCGM(GraphEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 4))
     >>> X[:, 1] += X[:, 0] ** 2
-    >>> model = gf.ScoreCGM(max_steps=20, random_state=0).fit(X, rng.normal(size=(300, 1)))
+    >>> model = gf.ScoreCGM(center="constant", max_steps=20, random_state=0)
+    >>> model = model.fit(X, rng.normal(size=(300, 1)))
     >>> model.pairs_[0]
     ('x1', 'x2')
     """

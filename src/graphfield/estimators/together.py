@@ -65,7 +65,7 @@ def fit_together(
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=80, random_state=0)
-    >>> path = [gf.DNNCGM(rank=2, penalty=v, max_steps=20, random_state=0) for v in (0.1, 0.2, 0.4)]
+    >>> path = [gf.DNNCGM(rank=None, penalty=v, max_steps=20, random_state=0) for v in (0.1, 0.2, 0.4)]
     >>> sparse = gf.fit_together(path, sim.X[:, :8], sim.Z)[2]
     >>> sparse.edge_weights(sim.Z[:1]).shape
     (1, 8, 8)

@@ -90,7 +90,7 @@ def compare_methods(
     >>> rng = np.random.default_rng(0)
     >>> Z, X = rng.uniform(-1, 1, (300, 1)), rng.normal(size=(300, 4))
     >>> X[:, 1] += 2 * Z[:, 0] * X[:, 0]  # an edge that changes its sign
-    >>> found = gf.compare_methods(X, Z, ["linear", "joint"])
+    >>> found = gf.compare_methods(X, Z, ["linear", "joint"], n_folds=1)
     >>> found.best, found.table["method"].tolist()
     ('linear', ['linear', 'static', 'joint'])
     >>> found.table["note"].iloc[-1][:46]

@@ -133,7 +133,7 @@ def dependence_test(
     --------
     >>> import graphfield as gf
     >>> sim = gf.make_setting("G1", n_samples=600, random_state=0)
-    >>> found = gf.dependence_test(sim.X, sim.Z, covariates=[], n_permutations=99)
+    >>> found = gf.dependence_test(sim.X[:, :20], sim.Z, covariates=[], n_permutations=99)
     >>> found.verdict, found.p_value
     ('strong evidence', 0.01)
     """

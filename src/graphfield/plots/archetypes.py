@@ -32,8 +32,8 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     --------
     >>> import graphfield as gf
     >>> from graphfield.plots import plot_archetypes
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
-    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=30, random_state=0).fit(sim.X[:, :8], sim.Z)
+    >>> sim = gf.make_setting("G1", n_samples=100, random_state=0)
+    >>> model = gf.ArchetypeCGM(n_archetypes=2, max_steps=5, random_state=0).fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_archetypes(model, sim.Z)
     """
     plt = pyplot()

@@ -55,7 +55,7 @@ def plot_edge_curves(
     >>> import graphfield as gf
     >>> from graphfield.analysis import edge_curves
     >>> from graphfield.plots import plot_edge_curves
-    >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
+    >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
     >>> model = gf.RegGMM().fit(sim.X[:, :4], sim.Z)
     >>> axes = plot_edge_curves(edge_curves(model, "z1", sim.Z, most=2))
     >>> axes = plot_edge_curves(gf.infer_edges(sim.X[:, :4], sim.Z), "z1", [("x1", "x2")])
@@ -183,7 +183,8 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
     >>> import graphfield as gf
     >>> from graphfield.plots import plot_training
     >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
-    >>> axes = plot_training(gf.DNNCGM(max_steps=40, random_state=0).fit(sim.X[:, :5], sim.Z))
+    >>> model = gf.DNNCGM(rank=None, max_steps=20, random_state=0)
+    >>> axes = plot_training(model.fit(sim.X[:, :5], sim.Z))
     """
     table = training if isinstance(training, pd.DataFrame) else getattr(training, "training_", None)
     if table is None or not {"step", "train_loss", "held_out_loss"} <= set(table.columns):
