@@ -342,20 +342,23 @@ def test_combined_tests_keep_their_level() -> None:
         assert 0.6 * level < (combine_tests(p_values) <= level).mean() < 1.15 * level
 
 
-@pytest.mark.parametrize(("coef", "scale"), [(0.5, 1.0), (0.6, 1.0), (0.5, 1.15)])
-def test_scores_forgive_a_small_error(coef: float, scale: float) -> None:
-    """In the coefficient of one node, or in its scale: the mean stays the partial correlation, 0.5."""
+@pytest.mark.parametrize(
+    ("truth", "coef", "scale"),
+    [(0.5, 0.5, 1.0), (0.5, 0.6, 1.0), (0.5, 0.5, 1.15), (0.9, 0.8, 1.0), (-0.9, -0.95, 0.9)],
+)
+def test_scores_forgive_a_small_error(truth: float, coef: float, scale: float) -> None:
+    """In the coefficients, or in a scale: the mean stays the partial correlation, also of strong edges."""
     rng = np.random.default_rng(0)
-    root = np.linalg.cholesky(np.array([[1, -0.5], [-0.5, 1]]))
+    root = np.linalg.cholesky(np.array([[1, -truth], [-truth, 1]]))
     X = np.linalg.solve(root.T, rng.normal(size=(2, 100_000))).T
-    left = X - X[:, ::-1] * [coef, 0.5]
+    left = X - X[:, ::-1] * coef
     scales = np.broadcast_to(np.sqrt(np.square(left).mean(axis=0)) * [scale, 1], X.shape)
-    coefficients = np.array([[0, coef], [0.5, 0]])[None, :, :, None]
-    n = len(X)
+    coefficients = np.array([[0, coef], [coef, 0]])[None, :, :, None]
+    n, still = len(X), np.zeros(2, dtype=bool)
     scores = PairScores(
-        left / scales, scales, coefficients, np.zeros(n, int), np.ones((n, 1)), np.ones((2, 2))
+        left / scales, scales, coefficients, np.zeros(n, int), np.ones((n, 1)), np.ones((2, 2)), still
     )
-    assert scores.of(slice(0, 1)).values.mean() == pytest.approx(0.5, abs=0.015)
+    assert scores.of(slice(0, 1)).values.mean() == pytest.approx(truth, abs=0.015)
 
 
 def test_groups_of_one_row_are_rows() -> None:

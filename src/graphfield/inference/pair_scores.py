@@ -90,7 +90,7 @@ class PairScores:
     fold: NDArray[np.intp]
     functions: NDArray[np.float64]
     inflation: NDArray[np.float64]  # (p, p)
-    scales_move: bool = False
+    scales_move: NDArray[np.bool_]  # (p,)
 
     @property
     def n_pairs(self) -> int:
@@ -113,13 +113,18 @@ class PairScores:
         shrink = np.sqrt(np.minimum(1, (1 - _LEAST_LEFT) / np.maximum(on_second * on_first, 1e-12)))
         on_second, on_first = on_second * shrink, on_first * shrink
         left = 1 - on_second * on_first
-        a = self._in_standard_units((u + on_second * v) / left * self.scales[:, first])
-        b = self._in_standard_units((v + on_first * u) / left * self.scales[:, second])
+        a = self._in_standard_units((u + on_second * v) / left, first)
+        b = self._in_standard_units((v + on_first * u) / left, second)
         values = a * b - partial / 2 * (a**2 + b**2 - 2)
         return Scores(pairs, values, partial, a, -b, self.inflation[first, second])
 
-    def _in_standard_units(self, left: NDArray[np.float64]) -> NDArray[np.float64]:
-        return left / _scales(left, self.functions if self.scales_move else self.functions[:, :1])
+    def _in_standard_units(self, left: NDArray[np.float64], nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Of what is left of nodes, in units of their residuals."""
+        left = left * self.scales[:, nodes]
+        scales, moving = _scales(left, self.functions[:, :1]), self.scales_move[nodes]
+        if moving.any():
+            scales[:, moving] = _scales(left[:, moving], self.functions)
+        return left / scales
 
     def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
         found = np.empty((len(self.fold), len(response)))
@@ -158,15 +163,12 @@ def pair_scores(
     found = cross_fitted_coefficients(values, functions, fold, tick)
     left = found.residuals(values, functions)
     scales = _scales(left, functions[:, :1])
-    if functions.shape[1] > 1 and scales_move is not False:
-        moving = _scales(left, functions)
-        own = np.full(left.shape[1], True)
+    moving = np.full(left.shape[1], functions.shape[1] > 1 and scales_move is not False)
+    if moving.any():
         if not scales_move:
-            own = _scales_that_move(left, functions, fold, starts)
-        scales = np.where(own, moving, scales)
-    return PairScores(
-        left / scales, scales, found.coef, fold, functions, scores_inflation(nodes), bool(scales_move)
-    )
+            moving = _scales_that_move(left, functions, fold, starts)
+        scales = np.where(moving, _scales(left, functions), scales)
+    return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes), moving)
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
