@@ -22,7 +22,6 @@ from graphfield.estimators.registry import Entry, find_estimator
 from graphfield.fields.average import average
 from graphfield.fields.base import Common
 from graphfield.fields.linear import StaticField
-from graphfield.fields.state import pack_field
 from graphfield.report import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -150,6 +149,6 @@ def test_every_parameter_is_declared_and_refuses_what_it_cannot_be(name):
 
 
 def test_the_state_of_a_field_is_plain(fitted):
-    header, arrays = pack_field(fitted.field_)
+    header, arrays = fitted.field_.state()
     assert header["kind"] == fitted.field_.kind
     assert all(isinstance(array, np.ndarray) for array in arrays.values())

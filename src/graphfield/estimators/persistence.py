@@ -30,7 +30,7 @@ from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
-from graphfield.fields.state import has_finite_answers, pack_field, unpack_field
+from graphfield.fields.state import has_finite_answers, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
 
 FORMAT = "graphfield-model"
@@ -71,7 +71,7 @@ def model_files(model: Model, extra: dict[str, bytes]) -> dict[str, bytes]:
 def pack_model(model: Model) -> State:
     """A fitted model as values of JSON and arrays; :func:`unpack_model` is the inverse."""
     shell, arrays = pack_shell(model)
-    field, own = pack_field(model.field_)
+    field, own = model.field_.state()
     return {**shell, "field": field}, {**arrays, **{f"field/{name}": array for name, array in own.items()}}
 
 

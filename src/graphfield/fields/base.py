@@ -248,6 +248,30 @@ class GraphField(ColumnQuestions, ABC):
         patterns = rescale_coef(weights, self.common.scaler.scale / reference)
         return Linear.of(features, patterns, (self.common.residual_scale / reference) ** 2)
 
+    def state(self) -> State:
+        """Values of JSON and arrays; :func:`~graphfield.fields.state.unpack_field` is the inverse."""
+        common, (own, arrays) = self.common, self.own_state()
+        schema, schema_arrays = common.schema.state()
+        header = {
+            "kind": self.kind,
+            "schema": schema,
+            "standardized": common.standardized,
+            "threshold": None if common.threshold is None else common.threshold.state(),
+            "own": own,
+        }
+        node = {
+            **schema_arrays,
+            "center": common.scaler.center,
+            "scale": common.scaler.scale,
+            "residual_scale": common.residual_scale,
+        }
+        if common.threshold is not None:
+            node["clear"] = np.flatnonzero(common.threshold.clear)
+        for kind, scales in (("scales", common.scales), ("residual_scales", common.residual_scales)):
+            if scales is not None:
+                node |= {f"{kind}/{name}": array for name, array in scales.to_arrays().items()}
+        return header, {**arrays, **{f"node/{name}": array for name, array in node.items()}}
+
     @abstractmethod
     def own_state(self) -> State:
         """What there is beyond :class:`Common`, as values of JSON and arrays."""
