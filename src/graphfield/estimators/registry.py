@@ -49,6 +49,16 @@ ESTIMATORS = {
 COMPOSITES = ("AutoCGM", "Ensemble")
 
 
+def short_names() -> dict[str, str]:
+    """What a model is called on the command line, and its class."""
+    return {entry.command: name for name, entry in ESTIMATORS.items()}
+
+
+def candidates() -> dict[str, Entry]:
+    """What AutoCGM compares, by the names that it has there, in this order."""
+    return {entry.command: entry for entry in ESTIMATORS.values() if entry.candidate is not None}
+
+
 def find_estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(ESTIMATORS[name].module), name)
