@@ -32,6 +32,7 @@ from graphfield.fields import GraphField
 from graphfield.fields.base import State
 from graphfield.fields.state import has_finite_answers, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
+from graphfield.messages import Message
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 3
@@ -124,8 +125,10 @@ def read_header(path: Path) -> dict[str, Any]:
     restore(path)
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
-            f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
-            "model.save or 'graphfield fit'."
+            "{path} is not a graphfield model: expected a folder with {header}, as written by {writer}.",
+            path=path,
+            header=HEADER,
+            writer=Message("model.save", code="save-model"),
         )
     header = read_json(path / HEADER)
     if not isinstance(header, dict) or header.get("format") != FORMAT:

@@ -17,6 +17,7 @@ from graphfield.inference.running_tests import Tested
 from graphfield.inference.verdict_facts import WEAK
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
+from graphfield.messages import Message
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
@@ -203,8 +204,10 @@ class Evidence:
             return cls(**{**known, **gains, "notes": tuple(known["notes"])})
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"This is not the text of an evidence.json that this version can read ({error}). Write it "
-                "again with 'graphfield evidence'."
+                "This is not the text of an evidence.json that this version can read ({error}). Write it "
+                "again with {writer}.",
+                error=error,
+                writer=Message("Evidence.save", code="save-evidence"),
             ) from error
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:

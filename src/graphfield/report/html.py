@@ -80,7 +80,7 @@ def write_report(
     node_groups: Groups | None = None,
     edges: EdgeInference | Mapping[str, Any] | None = None,
     methods: MethodComparison | None = None,
-    evidence_command: str = "graphfield evidence DIR",
+    evidence_command: str = "graphfield.dependence_test(X, Z)",
     edges_command: str = "",
     max_bytes: int | None = None,
     overwrite: bool = False,

@@ -168,7 +168,7 @@ def intervals(draws: Draws) -> str:
     return (
         f" Shaded: intervals of {100 * LEVEL:.0f} %, from how far {len(draws.members)} fits to rows drawn "
         "with replacement are apart. They do not know of the bias of a fit, and cover less often than that "
-        "where a network is fitted; for bands that do cover, test the pairs (graphfield edges)."
+        "where a network is fitted; for bands that do cover, test the pairs."
     )
 
 
