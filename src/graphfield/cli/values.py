@@ -43,7 +43,7 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     kind = estimator_class(arguments.model)
     common = {"missing": arguments.missing, "random_state": arguments.seed}
     common["center"] = "covariates"  # also of one graph for all: nodes that only move together have no edge
-    known = {name: value for name, value in common.items() if name in kind._get_param_names()}
+    known = {name: value for name, value in common.items() if name in kind.parameter_names()}
     model = kind(**{**known, **settings(arguments.set, kind)})
     if (types := getattr(arguments, "node_types", None)) is not None:
         set_node_types(model, types)
@@ -94,7 +94,7 @@ def names(text: str) -> list[str]:
 
 def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str, Any]:
     """``--set name=value`` pairs, checked against the estimator's hyper-parameters."""
-    known = list(estimator._get_param_names())
+    known = estimator.parameter_names()
     defaults = inspect.signature(estimator).parameters
     lists = {n for n in known if "Sequence" in str(defaults[n].annotation)}
     chosen = {}

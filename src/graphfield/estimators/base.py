@@ -154,6 +154,11 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         values, Z, labels = data.new
         return NewRows(values, judged.encode(Z), labels, judged)
 
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """Names of the hyper-parameters, sorted."""
+        return sorted(cls._parameters)
+
     def _check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
         check_all(self._parameters, self.get_params(deep=False))

@@ -66,7 +66,7 @@ def find_estimator(name: str) -> Any:
 
 def takes_node_types(name: str) -> bool:
     """Whether the estimator of this name can be told that nodes are no plain numbers, and fits them."""
-    return "node_types" in find_estimator(name)._get_param_names()
+    return "node_types" in find_estimator(name).parameter_names()
 
 
 def kind_parameters(model: Any) -> list[str]:
