@@ -39,7 +39,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
-    :meth:`_set_learned`) and which hyper-parameters make sense (:meth:`_check_parameters`).
+    :meth:`_set_learned`) and which hyper-parameters make sense (:meth:`check_parameters`).
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     def _learn(
         self, X: TableLike, Z: TableLike, groups: Any, X_val: TableLike, Z_val: TableLike, options: dict
     ) -> tuple[GraphField, TrainingSet]:
-        self._check_parameters()
+        self.check_parameters()
         check_options(self._fit, options)
         self._check_machine()
         data = self._read_rows(X, Z, groups, X_val, Z_val)
@@ -120,7 +120,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """The checked rows of a fit: from X, Z, groups, X_val and Z_val."""
         return read_training_set(
             *tables,
-            missing=self._missing_policy(),
+            missing=self.missing_policy(),
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
             streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
@@ -159,7 +159,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """Names of the hyper-parameters, sorted."""
         return sorted(cls._parameters)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
         check_all(self._parameters, self.get_params(deep=False))
         self._check_together()
@@ -170,7 +170,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     def _check_machine(self) -> None:
         """Raise where something that the fit needs is not installed or not there."""
 
-    def _missing_policy(self) -> str:
+    def missing_policy(self) -> str:
+        """What is done with missing values."""
         return self.missing
 
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:

@@ -189,7 +189,7 @@ def _unfitted(header: Saved) -> Model:
     given = {key: _param(value) for key, value in header["params"].items().items()}
     try:
         model: Model = find_estimator(name)(**given)
-        model._check_parameters()
+        model.check_parameters()
     except (ParameterError, TypeError) as error:  # a TypeError names a parameter that there is not
         header["params"].refuse(f"those of {name}", str(error))
     return model

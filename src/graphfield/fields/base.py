@@ -196,12 +196,13 @@ class GraphField(ColumnQuestions, ABC):
             yield from self.fit_means(values, rows)
             return
         if scores is None:
-            yield from self._regressions(values, rows)
+            yield from self.regressions(values, rows)
             return
-        for where, fitted in joined_parts(self._regressions(scores.transform(values, values.dtype), rows)):
+        for where, fitted in joined_parts(self.regressions(scores.transform(values, values.dtype), rows)):
             yield where, scores.restore(fitted, values[where])
 
-    def _regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+    def regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        """:meth:`fit_values` of numbers, in units of their scores where they have any."""
         for group in self.walk(rows):
             here = self.at(group.distinct)
             yield from group.regressions(values, here.weights, here.offsets, here.units)
