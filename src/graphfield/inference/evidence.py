@@ -259,14 +259,14 @@ def covariate_sentence(
     adjusted: float | None,
     gain: Gain,
     *,
-    single: bool,
+    is_only: bool,
     n_tested: int,
     of: Measured = OF_NUMBERS,
 ) -> str:
     """In the words of the p-value adjusted for the number of covariates that were tested."""
     if test is None or adjusted is None:
         return f"{name} cannot be told apart from the other covariates, or varies in too few groups."
-    given = "" if single else ", given the others"
+    given = "" if is_only else ", given the others"
     words = {
         "no evidence": f"No evidence that edges move with {name}{given}",
         WEAK: f"Edges seem to move with {name}{given}, but with no clear gain in prediction",
