@@ -171,7 +171,6 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """Raise where something that the fit needs is not installed or not there."""
 
     def missing_policy(self) -> str:
-        """What is done with missing values."""
         return self.missing
 
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
@@ -288,8 +287,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, or imply that a node varies more than four times as much (in variance) as it does in the
         training rows (at z, where its scale moves), all edges of that graph are shrunk by one factor until
-        they do not.
-        :meth:`precision_shrinkage` says by which.
+        they do not. :meth:`precision_shrinkage` says by which.
         """
         return ask.precisions(self._field(), Z)
 
@@ -372,10 +370,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
 
     def facts(self) -> dict[str, Any]:
         """What was fitted as values of JSON, as ``graphfield fit`` writes it beside the model."""
-        return {
-            "model": type(self).__name__,
-            "marginals": getattr(self, "marginals_", self._known().schema.marginals),
-        }
+        marginals = getattr(self, "marginals_", self._known().schema.marginals)
+        return {"model": type(self).__name__, "marginals": marginals}
 
     # -- shared by the subclasses -----------------------------------------------------------
 
@@ -385,9 +381,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
-        tags.target_tags.multi_output = True
         return tags
 
     def _get_learned(self) -> State:
@@ -402,5 +397,4 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         return self.field_
 
     def _cut(self, threshold: float | str | None) -> float | NDArray[np.float64]:
-        check_is_fitted(self)
-        return chosen_cut(threshold, self.threshold_)
+        return chosen_cut(threshold, self._field().threshold)
