@@ -19,7 +19,8 @@ import numpy as np
 from methods_on_tables import nhanes
 
 import graphfield as gf
-from graphfield.estimators.auto_candidates import CANDIDATES, Fits
+from graphfield.estimators.auto_candidates import Fits
+from graphfield.estimators.registry import candidates
 from graphfield.simulate import smooth
 
 N_NEW = 3_000
@@ -61,7 +62,7 @@ def main() -> None:
 
     Fits._fit = fit_once
     X, Z, new_X, new_Z = read(arguments)
-    for names in ([name for name in CANDIDATES if name != "kernel"], [*CANDIDATES]):
+    for names in ([name for name in candidates() if name != "kernel"], [*candidates()]):
         model = gf.AutoCGM(candidates=names, random_state=arguments.seed, device="cpu").fit(X, Z)
         print(
             f"{len(names)} candidates: R^2 {model.score(new_X, new_Z):.4f}, kept {model.chosen_}", flush=True

@@ -17,6 +17,7 @@ import torch
 
 import graphfield as gf
 from browser import Browser
+from graphfield.estimators import auto_candidates
 from graphfield.report import write_report
 
 # Some packages draw from the global generators while they are imported; that is not our doing.
@@ -123,6 +124,14 @@ def small_data(n: int = 120, p: int = 6, seed: int = 0) -> tuple[pd.DataFrame, p
 def change_threshold(model, **changes) -> None:
     """Edges of a fitted model by another cut, or of other pairs."""
     model.field_ = model.field_.with_threshold(replace(model.threshold_, **changes))
+
+
+def change_plans(patch, **plans) -> None:
+    """AutoCGM fits these candidates as they say, and the others as before."""
+    known = auto_candidates.make_plan
+    patch.setattr(
+        auto_candidates, "make_plan", lambda name, *given: plans.get(name, partial(known, name))(*given)
+    )
 
 
 def plain_params(model) -> dict[str, object]:

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import graphfield as gf
-from conftest import SMALL, small_data
+from conftest import SMALL, change_plans, small_data
 from graphfield import cores
 from graphfield.cores import core_count, in_processes, one_ahead, side_by_side
-from graphfield.estimators import auto_candidates
+from graphfield.estimators.auto_candidates import Plan
 from graphfield.nn.threads import one_thread_each, spread
 from graphfield.training import sparse_patterns
 
@@ -158,9 +158,7 @@ def test_the_same_bits_on_any_number_of_cores(monkeypatch, changes):
 @pytest.mark.slow
 def test_candidates_side_by_side_are_those_one_after_the_other(monkeypatch):
     X, Z = small_data(150)
-    monkeypatch.setitem(
-        auto_candidates.CANDIDATES, "dnncgm", lambda *_: auto_candidates.Plan(gf.DNNCGM(**SMALL))
-    )
+    change_plans(monkeypatch, dnncgm=lambda *_: Plan(gf.DNNCGM(**SMALL)))
     found = []
     for count in (1, 2):
         monkeypatch.setattr(cores, "core_count", lambda count=count: count)

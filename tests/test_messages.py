@@ -18,6 +18,7 @@ import pytest
 import graphfield as gf
 from conftest import small_data
 from graphfield.cli import main
+from graphfield.cli.parser import make_parser
 from graphfield.cli.words import TEMPLATES, render_for_shell
 from graphfield.exceptions import OutputError, check_choice
 from graphfield.messages import Argument, Message, Row, join_messages
@@ -134,6 +135,17 @@ def test_errors_go_to_other_processes(remake):
     assert remake(written).message.parts["row"] == Row(2)
 
 
+def test_advice_is_in_the_words_of_the_shell(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a;b;age\n" + "1,5;2,5;3\n" * 30)
+    assert main(["check", str(tmp_path / "t.csv"), "--covariates", "age", "--sep", ","]) == 2
+    assert "Give --sep ';' and --decimal , instead" in capsys.readouterr().err
+    assert main(["graph", str(tmp_path)]) == 2
+    assert "as written by 'graphfield fit'." in capsys.readouterr().err
+    with pytest.raises(gf.ParameterError) as caught:
+        gf.ByCluster(by="ag").fit(*small_data(60))
+    assert shell(caught.value.message).startswith("--set by=ag is no covariate.")
+
+
 def test_warnings_have_parts():
     table = pd.DataFrame({"id": np.arange(40), "a": np.random.default_rng(0).normal(size=40), "age": 1.5})
     with pytest.warns(gf.DataWarning, match=r"leave out what measures nothing \(drop\)") as caught:
@@ -177,11 +189,13 @@ def test_templates_are_written_out_and_have_their_parts():
         assert fields_of(template) <= known[code], code
 
 
-def test_no_option_is_named_below_the_command_line():
+def test_no_option_or_command_is_named_below_the_command_line():
+    commands = "|".join(re.findall(r"^    (\w+) +\w", make_parser().format_help(), re.MULTILINE))
+    assert "fit|" in commands
     for path, nodes in nodes_of_sources():
         if "cli" in path.relative_to(SOURCES).parts:
             continue
         for one in nodes:
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                option = re.search(r"(^|[\s(])--[a-z]", one.value)
+                option = re.search(rf"(^|[\s('])(--[a-z]|graphfield ({commands})\b)", one.value)
                 assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import networkx as nx
 import pytest
 from packaging.requirements import Requirement
@@ -47,7 +48,6 @@ def test_torch_and_matplotlib_are_not_imported_until_needed(code):
 
 
 def test_import_layers():
-    pytest.importorskip("importlinter")
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -130,7 +130,6 @@ def test_small_files():
 
 def test_no_file_imports_another_that_imports_it():
     """Not through others either; what type checkers alone see counts."""
-    grimp = pytest.importorskip("grimp")
     modules = grimp.build_graph("graphfield")
     imports = nx.DiGraph(
         (name, other)

@@ -12,14 +12,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphfield.estimators.registry import ESTIMATORS
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it. Imported on first use, so that `import graphfield`
-# costs nothing and a classical baseline never imports torch.
+# Public name, beside those of the estimators -> module that defines it. Imported on first use, so that
+# `import graphfield` costs nothing and a classical baseline never imports torch.
 _PUBLIC = {
-    **{name: entry.module for name, entry in ESTIMATORS.items()},
     "Evidence": "graphfield.inference.evidence",
     "dependence_test": "graphfield.inference.dependence",
     "EdgeInference": "graphfield.inference.edge_inference",
@@ -73,7 +72,7 @@ _SUBPACKAGES = (
     "theory",
 )
 
-__all__ = ["__version__", *_PUBLIC, *_SUBPACKAGES]
+__all__ = ["__version__", *ESTIMATORS, *_PUBLIC, *_SUBPACKAGES]
 
 if TYPE_CHECKING:
     from graphfield.check.findings import DataCheck as DataCheck
@@ -129,6 +128,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ESTIMATORS:  # also one that was registered later
+        return find_estimator(name)
     if name in _PUBLIC:
         value = getattr(import_module(_PUBLIC[name]), name)
     elif name in _SUBPACKAGES:
@@ -140,4 +141,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *ESTIMATORS})

@@ -19,7 +19,7 @@ import graphfield as gf
 from conftest import small_data
 from graphfield.analysis import intervals_at
 from graphfield.cli import commands, main
-from graphfield.cli.values import MODELS, model_name
+from graphfield.cli.values import model_name
 from graphfield.estimators import registry
 from graphfield.graphs.export import edge_frame
 from graphfield.inference.model_gain import ModelGain
@@ -123,7 +123,7 @@ def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
     assert told["chosen"] == fitted.chosen_
     assert [line["model"] for line in told["held_out"][:2]] == ["static", "linear"]
     fails(capsys, [*arguments, *chosen, "--force", "--checkpoint", tmp_path / "c"], "--model dnncgm")
-    known = [f"{name} ({kind})" for name, kind in MODELS.items()]
+    known = [f"{name} ({kind})" for name, kind in registry.short_names().items()]
     fails(capsys, [*arguments, "--force", "--model", "forest"], "there is no model 'forest'", *known)
     fails(capsys, [*arguments, "--force", "--model", "liner"], "Did you mean 'linear'?")
     fails(
@@ -134,8 +134,8 @@ def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
 
 
 def test_every_estimator_has_a_name():
-    assert sorted(MODELS.values()) == sorted(registry.ESTIMATORS)
-    for name, kind in MODELS.items():
+    assert sorted(registry.short_names().values()) == sorted(registry.ESTIMATORS)
+    for name, kind in registry.short_names().items():
         assert model_name(name) == model_name(kind) == model_name(kind.upper()) == name
 
 

@@ -8,12 +8,14 @@ import pytest
 from sklearn.base import clone
 
 import graphfield as gf
-from conftest import FULL, small_data
+from conftest import FULL, change_plans, small_data
 from graphfield.data.splits import hold_out
 from graphfield.estimators import auto_candidates, auto_choice, ensemble
+from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
 from graphfield.estimators.inputs import child_seeds
+from graphfield.estimators.registry import ESTIMATORS, Entry
 from graphfield.fields.average import average
 from graphfield.graphs.strength import partial_correlations
 from graphfield.solvers.simplex import simplex_weights
@@ -59,12 +61,8 @@ def average_of(members, weights) -> AveragedGraph:
 def _fast_candidates():
     """Most of the time of a comparison goes into searches for penalties and large trees."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(
-            auto_candidates.CANDIDATES, "static", lambda *_: auto_candidates.Plan(gf.GraphicalLasso(**FEW))
-        )
-        patch.setitem(
-            auto_candidates.CANDIDATES, "tree", lambda *_: auto_candidates.Plan(gf.TreeCGM(max_leaves=3))
-        )
+        change_plans(patch, static=lambda *_: Plan(gf.GraphicalLasso(**FEW)))
+        change_plans(patch, tree=lambda *_: Plan(gf.TreeCGM(max_leaves=3)))
         yield
 
 
@@ -505,9 +503,10 @@ def test_a_later_candidate_sees_those_fitted_before(monkeypatch):
     def plan(fitted, types):
         assert types is None  # all nodes are numbers
         seen.append((sorted(fitted), fitted["linear"].n_features_in_))
-        return auto_candidates.Plan(gf.RegGMM())
+        return Plan(gf.RegGMM())
 
-    monkeypatch.setitem(auto_candidates.CANDIDATES, "late", plan)
+    monkeypatch.setitem(ESTIMATORS, "Late", Entry(__name__, "late", {}))
+    change_plans(monkeypatch, late=plan)
     model = gf.AutoCGM(candidates=("linear", "late"), combine=False, random_state=0).fit(X, Z)
     assert seen[0] == (["linear", "static"], 5)
     assert list(model.held_out_.model) == ["static", "linear", "late"]
@@ -550,8 +549,7 @@ def test_a_level_among_the_held_out_rows_alone_is_no_error():
 
 
 def test_the_kernel_is_a_candidate_of_few_covariates(monkeypatch):
-    for name in ("dnncgm", "archetype"):
-        monkeypatch.setitem(auto_candidates.CANDIDATES, name, lambda *_: auto_candidates.Plan(gf.RegGMM()))
+    change_plans(monkeypatch, **dict.fromkeys(("dnncgm", "archetype"), lambda *_: Plan(gf.RegGMM())))
     X, Z = moving(100)
     Z = Z[["noise"]].to_numpy()
 
@@ -566,8 +564,8 @@ def test_the_kernel_is_a_candidate_of_few_covariates(monkeypatch):
 
 def test_neural_candidates_take_part(monkeypatch, tmp_path):
     X, Z = steps(120)
-    small = auto_candidates.Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
-    monkeypatch.setitem(auto_candidates.CANDIDATES, "dnncgm", lambda *_: small)
+    small = Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
+    change_plans(monkeypatch, dnncgm=lambda *_: small)
     monkeypatch.setattr(auto_choice, "_OVER_STATIC", -1e9)  # however bad
     model = gf.AutoCGM(candidates=("dnncgm",), device="cpu", random_state=0).fit(X, Z)
     assert model.chosen_ == {"dnncgm": 1.0}

@@ -106,7 +106,7 @@ def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_o
     task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), (1, 2, 3), None)
     shares = {100: held_out, 300: 0.4}
     monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units: shares[len(units)])
-    assert LastStep(mixture, FIELD, data, task, TRAINING).finish().variation == max(held_out, 0.4)
+    assert LastStep(mixture, FIELD, data, task, TRAINING).finish().kept_share == max(held_out, 0.4)
 
 
 @torch.no_grad()

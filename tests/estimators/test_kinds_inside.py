@@ -8,10 +8,11 @@ import pytest
 from scipy.special import logit
 
 import graphfield as gf
+from conftest import change_plans
 from graphfield.data.blocks import Blocks
 from graphfield.data.frames import KIND_MODELS, as_frame
 from graphfield.data.node_types import read_node_types
-from graphfield.estimators import auto_candidates
+from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.registry import ESTIMATORS, takes_node_types
 from graphfield.fields.average import average
 
@@ -196,8 +197,8 @@ def test_candidates_that_take_numbers_alone_are_left_out_by_name():
 
 
 def test_the_kernel_is_no_candidate_of_levels(monkeypatch):
-    for name in ("dnncgm", "archetype", "tree"):
-        monkeypatch.setitem(auto_candidates.CANDIDATES, name, lambda *_: auto_candidates.Plan(gf.RegGMM()))
+    plans = dict.fromkeys(("dnncgm", "archetype", "tree"), lambda *_: Plan(gf.RegGMM()))
+    change_plans(monkeypatch, **plans)
     few = X[["number", "flag"]][:80], Z[["z"]][:80]
     assert "kernel" not in gf.AutoCGM(combine=False, random_state=0).fit(*few).held_out_.model.tolist()
 

@@ -12,10 +12,9 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
-from conftest import SMALL
+from conftest import SMALL, change_plans
 from graphfield.data.frames import as_frame
 from graphfield.data.splits import folds
-from graphfield.estimators import auto as auto_module
 from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.held_out import HeldOut
 from graphfield.metrics import auprc
@@ -415,7 +414,7 @@ def test_a_better_static_graph_is_no_graph_that_varies(monkeypatch):
     rng = np.random.default_rng(0)
     X, Z = band(2_000, 6)[0], rng.normal(size=(2_000, 1))
     poor = Plan(gf.GraphicalLasso(penalty=0.5, center="covariates"))
-    monkeypatch.setitem(auto_module.CANDIDATES, "static", lambda *_: poor)
+    change_plans(monkeypatch, static=lambda *_: poor)
     model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
     assert list(model.chosen_) == ["linear"]
     assert model.depends_on_covariates_ is False

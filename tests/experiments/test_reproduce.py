@@ -89,7 +89,7 @@ def test_recipes_are_valid_parameters(method):
     for setting in load_table("table1").settings:
         recipe = paper_recipe(setting, 10_000, method)
         assert set(recipe) <= known
-        gf.DNNCGM(**recipe)._check_parameters()
+        gf.DNNCGM(**recipe).check_parameters()
     with pytest.raises(gf.ParameterError, match="No recipe for setting 'S1'"):
         paper_recipe("S1", 10_000, method)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import sys
 
 import numpy as np
@@ -13,16 +12,15 @@ import pytest
 import graphfield as gf
 from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
+from graphfield.cli import main
 from graphfield.data.nodes import NodeScaler
-from graphfield.estimators.auto_candidates import CANDIDATES
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import Number, hyper_parameters, parameter
 from graphfield.estimators.registry import ESTIMATORS as REGISTERED
-from graphfield.estimators.registry import Entry, find_estimator
+from graphfield.estimators.registry import Entry, candidates, find_estimator
 from graphfield.fields.average import average
 from graphfield.fields.base import Common
 from graphfield.fields.linear import StaticField
-from graphfield.fields.state import pack_field
 from graphfield.report import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -122,8 +120,22 @@ def test_a_toy_estimator_goes_through_everything(toy, data, tmp_path):
     assert len(an.graph_at(again, Z.iloc[0].to_dict())) == X.shape[1]
     with pytest.raises(gf.ParameterError, match="shrink must be a number"):
         toy(shrink=2.0).fit(X, Z)
+    assert gf.Correlations is toy
+    assert "Correlations" in dir(gf)
+    compared = gf.AutoCGM(candidates=("correlations",), random_state=0).fit(X, Z)
+    assert "correlations" in list(compared.held_out_.model)
     averaged = gf.Ensemble(estimator=toy(), n_members=2, resample=True, random_state=0).fit(X, Z)
     assert averaged.spread(Z[:2]).shape == (2, X.shape[1], X.shape[1])
+
+
+def test_a_toy_estimator_is_fitted_from_the_command_line(toy, data, tmp_path):
+    X, Z = data
+    pd.concat([X, Z], axis=1).to_csv(tmp_path / "t.csv", index=False)
+    asked = ["fit", tmp_path / "t.csv", "--covariates", ",".join(Z), "--model", "correlations"]
+    main([str(word) for word in [*asked, "--set", "shrink=0.2", "--out", tmp_path / "model"]])
+    again = gf.load(tmp_path / "model")
+    assert isinstance(again, toy)
+    assert again.shrink == 0.2
 
 
 # -- what follows from one place ---------------------------------------------------------------------
@@ -135,21 +147,21 @@ def test_every_estimator_is_in_the_battery():
 
 
 def test_candidates_are_those_of_the_registry():
-    assert [*CANDIDATES] == [entry.command for entry in REGISTERED.values() if entry.candidate is not None]
+    assert [*candidates()] == [entry.command for entry in REGISTERED.values() if entry.candidate is not None]
 
 
 @pytest.mark.parametrize("name", sorted(REGISTERED))
 def test_every_parameter_is_declared_and_refuses_what_it_cannot_be(name):
     kind = find_estimator(name)
-    assert set(kind._parameters) == set(inspect.signature(kind.__init__).parameters) - {"self"}
+    assert kind.parameter_names() == sorted(kind().get_params(deep=False))
     X, Z = small_data(30)
-    for given in kind._parameters:
+    for given in kind.parameter_names():
         for value in (object(), -7.5, float("nan"), [], {}, "no such word", b"x", (1, -2)):
             with pytest.raises(gf.ParameterError, match=given):
                 kind(**{given: value}).fit(X, Z)
 
 
 def test_the_state_of_a_field_is_plain(fitted):
-    header, arrays = pack_field(fitted.field_)
+    header, arrays = fitted.field_.state()
     assert header["kind"] == fitted.field_.kind
     assert all(isinstance(array, np.ndarray) for array in arrays.values())

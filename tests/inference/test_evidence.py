@@ -374,7 +374,7 @@ def test_thresholds_of_the_verdict(p_value, gain, word):
 )
 def test_words_follow_the_adjusted_p_value(raw, adjusted, gain, said, unsaid):
     test = running_tests.Tested(raw, 199)
-    text = covariate_sentence("age", test, adjusted, gain, single=False, n_tested=3)
+    text = covariate_sentence("age", test, adjusted, gain, is_only=False, n_tested=3)
     assert said in text
     assert unsaid not in text
     assert text.startswith("No evidence") == (verdict(adjusted, gain) == "no evidence")
@@ -384,7 +384,7 @@ def test_words_follow_the_adjusted_p_value(raw, adjusted, gain, said, unsaid):
 
 def test_one_covariate_alone_is_not_adjusted():
     test = running_tests.Tested(0.03, 199)
-    text = covariate_sentence("age", test, 0.03, Gain(0.02, 0.001), single=False, n_tested=1)
+    text = covariate_sentence("age", test, 0.03, Gain(0.02, 0.001), is_only=False, n_tested=1)
     assert text.startswith("Edges move with age, given the others")
     assert "adjusted" not in text
     X, Z = small_data(n=200)

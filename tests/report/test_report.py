@@ -467,17 +467,17 @@ def test_a_model_without_an_edge_says_so(tmp_path):
 
 def test_partial_correlations_at_the_end_of_the_scale_are_marked():
     model, Z = fitted("linear"), table()[1].iloc[:30]
-    found, pairs = survey(model, Z, None), [(f"a{i}", f"b{i}") for i in range(15)]
-    rows = Rows.of(model, Z)
+    found, pairs = survey(model.field_, Z, None), [(f"a{i}", f"b{i}") for i in range(15)]
+    rows = Rows.of(model.field_, Z)
     least, most = found.least.clip(-0.99, 0), found.most.clip(0, 0.99)
-    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    told = summary(model.field_, rows, replace(found, least=least, most=most), {}, pairs)
     assert "end of the scale" not in render("summary", summary=told)
     most[3] = 0.996
-    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    told = summary(model.field_, rows, replace(found, least=least, most=most), {}, pairs)
     sentence = "<strong>a3 \u2013 b3</strong> reaches the end of the scale (\u00b11.00) at some rows"
     assert sentence in render("summary", summary=told)
     least[4:] = -1
-    told = summary(model, rows, replace(found, least=least, most=most), {}, pairs)
+    told = summary(model.field_, rows, replace(found, least=least, most=most), {}, pairs)
     assert "b7</strong> and 7 more reach the end" in render("summary", summary=told)
 
 
@@ -494,7 +494,7 @@ def test_the_page_opens_where_the_shell_does(monkeypatch):
     """At the median of all rows, also where the page speaks of some of them only."""
     model, Z = fitted("linear"), table()[1]
     monkeypatch.setattr(report_rows, "MAX_ROWS", 7)
-    rows = Rows.of(model, Z)
+    rows = Rows.of(model.field_, Z)
     assert len(rows.Z) == 7
     assert rows.typical == typical_row(model.field_, Z)
 
@@ -506,6 +506,18 @@ def test_sliders_go_from_the_first_to_the_last_percentile(page):
     assert values.max() > age["high"] >= values.quantile(0.99) - 0.1
     assert age["low"] <= age["start"] <= age["high"]
     assert site["levels"] == ["A", "B", "C"]
+
+
+def test_a_field_has_a_page(tmp_path):
+    """What the page draws is that of its model; who fitted it, and how, a field does not know."""
+    model, Z = fitted("linear"), table()[1]
+    of_model, of_field = (
+        write_report(given, tmp_path / f"{i}.html", Z=Z).read_text(encoding="utf-8")
+        for i, given in enumerate((model, model.field_))
+    )
+    assert page_data(of_field) == page_data(of_model)
+    assert section(of_field, "summary") == section(of_model, "summary")
+    assert "<strong>LinearField</strong>: a fitted model." in of_field
 
 
 def test_the_same_model_gives_the_same_file(tmp_path):
@@ -536,7 +548,7 @@ def test_a_grid_is_exact_at_its_knots_and_close_between_them():
     with pytest.raises(NotExported, match="one network per node"):
         model.field_.program()
     typical, ranges = {"age": 50.0, "site": "A"}, {"age": [20.0, 80.0], "site": ["A", "B", "C"]}
-    program, moving = frames_program(model, typical, ranges, ["site", "age"], budget=30 * 45)
+    program, moving = frames_program(model.field_, typical, ranges, ["site", "age"], budget=30 * 45)
     assert sorted(moving) == ["age", "site"]
     knots = pd.DataFrame({"age": np.repeat(np.linspace(20, 80, 15), 3), "site": ["A", "B", "C"] * 15})
     np.testing.assert_allclose(evaluate(program, knots), upper(model.partial_correlations(knots)), atol=1e-6)
@@ -550,7 +562,7 @@ def test_a_small_grid_moves_fewer_covariates_and_less_finely():
     model = fitted("linear")
     ranges = {"age": [20.0, 80.0], "site": ["A", "B", "C"]}
     grid = [
-        frames_program(model, {"age": 50.0, "site": "A"}, ranges, ["age", "site"], budget=30 * n)[
+        frames_program(model.field_, {"age": 50.0, "site": "A"}, ranges, ["age", "site"], budget=30 * n)[
             0
         ].patterns.shape[1]
         for n in (1000, 20, 9, 5, 2)

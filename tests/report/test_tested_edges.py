@@ -151,18 +151,18 @@ def test_pairs_that_are_never_strong_are_told_from_edges(tmp_path):
 def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_tests():
     """The model may have 0.00 of what passes its test."""
     zeros, pairs = np.zeros(3), [("a", "b"), ("a", "c"), ("b", "c")]
-    model = SimpleNamespace(threshold_=SimpleNamespace(value=0.1, clear_pairs=np.array([True, True, False])))
+    field = SimpleNamespace(threshold=SimpleNamespace(value=0.1, clear_pairs=np.array([True, True, False])))
     survey = SimpleNamespace(mean=zeros, spread=zeros, present=zeros)
     tests = EdgeRecord(("a", "b", "c"), 100, None, (0.01, 0.01, 0.9), (0.9,) * 3, (0.123, -0.321, 0.01))
     said = (
         " in the model, which draws weak ones towards zero; on average the tests estimate "
         "a \u2013 c (\u22120.32), a \u2013 b (+0.12)."
     )
-    assert _rule(model, survey, pairs, tests).endswith(
+    assert _rule(field, survey, pairs, tests).endswith(
         f"2 more pass their tests but are never that strong{said}"
     )
     assert (
-        _average_edges(model, survey, pairs, tests)["rule"] == f"2 more pass their tests but are weaker{said}"
+        _average_edges(field, survey, pairs, tests)["rule"] == f"2 more pass their tests but are weaker{said}"
     )
 
 

@@ -247,12 +247,12 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     data = replace(data, x=x)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.0, 0.0, 0)
     done = LastStep(mixture, FIELD, data, task, TRAINING).finish()
-    assert done.variation == pytest.approx(min(truth, 1.0), abs=0.03)
+    assert done.kept_share == pytest.approx(min(truth, 1.0), abs=0.03)
     z = (data.numeric[None], data.codes[None])
     whole = mixed_field(gate, patterns)(*z)[0]
     about = torch.tensordot(mean, patterns, dims=1)
     torch.testing.assert_close(
-        done.judged(*z)[0], about + done.variation * (whole - about), rtol=1e-4, atol=1e-5
+        done.judged(*z)[0], about + done.kept_share * (whole - about), rtol=1e-4, atol=1e-5
     )
 
 

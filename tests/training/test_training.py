@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 import graphfield as gf
 from conftest import FULL, small_data
+from graphfield.data.saved_files import parse_json
 from graphfield.training import loop
+from graphfield.training.checkpoint import Snapshot, StageFile
 from graphfield.training.config import (
     TrainingConfig,
     default_batch_size,
@@ -154,6 +159,14 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, stage, sch
     np.testing.assert_array_equal(resumed.predict_coef(Z), whole.predict_coef(Z))
     np.testing.assert_array_equal(resumed.predict(X, Z), whole.predict(X, Z))
     assert resumed.training_.equals(whole.training_)
+
+
+def test_the_record_of_a_checkpoint_is_finite(tmp_path):
+    """Also of losses that are not known, which any reader of JSON takes."""
+    path = tmp_path / "a.safetensors"
+    StageFile(path).save(Snapshot(3, False, {"a": torch.ones(1)}, {"loss": [0.5, math.nan]}))
+    with safe_open(str(path), framework="pt") as file:
+        assert parse_json(file.metadata()["record"].encode(), path)["loss"] == [0.5, None]
 
 
 def test_resuming_a_finished_fit_gives_it_back(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Iterator
@@ -168,9 +167,10 @@ def hide_data_warnings() -> Iterator[None]:
 def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck) -> dict[str, bytes]:
     """Files about the data that go into the model's folder."""
     from graphfield.data.covariate_rows import FILE_NAME, covariate_rows
+    from graphfield.data.saved_files import json_bytes
     from graphfield.report.folder import CHECK
 
-    files = {CHECK: json.dumps(found.to_json(), indent=1).encode()}
+    files = {CHECK: json_bytes(found.to_json())}
     if not arguments.no_rows:
         known = data.X.replace([float("inf"), float("-inf")], float("nan")).notna().all(axis=1)
         complete = known if arguments.missing == "drop" else slice(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import time
@@ -80,6 +79,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 
 def fit(arguments: argparse.Namespace) -> None:
+    from graphfield.data.saved_files import json_bytes
     from graphfield.estimators.persistence import check_writable, save_model
     from graphfield.report.folder import EDGES, EVIDENCE, FIT, GAIN, gain_record
 
@@ -113,9 +113,9 @@ def fit(arguments: argparse.Namespace) -> None:
         model.fit(**rows, **options)
     seconds = time.perf_counter() - start
     gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
-    extra[GAIN] = json.dumps(gain_record(gain, why_not), indent=1).encode()
+    extra[GAIN] = json_bytes(gain_record(gain, why_not))
     summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
-    extra |= {FIT: json.dumps(summary, indent=1).encode(), **check_files(arguments, data, found)}
+    extra |= {FIT: json_bytes(summary), **check_files(arguments, data, found)}
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence, tests, found)
     say("\n".join(verdict_lines(verdict, evidence)))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
-from graphfield.cli.values import MODELS, model_name, names
+from graphfield.cli.values import model_name, names
 from graphfield.cli.words import list_out, say
+from graphfield.estimators.registry import short_names
 from graphfield.folders import write_file
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def compare_parser(group: Any) -> None:
         type=_method_names,
         default="all",
         metavar="A,B",
-        help=f"some of {', '.join(MODELS)}; static is always there (default all, but auto and ensemble)",
+        help=f"some of {', '.join(short_names())}; static is always there (default all, but auto "
+        "and ensemble)",
     )
     p.add_argument("--agreement", action="store_true", help="list how far any two methods agree instead")
     p.add_argument("--folds", type=int, metavar="N", help="1: a fifth is held out (default 5 to 3,000 rows)")

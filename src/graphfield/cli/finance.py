@@ -109,7 +109,7 @@ def finance(arguments: argparse.Namespace) -> None:
 
 def _estimator(arguments: argparse.Namespace) -> Any:
     kind = estimator_class(arguments.model)
-    seeded = {"random_state": arguments.seed} if "random_state" in kind._get_param_names() else {}
+    seeded = {"random_state": arguments.seed} if "random_state" in kind.parameter_names() else {}
     return kind(**{**seeded, **settings(arguments.set, kind)})
 
 

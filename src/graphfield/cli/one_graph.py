@@ -58,7 +58,7 @@ def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
     from graphfield.report.folder import read_rows
     from graphfield.report.rows import Rows
 
-    return Rows.of(model, read_rows(folder, model.encoder_)).Z
+    return Rows.of(model.field_, read_rows(folder, model.encoder_)).Z
 
 
 def _movement_is_doubtful(folder: Path, fitted: Fitted) -> bool:

@@ -31,7 +31,8 @@ from graphfield.cli.plan import plan_parser
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.cli.stability import stability_parser
-from graphfield.cli.values import MODELS, model_name
+from graphfield.cli.values import model_name
+from graphfield.estimators.registry import short_names
 from graphfield.exceptions import suggestion
 
 BAD_INPUT = 2
@@ -100,8 +101,8 @@ def _fit_parser(group: Any) -> None:
         "--model",
         type=model_name,
         default="dnncgm",
-        help=f"{', '.join(MODELS)}, or the name of a class; auto compares several kinds on held-out rows and "
-        "keeps the best (default dnncgm)",
+        help=f"{', '.join(short_names())}, or the name of a class; auto compares several kinds on held-out "
+        "rows and keeps the best (default dnncgm)",
     )
     p.add_argument(
         "--intervals",

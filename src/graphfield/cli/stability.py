@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, model_options, table_options
-from graphfield.cli.values import MODELS, covariate_values, make_model, model_name, threshold
+from graphfield.cli.values import covariate_values, make_model, model_name, threshold
 from graphfield.cli.words import list_out
+from graphfield.estimators.registry import short_names
 from graphfield.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def stability_parser(group: Any) -> None:
         "--model",
         type=model_name,
         default="linear",
-        help=f"{', '.join(MODELS)}; it is fitted some hundred times (default linear)",
+        help=f"{', '.join(short_names())}; it is fitted some hundred times (default linear)",
     )
     p.add_argument("--threshold", default="auto", help="when a pair is an edge, as in 'graph'")
     p.add_argument(

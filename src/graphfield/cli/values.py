@@ -9,16 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphfield.estimators.registry import ESTIMATORS, find_estimator, kind_parameters, takes_node_types
+from graphfield.estimators.registry import find_estimator, kind_parameters, short_names, takes_node_types
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
     from graphfield.data.covariates import CovariateEncoder, Numeric
     from graphfield.estimators.base import GraphEstimator
-
-
-# What a model is called on the command line, and its class.
-MODELS = {entry.command: name for name, entry in ESTIMATORS.items()}
 
 
 def model_name(text: str) -> str:
@@ -27,17 +23,18 @@ def model_name(text: str) -> str:
     >>> model_name("tree"), model_name("RegGMM")
     ('tree', 'linear')
     """
-    short = {kind.lower(): name for name, kind in MODELS.items()}
+    models = short_names()
+    short = {kind.lower(): name for name, kind in models.items()}
     name = short.get(text.lower(), text.lower())
-    if name not in MODELS:
-        known = ", ".join(f"{name} ({kind})" for name, kind in MODELS.items())
-        hint = suggestion(text, [*MODELS, *MODELS.values()])
+    if name not in models:
+        known = ", ".join(f"{name} ({kind})" for name, kind in models.items())
+        hint = suggestion(text, [*models, *models.values()])
         raise argparse.ArgumentTypeError(f"there is no model {text!r}.{hint} Models are {known}")
     return name
 
 
 def estimator_class(name: str) -> type[GraphEstimator]:
-    kind: type[GraphEstimator] = find_estimator(MODELS[name])
+    kind: type[GraphEstimator] = find_estimator(short_names()[name])
     return kind
 
 
@@ -46,7 +43,7 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     kind = estimator_class(arguments.model)
     common = {"missing": arguments.missing, "random_state": arguments.seed}
     common["center"] = "covariates"  # also of one graph for all: nodes that only move together have no edge
-    known = {name: value for name, value in common.items() if name in kind._get_param_names()}
+    known = {name: value for name, value in common.items() if name in kind.parameter_names()}
     model = kind(**{**known, **settings(arguments.set, kind)})
     if (types := getattr(arguments, "node_types", None)) is not None:
         set_node_types(model, types)
@@ -65,7 +62,7 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
 def set_node_types(model: GraphEstimator, text: str) -> None:
     """``--node-types x3=binary,x5=count``, for a model that takes them, or one inside it that does."""
     if not (keys := kind_parameters(model)):
-        able = [short for short, name in MODELS.items() if takes_node_types(name)]
+        able = [short for short, name in short_names().items() if takes_node_types(name)]
         raise ParameterError(
             f"{type(model).__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
             f"{' or '.join(able)}."
@@ -97,7 +94,7 @@ def names(text: str) -> list[str]:
 
 def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str, Any]:
     """``--set name=value`` pairs, checked against the estimator's hyper-parameters."""
-    known = list(estimator._get_param_names())
+    known = estimator.parameter_names()
     defaults = inspect.signature(estimator).parameters
     lists = {n for n in known if "Sequence" in str(defaults[n].annotation)}
     chosen = {}

@@ -30,7 +30,7 @@ _PYTHON_NAMES = {
     "sets": "n_sets",
 }
 # Hyper-parameters of models that have no option of their own, or not in every command.
-_SETTINGS = ("marginals", "missing")
+_SETTINGS = ("by", "marginals", "missing")
 # An option of 'graph' that other commands speak of, too, and one of 'fit'.
 _OF_GRAPH, _OF_FIT = "threshold", "node_types"
 # What the shell says for messages of these codes.
@@ -56,6 +56,8 @@ TEMPLATES = {
     "pass-groups": "name it with --group",
     "resume": "Add --resume",
     "row-blocks": "else a fit chooses by held-out rows that are too easy",
+    "save-evidence": "'graphfield evidence'",
+    "save-model": "'graphfield fit'",
     "say-date-format": "Say which with --date-format dd/mm/yyyy or --date-format mm/dd/yyyy",
     "subject-as-groups": "pass the subject as groups (--group COLUMN)",
     "time-column": "--time COLUMN",

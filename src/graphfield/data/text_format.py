@@ -205,11 +205,16 @@ def _refuse_other(mark: str, asked: Layout | None, others: list[Layout], source:
         return
     best = max(better, key=lambda one: _share_of_numbers(one.rows))
     commas = find_evidence(zip(*(row.cells for row in best.rows), strict=False)).certain == {","}
-    told = f"sep={best.sep!r}" + (" and decimal=','" if commas else "")
+    options = [Argument("sep", best.sep), *([Argument("decimal", ",")] if commas else [])]
     raise DataError(
-        f"{source.name!r} is not separated by {mark!r}: it looks separated by {best.sep!r}"
-        f"{' with decimal commas' if commas else ''} (columns {listing(best.names, most=4)}). Give {told} "
-        "instead, or leave it out: it is found."
+        "{file!r} is not separated by {mark!r}: it looks separated by {sep!r}{how} (columns {names}). Give "
+        "{options} instead, or leave it out: it is found.",
+        file=source.name,
+        mark=mark,
+        sep=best.sep,
+        how=" with decimal commas" if commas else "",
+        names=listing(best.names, most=4),
+        options=join_messages(" and ", options),
     )
 
 

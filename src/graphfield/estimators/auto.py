@@ -12,7 +12,8 @@ import pandas as pd
 
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
-from graphfield.estimators.auto_candidates import CANDIDATES, NEURAL, Fits
+from graphfield.estimators import registry
+from graphfield.estimators.auto_candidates import Fits
 from graphfield.estimators.auto_choice import (
     AVERAGE,
     STATIC,
@@ -49,8 +50,9 @@ def _check_candidates(candidates: Any) -> None:
         return
     if not isinstance(candidates, (list, tuple)):
         raise ParameterError(f"candidates must be a list of names or 'auto', got {candidates!r}.")
+    known = registry.candidates()
     for name in candidates:
-        check_choice("Each of candidates", name, CANDIDATES)
+        check_choice("Each of candidates", name, known)
     if len(set(candidates)) < max(1, len(candidates)):
         raise ParameterError(f"candidates must name one or more, each once, got {candidates!r}.")
 
@@ -160,7 +162,7 @@ class AutoCGM(AveragedGraph):
     def _fit(self, data: TrainingSet) -> AverageField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         schema, seen = self._learn_marginals(data, schema, self.marginals)
-        seed_of = {name: data.streams[name] for name in CANDIDATES}
+        seed_of = {name: data.streams[name] for name in registry.candidates()}
         seed_of["archetype"] = seed_of["dnncgm"]  # it begins from that model, so both hold out the same rows
         fits = Fits(self, seen, seed_of)
         train, _ = seen.split(self.validation_fraction)
@@ -191,11 +193,12 @@ class AutoCGM(AveragedGraph):
 
     @property
     def _streams(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("split", "gap", *CANDIDATES)
+        return ("split", "gap", *registry.candidates())
 
     def _check_device(self, *, fallback: bool) -> None:
         """A wrong device is a mistake, no reason to leave candidates out."""
-        if self.candidates == "auto" or set(self.candidates) & set(NEURAL):
+        known = registry.candidates()
+        if self.candidates == "auto" or any(known[name].neural for name in self.candidates):
             from graphfield.training.config import resolve_device
 
             resolve_device(self.device, fallback=fallback)
@@ -238,7 +241,7 @@ class AutoCGM(AveragedGraph):
     def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
         super()._set_learned(state, arrays)
         self._names, self.summary_ = state["names"].names(), state["summary"].text()
-        if len(self._names) != len(self.members_) or not set(self._names) <= set(CANDIDATES):
+        if len(self._names) != len(self.members_) or not set(self._names) <= set(registry.candidates()):
             state["names"].refuse(f"the names of the {len(self.members_)} candidates that were kept")
         self.depends_on_covariates_ = optional(state.known("varies"), Saved.flag, None)
         models = state["held_out"]["model"].texts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from graphfield.estimators.auto_choice import STATIC, Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table, own_tables
 from graphfield.estimators.held_out import HeldOut
-from graphfield.estimators.registry import ESTIMATORS, Entry, find_estimator, takes_node_types
+from graphfield.estimators.registry import candidates, find_estimator, short_names, takes_node_types
 from graphfield.estimators.static import StaticGraph
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, DataWarning, GraphfieldError
@@ -49,32 +49,20 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-# Of what was fitted before, and of the types of nodes where some are no plain numbers.
-Maker = Callable[[Mapping[str, GraphEstimator], NodeTypes | None], Plan]
+def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeTypes | None) -> Plan:
+    """How a candidate is fitted, given what was fitted before it.
 
-
-def _maker(name: str, entry: Entry) -> Maker:
-    """How the estimator of this name is fitted, given what was fitted before it."""
-
-    def make(fitted: Mapping[str, GraphEstimator], types: NodeTypes | None) -> Plan:
-        begin = fitted.get(entry.start or "")
-        # Only a model that mixes patterns is one to begin with.
-        start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
-        own = name if types is None else entry.stand_in or name
-        if types is not None and not takes_node_types(own):
-            other = next(one for one in zip(types.names, types.kinds, strict=True) if one[1] != "gaussian")
-            raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.")
-        return Plan(find_estimator(own)(**(entry.candidate or {})), start)
-
-    return make
-
-
-# How each candidate is fitted, in this order.
-CANDIDATES: dict[str, Maker] = {
-    entry.command: _maker(name, entry) for name, entry in ESTIMATORS.items() if entry.candidate is not None
-}
-# Candidates that need torch and most of the time; the others have a core of their own beside them.
-NEURAL = tuple(entry.command for entry in ESTIMATORS.values() if entry.neural)
+    ``types`` are those of the nodes where some are no plain numbers.
+    """
+    entry = candidates()[candidate]
+    begin = fitted.get(entry.start or "")
+    # Only a model that mixes patterns is one to begin with.
+    start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
+    own = short_names()[candidate] if types is None or entry.stand_in is None else entry.stand_in
+    if types is not None and not takes_node_types(own):
+        other = next(one for one in zip(types.names, types.kinds, strict=True) if one[1] != "gaussian")
+        raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.")
+    return Plan(find_estimator(own)(**(entry.candidate or {})), start)
 
 
 @dataclass(frozen=True)
@@ -101,15 +89,15 @@ class Fits:
     def __init__(self, auto: Options, data: TrainingSet, seeds: dict[str, int]) -> None:
         self.auto, self.data, self.seeds = auto, data, seeds
         known = auto.candidates
-        self.named = [name for name in CANDIDATES if self._suits(name)] if known == "auto" else known
+        self.named = [name for name in candidates() if self._suits(name)] if known == "auto" else known
 
     def _suits(self, name: str) -> bool:
         """Whether a candidate that was not named is worth its time."""
-        entry = next((own for own in ESTIMATORS.values() if own.command == name), None)
-        if entry is None or entry.most is None:
+        limits = candidates()[name].most
+        if limits is None:
             return True
         sizes = *self.data.X.shape, len(self.data.Z.names)
-        few = all(size <= most for size, most in zip(sizes, entry.most, strict=True))
+        few = all(size <= most for size, most in zip(sizes, limits, strict=True))
         return few and self.data.inputs.types is None
 
     def n_units(self, rows: NDArray[np.intp] | slice) -> int:
@@ -122,7 +110,7 @@ class Fits:
 
     def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
         """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
-        names = [name for name in CANDIDATES if name in {STATIC, *self.named}]
+        names = [name for name in candidates() if name in {STATIC, *self.named}]
         judged: list[Judged] = []
         left_out: list[LeftOut] = []
         # A level that is in the held-out rows alone is no reason to fail.
@@ -151,8 +139,9 @@ class Fits:
 
     def _fit_all(self, names: list[str], part: _Part) -> list[_Done]:
         """The candidates in their order; neural ones, which take longest, beside the others."""
-        neural = [name for name in names if name in NEURAL]
-        lanes = [lane for lane in (neural, [name for name in names if name not in NEURAL]) if lane]
+        known = candidates()
+        by_kind = ([name for name in names if known[name].neural is neural] for neural in (True, False))
+        lanes = [lane for lane in by_kind if lane]
 
         def fit_lane(lane: list[str]) -> list[_Done]:
             done: list[_Done] = []
@@ -174,7 +163,7 @@ class Fits:
         model: GraphEstimator | GraphfieldError
         try:
             # A neural model draws a bar of its own, and a terminal has room for one.
-            shown = place is not None and name not in NEURAL
+            shown = place is not None and not candidates()[name].neural
             with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
                 advance(place[0] if place else 0, name)
                 model = self._fit(name, fitted, part)
@@ -184,7 +173,7 @@ class Fits:
 
     def _fit(self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part) -> GraphEstimator:
         rows = part.rows
-        plan = CANDIDATES[name](fitted, self.data.inputs.types)
+        plan = make_plan(name, fitted, self.data.inputs.types)
         model, known = plan.model, plan.model.get_params(deep=False)
         common = {"random_state": self.seeds[name], "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be

@@ -39,7 +39,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
-    :meth:`_set_learned`) and which hyper-parameters make sense (:meth:`_check_parameters`).
+    :meth:`_set_learned`) and which hyper-parameters make sense (:meth:`check_parameters`).
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     def _learn(
         self, X: TableLike, Z: TableLike, groups: Any, X_val: TableLike, Z_val: TableLike, options: dict
     ) -> tuple[GraphField, TrainingSet]:
-        self._check_parameters()
+        self.check_parameters()
         check_options(self._fit, options)
         self._check_machine()
         data = self._read_rows(X, Z, groups, X_val, Z_val)
@@ -120,7 +120,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         """The checked rows of a fit: from X, Z, groups, X_val and Z_val."""
         return read_training_set(
             *tables,
-            missing=self._missing_policy(),
+            missing=self.missing_policy(),
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
             streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
@@ -154,7 +154,12 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         values, Z, labels = data.new
         return NewRows(values, judged.encode(Z), labels, judged)
 
-    def _check_parameters(self) -> None:
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """Names of the hyper-parameters, sorted."""
+        return sorted(cls._parameters)
+
+    def check_parameters(self) -> None:
         """Raise a ``ParameterError`` for a hyper-parameter that makes no sense, whatever the machine."""
         check_all(self._parameters, self.get_params(deep=False))
         self._check_together()
@@ -165,7 +170,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     def _check_machine(self) -> None:
         """Raise where something that the fit needs is not installed or not there."""
 
-    def _missing_policy(self) -> str:
+    def missing_policy(self) -> str:
         return self.missing
 
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
@@ -282,8 +287,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         standard deviations. Where separately estimated edges do not add up to a positive definite
         matrix, or imply that a node varies more than four times as much (in variance) as it does in the
         training rows (at z, where its scale moves), all edges of that graph are shrunk by one factor until
-        they do not.
-        :meth:`precision_shrinkage` says by which.
+        they do not. :meth:`precision_shrinkage` says by which.
         """
         return ask.precisions(self._field(), Z)
 
@@ -366,10 +370,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
 
     def facts(self) -> dict[str, Any]:
         """What was fitted as values of JSON, as ``graphfield fit`` writes it beside the model."""
-        return {
-            "model": type(self).__name__,
-            "marginals": getattr(self, "marginals_", self._known().schema.marginals),
-        }
+        marginals = getattr(self, "marginals_", self._known().schema.marginals)
+        return {"model": type(self).__name__, "marginals": marginals}
 
     # -- shared by the subclasses -----------------------------------------------------------
 
@@ -379,9 +381,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
-        tags.target_tags.multi_output = True
         return tags
 
     def _get_learned(self) -> State:
@@ -396,5 +397,4 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         return self.field_
 
     def _cut(self, threshold: float | str | None) -> float | NDArray[np.float64]:
-        check_is_fitted(self)
-        return chosen_cut(threshold, self.threshold_)
+        return chosen_cut(threshold, self._field().threshold)

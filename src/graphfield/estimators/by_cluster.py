@@ -31,6 +31,7 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import ClusterField, clusters_as_text
+from graphfield.messages import Argument
 
 
 def _check_by(by: Any) -> None:
@@ -183,11 +184,19 @@ def _check_others(prototype: GraphEstimator, by: str, others: list[str]) -> None
 def _known(by: Any, Z: Frame) -> str:
     if by not in Z.names:
         hint = suggestion(by, Z.names) if isinstance(by, str) else ""
-        raise ParameterError(f"by={by!r} is no covariate. Known: {listing(Z.names)}.{hint}")
+        raise ParameterError(
+            "{given} is no covariate. Known: {names}.{hint}",
+            given=Argument("by", by),
+            names=listing(Z.names),
+            hint=hint,
+        )
     column = Z.values[by]
     if not is_categorical(column, by) and column.nunique() > MANY_LEVELS:
         raise ParameterError(
-            f"by={by!r} is a number with {column.nunique()} different values. Name a covariate with few "
-            f"levels (at most {MANY_LEVELS} if it is a number), or cut it into groups first."
+            "{given} is a number with {n} different values. Name a covariate with few levels (at most {most} "
+            "if it is a number), or cut it into groups first.",
+            given=Argument("by", by),
+            n=column.nunique(),
+            most=MANY_LEVELS,
         )
     return str(by)

@@ -155,7 +155,7 @@ class Ensemble(AveragedGraph):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"members": len(self.members_), "resampled": self.resample}
 
-    def _missing_policy(self) -> str:
+    def missing_policy(self) -> str:
         return self.missing or _setting(self._prototype(), "missing", "error")
 
     @property

@@ -15,6 +15,7 @@ from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import DataError, DataWarning, ParameterError, agreed, listing, suggestion
 from graphfield.fields.grid import Grid, GridValues
+from graphfield.messages import Argument
 from graphfield.solvers.glasso_admm import SEARCH_ACCURACY
 from graphfield.solvers.joint_graphs import JointSolver, level_likelihood
 from graphfield.solvers.kernel_graphs import LEAST_ROWS, Local, kernel_weights, local_moments
@@ -103,7 +104,12 @@ def find_columns(encoder: CovariateEncoder, by: str | Sequence[str] | None) -> l
     unknown = [name for name in names if name not in encoder.names]
     if unknown:
         hint = suggestion(unknown[0], encoder.names)
-        raise ParameterError(f"by={unknown[0]!r} is no covariate. Known: {listing(encoder.names)}.{hint}")
+        raise ParameterError(
+            "{given} is no covariate. Known: {names}.{hint}",
+            given=Argument("by", unknown[0]),
+            names=listing(encoder.names),
+            hint=hint,
+        )
     numbers = [column.name for column in encoder.numeric if by is None or column.name in names]
     found = [column for column in encoder.categorical if column.name in names]
     if not found or (by is not None and numbers):

@@ -59,7 +59,7 @@ class NeuralEstimator(GraphEstimator):
     def _note(self, edges: Edges, way: Way, check: MarginalCheck | None) -> None:
         """How the coefficients were found."""
         self.way_, self.marginal_check_ = str(way), check
-        self.training_, self.variation_ = edges.history, edges.variation
+        self.training_, self.variation_ = edges.history, edges.kept_share
         self.n_steps_, self.best_step_ = edges.n_steps, edges.best_step
         self.penalty_, self.lost_, self.additive_ = edges.penalty, edges.lost, edges.additive
 

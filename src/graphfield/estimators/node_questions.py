@@ -37,7 +37,7 @@ class NodeQuestions:
     def _field(self) -> GraphField: ...
 
     @abstractmethod
-    def _missing_policy(self) -> str: ...
+    def missing_policy(self) -> str: ...
 
     @property
     def node_kinds_(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class NodeQuestions:
         Of nodes that are no plain numbers it is the share of the deviance that the others explain. Rows with
         missing values are handled as in ``fit`` (parameter ``missing``).
         """
-        return effects.explained(self._field(), X, Z, self._missing_policy())
+        return effects.explained(self._field(), X, Z, self.missing_policy())
 
     @available_if(_has_levels)
     def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:

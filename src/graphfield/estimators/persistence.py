@@ -30,8 +30,9 @@ from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import ModelFileError, OutputError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.fields.base import State
-from graphfield.fields.state import has_finite_answers, pack_field, unpack_field
+from graphfield.fields.state import has_finite_answers, unpack_field
 from graphfield.folders import check_folder, restore, write_folder
+from graphfield.messages import Message
 
 FORMAT = "graphfield-model"
 FORMAT_VERSION = 3
@@ -71,7 +72,7 @@ def model_files(model: Model, extra: dict[str, bytes]) -> dict[str, bytes]:
 def pack_model(model: Model) -> State:
     """A fitted model as values of JSON and arrays; :func:`unpack_model` is the inverse."""
     shell, arrays = pack_shell(model)
-    field, own = pack_field(model.field_)
+    field, own = model.field_.state()
     return {**shell, "field": field}, {**arrays, **{f"field/{name}": array for name, array in own.items()}}
 
 
@@ -124,8 +125,10 @@ def read_header(path: Path) -> dict[str, Any]:
     restore(path)
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
-            f"{path} is not a graphfield model: expected a folder with {HEADER}, as written by "
-            "model.save or 'graphfield fit'."
+            "{path} is not a graphfield model: expected a folder with {header}, as written by {writer}.",
+            path=path,
+            header=HEADER,
+            writer=Message("model.save", code="save-model"),
         )
     header = read_json(path / HEADER)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -186,7 +189,7 @@ def _unfitted(header: Saved) -> Model:
     given = {key: _param(value) for key, value in header["params"].items().items()}
     try:
         model: Model = find_estimator(name)(**given)
-        model._check_parameters()
+        model.check_parameters()
     except (ParameterError, TypeError) as error:  # a TypeError names a parameter that there is not
         header["params"].refuse(f"those of {name}", str(error))
     return model

@@ -49,6 +49,16 @@ ESTIMATORS = {
 COMPOSITES = ("AutoCGM", "Ensemble")
 
 
+def short_names() -> dict[str, str]:
+    """What a model is called on the command line, and its class."""
+    return {entry.command: name for name, entry in ESTIMATORS.items()}
+
+
+def candidates() -> dict[str, Entry]:
+    """What AutoCGM compares, by the names that it has there, in this order."""
+    return {entry.command: entry for entry in ESTIMATORS.values() if entry.candidate is not None}
+
+
 def find_estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(ESTIMATORS[name].module), name)
@@ -56,7 +66,7 @@ def find_estimator(name: str) -> Any:
 
 def takes_node_types(name: str) -> bool:
     """Whether the estimator of this name can be told that nodes are no plain numbers, and fits them."""
-    return "node_types" in find_estimator(name)._get_param_names()
+    return "node_types" in find_estimator(name).parameter_names()
 
 
 def kind_parameters(model: Any) -> list[str]:

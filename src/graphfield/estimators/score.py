@@ -307,7 +307,7 @@ def _with_residual_scale(field: ScoreField, data: TrainingSet) -> ScoreField:
     scores = field.schema.scores
     values = data.X if scores is None else scores.transform(data.X)
     units, left = field.units_at(rows), np.zeros(field.n_nodes)
-    for part, fitted in field._regressions(values, rows):
+    for part, fitted in field.regressions(values, rows):
         left += np.square((values[part] - fitted) / units[part]).sum(axis=0)
     scale = np.sqrt(np.maximum(left / len(values), 1e-12))
     return replace(field, common=replace(field.common, residual_scale=field.common.scaler.scale * scale))

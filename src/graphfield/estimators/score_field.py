@@ -86,7 +86,7 @@ class ScoreField(GraphField):
         """In double precision: scores in single precision have less than the values they are made of."""
         return super().fit_values(np.asarray(values, dtype=np.float64), rows)
 
-    def _regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+    def regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         offsets, units = self.offsets_at(rows), self.units_at(rows)
         x = (values - offsets) / units
         for part, fitted in self._evaluate(rows, x, self._conditional_means):

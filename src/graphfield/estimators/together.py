@@ -112,7 +112,7 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
         raise ParameterError("The same model is there twice; each must be an object of its own (clone it).")
     reference = models[0].get_params()
     for i, model in enumerate(models):
-        model._check_parameters()
+        model.check_parameters()
         for name, value in model.get_params().items():
             if name not in MAY_DIFFER and value != reference[name]:
                 raise ParameterError(

@@ -29,7 +29,7 @@ class Edges:
     n_steps: int
     best_step: int
     penalty: float
-    variation: float = 1.0  # the share of the patterns' variation that was kept
+    kept_share: float = 1.0  # the share of the patterns' variation that was kept
     lost: bool = False
     additive: bool = False  # edges follow single covariates
     again: Again | None = None  # how patterns are found from other responses
@@ -132,6 +132,6 @@ class MixedPatterns(Way):
             history = pd.DataFrame(vars(standing.trace)).astype({"held_out_loss": float})
             steps = standing.trace.step[-1], chosen.step
             coef = done.judged if job.spares_held_out else done.field
-            kept, how = (done.penalty, done.variation), (done.additive, done.again)
+            kept, how = (done.penalty, done.kept_share), (done.additive, done.again)
             fitted.append(Edges(coef, done.judged, history, *steps, *kept, False, *how))
         return fitted

@@ -89,7 +89,7 @@ def open_results(out: Path) -> None:
         _check_header(out, header)
         return
     if out.is_dir() and holds_others(out):
-        raise OutputError(f"{out} holds other files and no results of 'reproduce'. Name another folder.")
+        raise OutputError(f"{out} holds other files and no results of experiments. Name another folder.")
     make_folder(out)
     content = {"format": FORMAT, "format_version": FORMAT_VERSION}
     write_file(header, json_bytes(content), overwrite=True)

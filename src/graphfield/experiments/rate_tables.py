@@ -187,14 +187,14 @@ def _lines(curve: Curve, found: Found) -> Iterator[Line]:
 def _line(label: str, curve: Curve, errors: NDArray[np.float64], kind: str) -> Line:
     means = errors.mean(axis=0) if len(errors) else np.full(len(curve.sizes), np.nan)
     cells = ["-" if np.isnan(mean) else f"{mean:.3g}" for mean in means]
-    cells.append(_shown(found_slope(curve.sizes, errors)))
+    cells.append(_slope_text(found_slope(curve.sizes, errors)))
     if curve.axis == "n":
         upper = _upper(curve)
-        cells.append(_shown(found_slope(curve.sizes[upper:], errors[:, upper:])))
+        cells.append(_slope_text(found_slope(curve.sizes[upper:], errors[:, upper:])))
     return Line(label, cells, kind)
 
 
-def _shown(slope: Slope | None) -> str:
+def _slope_text(slope: Slope | None) -> str:
     return "-" if slope is None else str(slope)
 
 

@@ -196,12 +196,13 @@ class GraphField(ColumnQuestions, ABC):
             yield from self.fit_means(values, rows)
             return
         if scores is None:
-            yield from self._regressions(values, rows)
+            yield from self.regressions(values, rows)
             return
-        for where, fitted in joined_parts(self._regressions(scores.transform(values, values.dtype), rows)):
+        for where, fitted in joined_parts(self.regressions(scores.transform(values, values.dtype), rows)):
             yield where, scores.restore(fitted, values[where])
 
-    def _regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+    def regressions(self, values: NDArray, rows: Rows) -> Iterator[Part]:
+        """:meth:`fit_values` of numbers, in units of their scores where they have any."""
         for group in self.walk(rows):
             here = self.at(group.distinct)
             yield from group.regressions(values, here.weights, here.offsets, here.units)
@@ -247,6 +248,30 @@ class GraphField(ColumnQuestions, ABC):
         """Of weights (R, p, p), in units of the nodes, that are mixed by features of z."""
         patterns = rescale_coef(weights, self.common.scaler.scale / reference)
         return Linear.of(features, patterns, (self.common.residual_scale / reference) ** 2)
+
+    def state(self) -> State:
+        """Values of JSON and arrays; :func:`~graphfield.fields.state.unpack_field` is the inverse."""
+        common, (own, arrays) = self.common, self.own_state()
+        schema, schema_arrays = common.schema.state()
+        header = {
+            "kind": self.kind,
+            "schema": schema,
+            "standardized": common.standardized,
+            "threshold": None if common.threshold is None else common.threshold.state(),
+            "own": own,
+        }
+        node = {
+            **schema_arrays,
+            "center": common.scaler.center,
+            "scale": common.scaler.scale,
+            "residual_scale": common.residual_scale,
+        }
+        if common.threshold is not None:
+            node["clear"] = np.flatnonzero(common.threshold.clear)
+        for kind, scales in (("scales", common.scales), ("residual_scales", common.residual_scales)):
+            if scales is not None:
+                node |= {f"{kind}/{name}": array for name, array in scales.to_arrays().items()}
+        return header, {**arrays, **{f"node/{name}": array for name, array in node.items()}}
 
     @abstractmethod
     def own_state(self) -> State:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -46,33 +45,8 @@ _KINDS = {
 }
 
 
-def pack_field(field: GraphField) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """A field as values of JSON and arrays; :func:`unpack_field` is the inverse."""
-    common, (own, arrays) = field.common, field.own_state()
-    schema, schema_arrays = common.schema.state()
-    header = {
-        "kind": field.kind,
-        "schema": schema,
-        "standardized": common.standardized,
-        "threshold": None if common.threshold is None else _plain_threshold(common.threshold),
-        "own": own,
-    }
-    node = {
-        **schema_arrays,
-        "center": common.scaler.center,
-        "scale": common.scaler.scale,
-        "residual_scale": common.residual_scale,
-    }
-    if common.threshold is not None:
-        node["clear"] = np.flatnonzero(common.threshold.clear)
-    for kind, scales in (("scales", common.scales), ("residual_scales", common.residual_scales)):
-        if scales is not None:
-            node |= {f"{kind}/{name}": array for name, array in scales.to_arrays().items()}
-    return header, {**arrays, **{f"node/{name}": array for name, array in node.items()}}
-
-
 def unpack_field(header: Saved, arrays: SavedArrays) -> GraphField:
-    """The field that :func:`pack_field` took apart, with everything in it checked against the rest."""
+    """The field that :meth:`GraphField.state` took apart, with everything in it checked against the rest."""
     module, name = _KINDS[header["kind"].choice(_KINDS)]
     kind: type[GraphField] = getattr(import_module(module), name)
     common = _unpack_common(header, arrays.below("node/"))
@@ -102,7 +76,7 @@ def _moving(arrays: SavedArrays, n_features: int, n_nodes: int) -> MovingScales 
 
 def pack_parts(fields: Sequence[GraphField]) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
     """Fields that another is made of."""
-    return join_states([pack_field(field) for field in fields], "part")
+    return join_states([field.state() for field in fields], "part")
 
 
 def join_states(states: Sequence[State], name: str) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
@@ -132,11 +106,6 @@ def unpack_parts(
             schema["encoder"]["names"].refuse(expected, listing(field.schema.encoder.names, most=4))
         fields.append(field)
     return fields
-
-
-def _plain_threshold(found: Threshold) -> dict[str, Any]:
-    own = {"value": found.value, "n_edges": found.n_edges, "reason": found.reason}
-    return {**own, "gap": asdict(found.gap)}
 
 
 def _threshold(found: Saved, node: SavedArrays, p: int) -> Threshold:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,11 @@ class Threshold:
             getattr(self, name) == getattr(other, name) for name in ("value", "n_edges", "reason", "gap")
         )
         return same and np.array_equal(self.clear, other.clear)
+
+    def state(self) -> dict[str, Any]:
+        """All but ``clear``, as values of JSON."""
+        own = {"value": self.value, "n_edges": self.n_edges, "reason": self.reason}
+        return {**own, "gap": asdict(self.gap)}
 
     @property
     def cuts(self) -> NDArray[np.float64]:

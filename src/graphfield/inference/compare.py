@@ -139,7 +139,7 @@ def compare_graphs(
     first, second = np.triu_indices(len(names), 1)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    places = [", ".join(f"{name}={_told(value)}" for name, value in side.items()) for side in sides]
+    places = [", ".join(f"{name}={_value_text(value)}" for name, value in side.items()) for side in sides]
     levels = "" if question.labels is None else _WITH_LEVELS
     said = [caveat, _summary(table, places, estimates, caveat), levels, _few_words(question, sides, places)]
     if estimates is not None:
@@ -248,7 +248,7 @@ def _beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_do
     return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

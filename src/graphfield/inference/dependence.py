@@ -199,12 +199,12 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
             advance(next(done, total), "")
 
         whole = tests.overall(tick)
-        single = len(smooths) == 1
+        is_only = len(smooths) == 1
         one_by_one = {
-            name: whole if single else tests.given_others(name, len(wanted), tick) for name in wanted
+            name: whole if is_only else tests.given_others(name, len(wanted), tick) for name in wanted
         }
         if goes_on:
-            near = settle({"all covariates together": whole}) + ([] if single else settle(one_by_one))
+            near = settle({"all covariates together": whole}) + ([] if is_only else settle(one_by_one))
             notes += [_NEAR.format(", ".join(near))] if near else []
         overall = whole.result()
         given_others = {name: None if test is None else test.result() for name, test in one_by_one.items()}
@@ -227,7 +227,7 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
         p_value=overall.p_value,
         gain_over_static=gains.over_static,
         gain_over_linear=gains.over_linear,
-        per_covariate=_lines(given_others, gains, single, of),
+        per_covariate=_lines(given_others, gains, is_only, of),
         n_permutations=overall.n_permutations,
         scheme=tests.words,
         n_rows=n,
@@ -281,7 +281,7 @@ def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callab
 
 
 def _lines(
-    tests: dict[str, Tested | None], gains: Gains, single: bool, of: Measured
+    tests: dict[str, Tested | None], gains: Gains, is_only: bool, of: Measured
 ) -> tuple[CovariateEvidence, ...]:
     adjusted = holm({name: None if test is None else test.p_value for name, test in tests.items()})
     lines = []
@@ -297,7 +297,7 @@ def _lines(
                 n_permutations=0 if test is None else test.n_permutations,
                 verdict=verdict(adjusted[name], gain),
                 sentence=covariate_sentence(
-                    name, test, adjusted[name], gain, single=single, n_tested=len(tests), of=of
+                    name, test, adjusted[name], gain, is_only=is_only, n_tested=len(tests), of=of
                 ),
             )
         )

@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import sealed
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import DataError, ModelFileError, count
+from graphfield.fields import GraphField
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import pair_name
 from graphfield.numbers import is_significant
@@ -24,6 +25,7 @@ FDR, LEVEL = 0.1, 0.9
 # Curves that are kept in all, places of one, and pairs that have curves also where covariates are many.
 _MOST_CURVES, _POINTS, _LEAST_PAIRS = 300, 25, 3
 _DIGITS = 4
+M = TypeVar("M", bound=FieldLike)
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,12 @@ class EdgeRecord:
                 "the model was fitted to, with the same nodes in the same order."
             )
 
-    def applied_to(self, model: GraphEstimator) -> GraphEstimator:
-        """The model with the edges of the pairs that the tests find, where they are above :attr:`cut`."""
+    def applied_to(self, model: M) -> M:
+        """With the edges of the pairs that the tests find, where they are above :attr:`cut`."""
         if self.why_not:
             return model
-        p, there, cut = len(self.nodes), self.are_edges, min(self.cut, model.threshold_.value)
+        known = field_of(model)
+        p, there, cut = len(self.nodes), self.are_edges, min(self.cut, known.threshold.value)
         clear = np.zeros((p, p), dtype=bool)
         clear[np.triu_indices(p, 1)] = there
         reason = (
@@ -155,9 +158,11 @@ class EdgeRecord:
             f"false-discovery level of {FDR:.2f}; at each z those above {cut:.3g} are shown "
             "(two standard errors, or the cut of the fit where that is lower)"
         )
-        own = replace(model.threshold_, value=cut, clear=clear | clear.T, n_edges=None, reason=reason)
+        own = replace(known.threshold, value=cut, clear=clear | clear.T, n_edges=None, reason=reason)
+        if isinstance(model, GraphField):
+            return cast(M, known.with_threshold(own))
         changed = copy(model)
-        changed.field_ = model.field_.with_threshold(own)
+        changed.field_ = known.with_threshold(own)
         return changed
 
     @property

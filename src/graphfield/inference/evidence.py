@@ -17,6 +17,7 @@ from graphfield.inference.running_tests import Tested
 from graphfield.inference.verdict_facts import WEAK
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
+from graphfield.messages import Message
 from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
@@ -203,8 +204,10 @@ class Evidence:
             return cls(**{**known, **gains, "notes": tuple(known["notes"])})
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"This is not the text of an evidence.json that this version can read ({error}). Write it "
-                "again with 'graphfield evidence'."
+                "This is not the text of an evidence.json that this version can read ({error}). Write it "
+                "again with {writer}.",
+                error=error,
+                writer=Message("Evidence.save", code="save-evidence"),
             ) from error
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -256,14 +259,14 @@ def covariate_sentence(
     adjusted: float | None,
     gain: Gain,
     *,
-    single: bool,
+    is_only: bool,
     n_tested: int,
     of: Measured = OF_NUMBERS,
 ) -> str:
     """In the words of the p-value adjusted for the number of covariates that were tested."""
     if test is None or adjusted is None:
         return f"{name} cannot be told apart from the other covariates, or varies in too few groups."
-    given = "" if single else ", given the others"
+    given = "" if is_only else ", given the others"
     words = {
         "no evidence": f"No evidence that edges move with {name}{given}",
         WEAK: f"Edges seem to move with {name}{given}, but with no clear gain in prediction",

@@ -89,7 +89,7 @@ class MethodComparison:
 
     def _with_one_graph(self, fit: MethodFit) -> Gain | None:
         """Gain of one graph with the means of a method over static; None where its own graph is one."""
-        return self._over(fit.single, self._fit(STATIC).left) if fit.fitted.moves else None
+        return self._over(fit.left_by_one_graph, self._fit(STATIC).left) if fit.fitted.moves else None
 
     def _fit(self, name: str) -> MethodFit:
         return next(fit for fit in self.fits if fit.name == name)
@@ -117,8 +117,8 @@ class MethodComparison:
         return pd.DataFrame(lines, columns=COLUMNS)
 
     def _line(self, fit: MethodFit, gain: Gain) -> tuple[object, ...]:
-        single = self._with_one_graph(fit)
-        gains = (gain.value, gain.standard_error, np.nan if single is None else single.value)
+        one_graph = self._with_one_graph(fit)
+        gains = (gain.value, gain.standard_error, np.nan if one_graph is None else one_graph.value)
         judged = (fit.score, *gains, reach_verdict(fit.fitted, fit.gain).model)
         return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, "")
 
@@ -153,11 +153,11 @@ class MethodComparison:
         if self.best == STATIC:
             return f"{of} none predicts clearly better than {STATIC} (one graph for all)."
         text = f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
-        single = self._with_one_graph(self._fit(self.best))
-        if single is None:
+        one_graph = self._with_one_graph(self._fit(self.best))
+        if one_graph is None:
             return text
         return (
-            f"{text} That of one graph with the means and scales of {self.best} is {single.side} that of "
+            f"{text} That of one graph with the means and scales of {self.best} is {one_graph.side} that of "
             f"{STATIC}: what is beyond comes from a graph that moves."
         )
 

@@ -36,8 +36,8 @@ _STATUS, _COUNT_ANEW = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class MethodFit:
     """What a method found, and what it leaves of rows that it has not seen.
 
-    ``values``, ``left``, ``single`` (m, p), ``units`` and ``fold`` (m,) are of these rows, the same for all
-    methods but for ``left`` and what the best single graph leaves with the method's own means, ``single``;
+    ``values``, ``left``, ``left_by_one_graph`` (m, p), ``units`` and ``fold`` (m,) are of these rows, the
+    same for all methods but for ``left`` and what the best single graph leaves with the method's own means;
     ``partial`` and ``graph`` (rows, pairs) are partial correlations and edges at the same values of z.
     """
 
@@ -49,7 +49,7 @@ class MethodFit:
     gain: ModelGain
     values: NDArray[np.float64]
     left: NDArray[np.float64]
-    single: NDArray[np.float64]
+    left_by_one_graph: NDArray[np.float64]
     units: NDArray[np.intp]
     fold: NDArray[np.intp]
     partial: NDArray[np.float32]

@@ -62,7 +62,7 @@ class MethodFolder:
         arrays = {
             "values": fit.values,
             "left": fit.left,
-            "single": fit.single,
+            "single": fit.left_by_one_graph,
             "units": fit.units.astype(np.int64),
             "fold": fit.fold.astype(np.int64),
             "partial": fit.partial,

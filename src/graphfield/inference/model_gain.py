@@ -167,7 +167,7 @@ def gain_over_one_graph(
             "A model is compared with its own average graph, which has a meaning for lines alone: features "
             f"must be 'linear', got {getattr(model, 'features', None)!r}."
         )
-    policy = missing or model._missing_policy()
+    policy = missing or model.missing_policy()
     inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
     wanted = getattr(model, "center", "") != "none"
     inputs, units = read_units(inputs, X, groups, time, in_order=in_order, wanted=wanted)

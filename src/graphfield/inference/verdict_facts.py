@@ -5,20 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from graphfield.analysis.rows import covariate_rows
+from graphfield.analysis.rows import FieldLike, covariate_rows, field_of
 from graphfield.estimators.auto_choice import AVERAGE
 from graphfield.exceptions import ExtrapolationWarning
+from graphfield.fields.questions import correlations
 from graphfield.numbers import is_significant
-
-if TYPE_CHECKING:
-    from graphfield.estimators.base import GraphEstimator
 
 # What a permutation test says: correlations follow the covariates, or not; nothing where none was possible or
 # none was made.
@@ -55,11 +53,12 @@ class Fitted:
         return tuple(name for name in self.covariates if name not in self.unused)
 
     @classmethod
-    def of(cls, model: GraphEstimator, Z: Any) -> Fitted:
+    def of(cls, model: FieldLike, Z: Any) -> Fitted:
         """Asked at some rows of Z: a covariate that may have any of its values in all of them is not used."""
-        names = tuple(column.name for column in model.encoder_.columns)
-        everything, rows = covariate_rows(model.field_, Z), covariate_rows(model.field_, Z, _ROWS)
-        before = model.partial_correlations(rows)
+        field = field_of(model)
+        names = tuple(column.name for column in field.schema.encoder.columns)
+        everything, rows = covariate_rows(field, Z), covariate_rows(field, Z, _ROWS)
+        before = correlations(field, rows)
 
         def moved(after: NDArray) -> bool:
             return bool(np.abs(after - before).max(initial=0.0) > _STILL)
@@ -70,14 +69,14 @@ class Fitted:
             values = distinct.sort_values(key=by).to_list()
             some = np.unique(np.linspace(0, len(values) - 1, _VALUES).round().astype(int))
             others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
-            return any(moved(model.partial_correlations(other)) for other in others)
+            return any(moved(correlations(field, other)) for other in others)
 
         with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
             # Rows that nobody has may be outside of what a part of the model has seen: they are only asked.
             unused = tuple(name for name in names if not used(name))
         moves = len(unused) < len(names) or moved(before[:1])
         kept, compared = (), 0
-        if hasattr(model, "chosen_"):
+        if hasattr(model, "chosen_") and hasattr(model, "held_out_"):
             kept = tuple(model.chosen_)
             compared = int((model.held_out_["model"] != AVERAGE).sum())
         return cls(names, moves, unused, kept, compared)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from graphfield.estimators.base import GraphEstimator
+from graphfield.fields import GraphField
+from graphfield.fields import questions as ask
 from graphfield.graphs.connectivity import density, pair_means, transitivity, within_between
+from graphfield.graphs.threshold import chosen_cut
 
 _BLOCK = 50
 DENSITY = "Density: share of all pairs that have an edge"
@@ -35,17 +37,17 @@ class Survey:
     limit: float  # where a colour scale should end
 
 
-def survey(model: GraphEstimator, Z: pd.DataFrame, groups: Sequence[str] | None) -> Survey:
+def survey(field: GraphField, Z: pd.DataFrame, groups: Sequence[str] | None) -> Survey:
     """Go through the graphs at the rows of Z once."""
-    p = len(model.node_names_)
-    j, k = np.triu_indices(p, 1)
+    j, k = np.triu_indices(field.n_nodes, 1)
+    cut = chosen_cut("auto", field.threshold)
     partial = np.empty((len(Z), len(j)), dtype=np.float32)
     present = np.empty((len(Z), len(j)), dtype=bool)
     measured = []
     for start in range(0, len(Z), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        matrices = model.partial_correlations(Z.iloc[rows])
-        graphs = model.predict_graph(Z.iloc[rows], threshold="auto")
+        matrices = ask.correlations(field, Z.iloc[rows])
+        graphs = ask.graphs(field, Z.iloc[rows], cut, "and")
         partial[rows], present[rows] = matrices[:, j, k], graphs[:, j, k]
         measured.append(_measures(matrices, graphs, groups))
     measures = {name: np.concatenate([block[name] for block in measured]) for name in measured[0]}
@@ -82,7 +84,7 @@ def _measures(
 
 
 def effects(
-    model: GraphEstimator, typical: dict[str, Any], covariates: Sequence[dict[str, Any]]
+    field: GraphField, typical: dict[str, Any], covariates: Sequence[dict[str, Any]]
 ) -> dict[str, float]:
     """How far each covariate alone moves the edges, others typical (root mean square), most first."""
     found = {}
@@ -93,7 +95,7 @@ def effects(
             else covariate["levels"]
         )
         Z = pd.DataFrame([{**typical, covariate["name"]: value} for value in values])
-        partial = model.partial_correlations(Z)
+        partial = ask.correlations(field, Z)
         found[covariate["name"]] = float(np.sqrt(pair_means(partial.var(axis=0, dtype=np.float64))))
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 

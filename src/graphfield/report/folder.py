@@ -16,7 +16,7 @@ from graphfield.check import findings
 from graphfield.data.covariate_rows import FILE_NAME as ROWS
 from graphfield.data.covariate_rows import parse_covariates
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.saved_files import SEAL, check_seal, parse_json, read_regular
+from graphfield.data.saved_files import SEAL, check_seal, finite_values, parse_json, read_regular
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
@@ -127,7 +127,7 @@ def checked_record(record: Mapping[str, Any] | None, name: str) -> dict[str, Any
     if not isinstance(record, Mapping):
         raise ModelFileError(f"{name} must be a mapping, as a model's folder has it, got {record!r:.60}.")
     try:
-        plain = json.loads(json.dumps(dict(record), default=_plain))
+        plain = finite_values(json.loads(json.dumps(dict(record), default=_plain)))
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{name} must be what JSON can hold, but {error}.") from error
     _check_record(Saved(plain, name), name)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.estimators.base import GraphEstimator
+from graphfield.fields import GraphField
 from graphfield.fields.program import Features, Inputs, Linear
 
 # Covariates that the grid moves, and values of a number that it has.
@@ -18,7 +18,7 @@ MAX_KNOTS, MIN_KNOTS = 15, 3
 
 
 def frames_program(
-    model: GraphEstimator,
+    field: GraphField,
     typical: dict[str, Any],
     ranges: dict[str, list[Any]],
     order: list[str],
@@ -29,11 +29,11 @@ def frames_program(
     ``ranges`` has the two ends of a number or the levels of a category, ``order`` the covariates by what
     they do to the graph, most first. ``budget`` is how many numbers there may be.
     """
-    p = len(model.node_names_)
+    p = field.n_nodes
     values = _grid(ranges, order, max(1, budget // (p * (p - 1))))
     points = [dict(zip(values, point, strict=True)) for point in product(*values.values())]
     Z = pd.DataFrame([{**typical, **point} for point in points], columns=list(typical))
-    strengths = np.concatenate([_directed(model, Z.iloc[[row]]) for row in range(len(Z))])
+    strengths = np.concatenate([_directed(field, Z.iloc[[row]]) for row in range(len(Z))])
     numeric, categorical, axes = [], [], []
     for name, found in values.items():
         if isinstance(found[0], str):
@@ -66,6 +66,6 @@ def _values(span: list[Any], knots: int) -> list[Any]:
     return list(span) if isinstance(span[0], str) else np.linspace(span[0], span[1], knots).tolist()
 
 
-def _directed(model: GraphEstimator, Z: pd.DataFrame) -> NDArray[np.float64]:
+def _directed(field: GraphField, Z: pd.DataFrame) -> NDArray[np.float64]:
     """Strengths of both directions of every pair, (n, p, p)."""
-    return model.field_.at(Z).directed.astype(np.float64)
+    return field.at(Z).directed.astype(np.float64)

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
+from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import finite_values
-from graphfield.estimators.base import GraphEstimator
+from graphfield.fields import GraphField
+from graphfield.fields import questions as ask
 from graphfield.fields.program import NotExported, Program, evaluate
 from graphfield.fields.store import Store
 from graphfield.folders import check_file, write_file
@@ -67,7 +68,7 @@ class Shown:
 
 
 def write_report(
-    model: GraphEstimator,
+    model: FieldLike,
     path: str | Path,
     *,
     Z: Any = None,
@@ -79,16 +80,17 @@ def write_report(
     node_groups: Groups | None = None,
     edges: EdgeInference | Mapping[str, Any] | None = None,
     methods: MethodComparison | None = None,
-    evidence_command: str = "graphfield evidence DIR",
+    evidence_command: str = "graphfield.dependence_test(X, Z)",
     edges_command: str = "",
     max_bytes: int | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write a self-contained HTML page about a fitted model.
+    """Write a self-contained HTML page about a fitted model, or a field.
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator or GraphField
+        A field knows its graphs, but not how it was fitted.
     path : path
         The HTML file.
     Z : table, optional
@@ -124,7 +126,7 @@ def write_report(
     >>> page.count("<html"), "https://" in page
     (1, False)
     """
-    check_is_fitted(model)
+    field = field_of(model)
     path = Path(path)
     check_file(path, overwrite=overwrite)
     gain = gain_record(gain) if isinstance(gain, ModelGain) else gain
@@ -134,24 +136,25 @@ def write_report(
     )
     tests = _as_tests(edges)
     if tests is not None:
-        tests.check_nodes(model.node_names_)
+        tests.check_nodes(field.schema.node_names)
         model = tests.applied_to(model)
-    groups = None if node_groups is None else group_labels(node_groups, model.node_names_)
+        field = field_of(model)
+    groups = None if node_groups is None else group_labels(node_groups, field.schema.node_names)
     if max_bytes is None:
-        p = len(model.node_names_)
+        p = field.n_nodes
         max_bytes = max(_MAX_BYTES - _PAIR_BYTES * p * (p - 1) // 2, _MAX_BYTES // 4)
-    rows = Rows.of(model, Z)
+    rows = Rows.of(field, Z)
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
     verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not, check=check)
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
-        "title": title or _title(model, fit),
+        "title": title or _title(field, fit),
         "about": words.about(model, fit, verdict, used),
         "verdict": verdict,
         "opening": words.opening(verdict),
-        "command": "" if evidence or not model.encoder_.columns else evidence_command,
-        "untested": not tests and bool(model.encoder_.columns),
+        "command": "" if evidence or not field.schema.encoder.columns else evidence_command,
+        "untested": not tests and bool(field.schema.encoder.columns),
         "edges_command": edges_command,
         "not_tested": "" if tests is None else tests.why_not,
         "warnings": warnings(check),
@@ -166,7 +169,7 @@ def write_report(
 
 
 def _assembled(
-    model: GraphEstimator,
+    model: FieldLike,
     rows: Rows,
     groups: list[str] | None,
     max_bytes: int,
@@ -175,31 +178,32 @@ def _assembled(
     tests: EdgeRecord | None,
 ) -> dict[str, Any]:
     tests = None if tests is None or tests.why_not else tests
-    types = model.field_.schema.types
-    covariates, typical = rows.describe_covariates(model), rows.typical
-    found = survey(model, rows.Z, groups)
-    moved = effects(model, typical, covariates)
-    shown = _choose_program(model, rows, typical, covariates, list(moved), max_bytes)
+    field = field_of(model)
+    types, names = field.schema.types, field.schema.node_names
+    covariates, typical = rows.describe_covariates(field), rows.typical
+    found = survey(field, rows.Z, groups)
+    moved = effects(field, typical, covariates)
+    shown = _choose_program(field, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
         covariate["fixed"] = shown.moving is not None and covariate["name"] not in shown.moving
         covariate["idle"] = covariate["name"] in verdict.unused
-    reach = interval_reach(model.field_) if shown.moving is None else 0.0
+    reach = interval_reach(field) if shown.moving is None else 0.0
     store = Store(shown.kind)
     program = shown.program.stored(store)
-    j, k = np.triu_indices(len(model.node_names_), 1)
-    pairs = [(model.node_names_[a], model.node_names_[b]) for a, b in zip(j, k, strict=True)]
+    j, k = np.triu_indices(len(names), 1)
+    pairs = [(names[a], names[b]) for a, b in zip(j, k, strict=True)]
     data = {
-        "nodes": model.node_names_,
+        "nodes": names,
         "kinds": None if types is None else types.kinds,
-        "signless": None if types is None else model.field_.schema.signless,
+        "signless": None if types is None else field.schema.signless,
         "groups": groups,
         "covariates": covariates,
         "verdict": verdict.to_json(),
         "opening": words.opening(verdict),
         "threshold": {
-            "value": model.threshold_.value,
-            "reason": model.threshold_.reason,
-            "never": np.flatnonzero(~model.threshold_.clear_pairs).tolist(),
+            "value": field.threshold.value,
+            "reason": field.threshold.reason,
+            "never": np.flatnonzero(~field.threshold.clear_pairs).tolist(),
         },
         "program": program,
         "reach": reach,
@@ -208,7 +212,7 @@ def _assembled(
         },
         "limit": found.limit,
         "order": node_order(found.mean, groups),
-        "chosen": _first_chosen(found, _opening_edges(model, found, typical, verdict), tests),
+        "chosen": _first_chosen(found, _opening_edges(field, found, typical, verdict), tests),
         "connectivity": {
             "measures": [
                 {"name": name, "share": name != SIZE, "values": np.round(values, 5).tolist()}
@@ -221,9 +225,9 @@ def _assembled(
         "tests": None if tests is None else _tests_json(tests, store),
     }
     return {
-        "summary": summary(model, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
+        "summary": summary(field, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,
-        "intervals": words.intervals(model) if reach else "",
+        "intervals": words.intervals(draws) if reach and (draws := field.draws()) else "",
         "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
         "data": _json(data),
@@ -254,7 +258,7 @@ def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
 
 
 def _choose_program(
-    model: GraphEstimator,
+    field: GraphField,
     rows: Rows,
     typical: dict[str, Any],
     covariates: list[dict[str, Any]],
@@ -263,10 +267,10 @@ def _choose_program(
 ) -> Shown:
     """The model itself where it can run in a page and fits, otherwise a grid."""
     some = rows.Z.iloc[:: max(1, len(rows.Z) // _CHECKED)]
-    j, k = np.triu_indices(len(model.node_names_), 1)
-    truth = model.partial_correlations(some)[:, j, k]
+    j, k = np.triu_indices(field.n_nodes, 1)
+    truth = ask.correlations(field, some)[:, j, k]
     try:
-        program = model.field_.program()
+        program = field.program()
         size = program.size()
         for kind, width in (("float32", 4), ("float16", 2)):
             if size * width <= max_bytes:
@@ -275,7 +279,7 @@ def _choose_program(
     except NotExported as error:
         why = str(error)
     ranges = {c["name"]: c.get("levels") or [c["low"], c["high"]] for c in covariates}
-    grid, moving = frames_program(model, typical, ranges, order, max_bytes // 2)
+    grid, moving = frames_program(field, typical, ranges, order, max_bytes // 2)
     return Shown(grid, "int16", moving, why, *_differences(grid.rounded("int16"), some, truth))
 
 
@@ -295,7 +299,7 @@ def _rows_note(rows: Rows, used: RowsUsed | None) -> str:
 
 
 def _opening_edges(
-    model: GraphEstimator, survey: Survey, typical: dict[str, Any], verdict: Verdict
+    field: GraphField, survey: Survey, typical: dict[str, Any], verdict: Verdict
 ) -> NDArray[np.bool_]:
     """Pairs that are edges of the graph on which the page opens.
 
@@ -303,8 +307,8 @@ def _opening_edges(
     none of these, those of any row.
     """
     if verdict.shows_average:
-        return average_edges(model, survey)
-    graph = model.predict_graph(pd.DataFrame([typical]), threshold="auto")[0]
+        return average_edges(field, survey)
+    graph = ask.graphs(field, pd.DataFrame([typical]), field.threshold.cuts, "and")[0]
     found = graph[np.triu_indices(len(graph), 1)] | (survey.present > _MOST_ROWS)
     return found if found.any() else survey.present > 0
 
@@ -322,10 +326,10 @@ def _first_chosen(survey: Survey, edges: NDArray[np.bool_], tests: EdgeRecord | 
     return [int(i) for i in dict.fromkeys([*banded, *order]) if wanted[i]][: 1 if banded else _CHOSEN]
 
 
-def _title(model: GraphEstimator, fit: Mapping[str, Any] | None) -> str:
+def _title(field: GraphField, fit: Mapping[str, Any] | None) -> str:
     if fit and fit.get("table"):
         return f"Graphs of {words.file_name(fit['table'])}"
-    return f"Graphs of {len(model.node_names_)} nodes"
+    return f"Graphs of {field.n_nodes} nodes"
 
 
 def _json(data: Any) -> str:

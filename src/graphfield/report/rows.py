@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.rows import typical_row
 from graphfield.check.levels import RARE_LEVEL
-from graphfield.data.covariates import Numeric, as_text
+from graphfield.data.covariates import CovariateEncoder, Numeric, as_text
 from graphfield.data.frames import Frame
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import DataError
+from graphfield.fields import GraphField
 
 # Rows whose graphs are summarised, and how many entries these may have in all.
 MAX_ROWS, MAX_ENTRIES = 500, 20_000_000
@@ -32,29 +32,28 @@ class Rows:
     two_valued: frozenset[str]  # numbers that are one of two values, such as 0 and 1, in all that were given
 
     @classmethod
-    def of(cls, model: GraphEstimator, Z: Any) -> Rows:
+    def of(cls, field: GraphField, Z: Any) -> Rows:
         drawn = Z is None
-        table = _drawn(model) if drawn else _plain(model, Z)
-        p = len(model.node_names_)
+        table = _drawn(field.schema.encoder) if drawn else _plain(field, Z)
+        p = field.n_nodes
         most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
         kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
         n_given = 0 if drawn else len(table)
-        numbers = [c for c in model.encoder_.numeric if not c.date]
+        numbers = [c for c in field.schema.encoder.numeric if not c.date]
         two = (c.name for c in numbers if set(table[c.name].unique()) == {c.low, c.high})
         some = table.iloc[kept].reset_index(drop=True)
-        return cls(some, n_given, typical_row(model.field_, table), frozenset(two))
+        return cls(some, n_given, typical_row(field, table), frozenset(two))
 
-    def describe_covariates(self, model: GraphEstimator) -> list[dict[str, Any]]:
+    def describe_covariates(self, field: GraphField) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
+        encoder = field.schema.encoder
         rare = {
-            column.name: {
-                level: n for level, n in model.encoder_.level_rows(column).items() if n < RARE_LEVEL
-            }
-            for column in model.encoder_.categorical
+            column.name: {level: n for level, n in encoder.level_rows(column).items() if n < RARE_LEVEL}
+            for column in encoder.categorical
         }
         return [
             self._one(column, self.typical[column.name], rare.get(column.name, {}))
-            for column in model.encoder_.columns
+            for column in encoder.columns
         ]
 
     def _one(self, column: Any, start: Any, rare: dict[str, int]) -> dict[str, Any]:
@@ -99,32 +98,33 @@ def _outward(low: float, high: float, decimals: int) -> tuple[float, float]:
     return round(np.floor(low / unit) * unit, decimals), round(np.ceil(high / unit) * unit, decimals)
 
 
-def _plain(model: GraphEstimator, Z: Any) -> pd.DataFrame:
-    frame = model.field_.schema.match_covariates(Z).values.dropna()
-    if frame.empty and len(model.encoder_.columns):
+def _plain(field: GraphField, Z: Any) -> pd.DataFrame:
+    encoder = field.schema.encoder
+    frame = field.schema.match_covariates(Z).values.dropna()
+    if frame.empty and len(encoder.columns):
         raise DataError("Z has no complete rows: a report needs at least one.")
-    numbers = {column.name: _numbers(model, frame, i) for i, column in enumerate(model.encoder_.numeric)}
+    numbers = {column.name: _numbers(encoder, frame, i) for i, column in enumerate(encoder.numeric)}
     columns = {n: numbers[n] if n in numbers else as_text(frame[n]) for n in frame.columns}
     return pd.DataFrame(columns, index=frame.index)
 
 
-def _numbers(model: GraphEstimator, frame: pd.DataFrame, which: int) -> NDArray[np.float64]:
+def _numbers(encoder: CovariateEncoder, frame: pd.DataFrame, which: int) -> NDArray[np.float64]:
     """A numeric covariate as numbers, also where it is written as something else, such as dates."""
-    column = model.encoder_.numeric[which]
+    column = encoder.numeric[which]
     if pd.api.types.is_numeric_dtype(frame[column.name]):
         return frame[column.name].to_numpy(dtype=np.float64)
-    seen = model.encoder_.transform(Frame(frame, model.encoder_.named)).numeric[:, which]
+    seen = encoder.transform(Frame(frame, encoder.named)).numeric[:, which]
     return np.round(seen * column.scale + column.mean, 6)
 
 
-def _drawn(model: GraphEstimator) -> pd.DataFrame:
+def _drawn(encoder: CovariateEncoder) -> pd.DataFrame:
     """Rows drawn from the means, spreads, ranges and frequencies that the model remembers."""
     rng = np.random.default_rng(0)
-    columns: dict[str, Any] = dict.fromkeys(model.encoder_.names, 0.0)
-    for column in model.encoder_.columns:
+    columns: dict[str, Any] = dict.fromkeys(encoder.names, 0.0)
+    for column in encoder.columns:
         if not isinstance(column, Numeric):
             columns[column.name] = rng.choice(np.array(column.levels, dtype=object), _DRAWN, p=column.shares)
-        elif model.encoder_.standardize:
+        elif encoder.standardize:
             values = rng.normal(column.mean, column.scale, _DRAWN)
             columns[column.name] = values.clip(column.low, column.high)
         else:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.check.findings import NOTES
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import agreed, count, first_few
+from graphfield.fields import GraphField
 from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.report.figures import DENSITY, STILL, Survey
@@ -50,7 +50,7 @@ LAST = ("outliers", "discrete-node", "rare-category", "mostly-one-value", "cycli
 
 
 def summary(
-    model: GraphEstimator,
+    field: GraphField,
     rows: Rows,
     survey: Survey,
     effects: Mapping[str, float],
@@ -69,10 +69,10 @@ def summary(
     still = not moves or _stands_still(survey)
     return {
         "tested": _tested(tests, moves) if tests else [],
-        "edges": _edges(model, rows, survey, pairs, tests)
+        "edges": _edges(field, rows, survey, pairs, tests)
         if moves
-        else _average_edges(model, survey, pairs, tests),
-        "strongest": _strongest(model, survey, pairs) if still else [],
+        else _average_edges(field, survey, pairs, tests),
+        "strongest": _strongest(field, survey, pairs) if still else [],
         "varying": None if still or tests else _varying(survey, pairs),
         "cut_off": _cut_off(survey, pairs),
         "movers": [] if still or tests or len(effects) < 2 else _movers(effects),
@@ -120,7 +120,7 @@ def _number(found: int) -> str:
 
 
 def _edges(
-    model: GraphEstimator, rows: Rows, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
+    field: GraphField, rows: Rows, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
 ) -> dict[str, str]:
     """Where there is an edge, how many are ``found``; otherwise the ``largest`` that is none."""
     where = "Over covariates drawn from the ranges of the training table the graph"
@@ -131,16 +131,16 @@ def _edges(
         where = "The graph"
     most = float(np.maximum(np.abs(survey.least), np.abs(survey.most)).max(initial=0.0))
     found = _edge_counts(survey, still) if survey.present.any() else ""
-    rule = _rule(model, survey, pairs, tests)
+    rule = _rule(field, survey, pairs, tests)
     return {"where": where, "found": found, "largest": f"{most:.3f}", "rule": rule}
 
 
-def _rule(model: GraphEstimator, survey: Survey, pairs: Pairs, tests: EdgeRecord | None) -> str:
+def _rule(field: GraphField, survey: Survey, pairs: Pairs, tests: EdgeRecord | None) -> str:
     """What is an edge, and how their number goes with that of the pairs that may be one."""
-    clear, some = model.threshold_.clear_pairs, survey.present > 0
+    clear, some = field.threshold.clear_pairs, survey.present > 0
     if not clear.any():
         return ""
-    cut, n_some, may_be = model.threshold_.value, int(some.sum()), _TESTED if tests else _CLEAR
+    cut, n_some, may_be = field.threshold.value, int(some.sum()), _TESTED if tests else _CLEAR
     rule = f"Edges are pairs that {may_be[1]} and whose strength is above {cut:.3f} from both nodes."
     if n_some and not _stands_still(survey):
         rule += f" {n_some:,} {agreed(n_some, 'pair is', 'pairs are')} an edge in at least one of these rows."
@@ -184,29 +184,29 @@ def _edge_counts(survey: Survey, still: bool) -> str:
 
 
 def _average_edges(
-    model: GraphEstimator, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
+    field: GraphField, survey: Survey, pairs: Pairs, tests: EdgeRecord | None
 ) -> dict[str, str]:
-    is_edge, may_be = average_edges(model, survey), _TESTED if tests else _CLEAR
+    is_edge, may_be = average_edges(field, survey), _TESTED if tests else _CLEAR
     n_edges, n_pairs = int(is_edge.sum()), len(survey.mean)
     found = (
         f"{n_edges:,} of {n_pairs:,} possible edges: pairs that {may_be[1]} and whose partial "
-        f"correlation, averaged over the rows, is above {model.threshold_.value:.3f} in size"
+        f"correlation, averaged over the rows, is above {field.threshold.value:.3f} in size"
     )
-    weak = np.flatnonzero(model.threshold_.clear_pairs & ~is_edge)
+    weak = np.flatnonzero(field.threshold.clear_pairs & ~is_edge)
     does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
     named = _by_tests(weak, pairs, tests) or f" on average: {_strongest_of(weak, survey.mean, pairs)}"
     rule = f"{len(weak):,} more {does} weaker{named}." if len(weak) else ""
     return {"where": "The average graph", "found": found, "rule": rule}
 
 
-def average_edges(model: GraphEstimator, survey: Survey) -> NDArray[np.bool_]:
+def average_edges(field: GraphField, survey: Survey) -> NDArray[np.bool_]:
     """Pairs that are edges of the average graph over the rows."""
-    return (np.abs(survey.mean) > model.threshold_.value) & model.threshold_.clear_pairs
+    return (np.abs(survey.mean) > field.threshold.value) & field.threshold.clear_pairs
 
 
-def _strongest(model: GraphEstimator, survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]]:
+def _strongest(field: GraphField, survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]]:
     """The strongest edges of one graph, each with its partial correlation."""
-    sizes = np.abs(survey.mean) * average_edges(model, survey)
+    sizes = np.abs(survey.mean) * average_edges(field, survey)
     order = [int(i) for i in np.argsort(-sizes, kind="stable")[:_NAMED] if sizes[i] > 0]
     return [(pairs[i], number(float(survey.mean[i]))) for i in order]
 

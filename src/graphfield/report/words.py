@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
+from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.check.findings import NOTES
-from graphfield.estimators.base import GraphEstimator
 from graphfield.exceptions import count
+from graphfield.fields import GraphField
+from graphfield.fields.base import Draws
 from graphfield.inference.edge_record import BandedCurve
 from graphfield.inference.evidence import Evidence, more_for_covariates
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
@@ -50,13 +52,14 @@ def file_name(path: object) -> str:
 
 
 def about(
-    model: GraphEstimator, fit: Mapping[str, Any] | None, verdict: Verdict, used: RowsUsed | None = None
+    model: FieldLike, fit: Mapping[str, Any] | None, verdict: Verdict, used: RowsUsed | None = None
 ) -> dict[str, str]:
     """What was fitted to what, and how that kind of model works."""
     kind = type(model).__name__
-    names = [column.name for column in model.encoder_.columns]
+    field = field_of(model)
+    names = [column.name for column in field.schema.encoder.columns]
     given = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    what = f"A model of {count(len(model.node_names_), 'node')} and {count(len(names), 'covariate')}"
+    what = f"A model of {count(field.n_nodes, 'node')} and {count(len(names), 'covariate')}"
     what += f" ({given})" if names else ""
     if fit and used:
         table = f" of {file_name(fit['table'])}" if fit.get("table") else ""
@@ -128,8 +131,8 @@ _NODES = {
 
 
 def model_card(model: Any, fit: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Estimator, what was chosen, and its parameters."""
-    params = model.get_params(deep=False)
+    """Estimator, what was chosen, and its parameters, of which a field has none."""
+    params = {} if isinstance(model, GraphField) else model.get_params(deep=False)
     facts = [("Estimator", type(model).__name__), ("graphfield", __version__)]
     if "random_state" in params:
         facts.append(("Seed", str(params["random_state"])))
@@ -142,7 +145,7 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> dict[str, Any]:
         facts.append(("Mean of the nodes", moves))
     if hasattr(model, "weights_"):
         facts.append(_members(model))
-    facts.append(("Edges", model.threshold_.reason))
+    facts.append(("Edges", field_of(model).threshold.reason))
     if fit and fit.get("seconds") is not None:
         facts.append(("Time to fit", f"{fit['seconds']:.1f} s"))
     given = [(name, value) for name, value in params.items() if name != "random_state"]
@@ -160,12 +163,12 @@ def _members(model: Any) -> tuple[str, str]:
     return "Average of", ", ".join(f"{kind} ({weight:.2f})" for kind, weight in parts)
 
 
-def intervals(model: Any) -> str:
+def intervals(draws: Draws) -> str:
     """What is shaded around the curves of edges."""
     return (
-        f" Shaded: intervals of {100 * LEVEL:.0f} %, from how far {len(model.members_)} fits to rows drawn "
+        f" Shaded: intervals of {100 * LEVEL:.0f} %, from how far {len(draws.members)} fits to rows drawn "
         "with replacement are apart. They do not know of the bias of a fit, and cover less often than that "
-        "where a network is fitted; for bands that do cover, test the pairs (graphfield edges)."
+        "where a network is fitted; for bands that do cover, test the pairs."
     )
 
 
@@ -184,10 +187,11 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
     return f"All rows have the same edges but for {' and '.join(named)}."
 
 
-def bands(model: GraphEstimator, level: float, curves: Sequence[BandedCurve]) -> str:
+def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
     """On which scale curves are that were tested, what is shaded around them, and why some have gaps."""
-    scores = "" if model.field_.schema.types is not None else ", of normal scores of the nodes"
-    raw = f", of nodes {_NODES['raw']}" if model.facts()["marginals"] == "raw" else ""
+    schema = field_of(model).schema
+    scores = "" if schema.types is not None else ", of normal scores of the nodes"
+    raw = f", of nodes {_NODES['raw']}" if getattr(model, "marginals_", schema.marginals) == "raw" else ""
     scale = (
         f" Curves are those of the tests{scores}; numbers in the picture and the table are those of the "
         f"model{raw}. The two may differ."
@@ -201,7 +205,7 @@ def bands(model: GraphEstimator, level: float, curves: Sequence[BandedCurve]) ->
     return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
 
 
-def training(model: GraphEstimator) -> dict[str, Any] | None:
+def training(model: FieldLike) -> dict[str, Any] | None:
     """What was compared on held-out rows, or a note on the curve that is drawn below; None without both."""
     compared = getattr(model, "held_out_", None)
     if isinstance(compared, pd.DataFrame) and len(compared):
@@ -232,7 +236,7 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def training_lines(model: GraphEstimator) -> dict[str, Any] | None:
+def training_lines(model: FieldLike) -> dict[str, Any] | None:
     """The loss of training and of held-out rows, and where the number of patterns changed."""
     history = getattr(model, "training_", None)
     if not isinstance(history, pd.DataFrame) or "train_loss" not in history or len(history) < 2:

@@ -73,16 +73,16 @@ class SparseStep:
         B, _ = split_coefficients(S, self._m)
         of_node = length[self._blocks.starts]
         squares = block_squares(B, self._blocks)
-        factor = _kept(squares, self._entry * of_node)
+        factor = _remaining_share(squares, self._entry * of_node)
         for own, weight in zip(self._groups, self._group, strict=True):
             left = (squares[own] * np.square(factor[own])).sum(axis=(0, 1))
-            factor[own] *= _kept(left, weight * of_node)
+            factor[own] *= _remaining_share(left, weight * of_node)
         nodes = self._blocks.nodes
         B *= factor[:, nodes[:, None], nodes]  # in place, also in S
         return S
 
 
-def _kept(squares: Array, threshold: Array) -> Array:
+def _remaining_share(squares: Array, threshold: Array) -> Array:
     """The share of a norm that is left where ``threshold`` is taken away."""
     norms = np.sqrt(squares)
     return np.maximum(0.0, 1 - threshold / np.where(norms > 0, norms, 1.0)) * (norms > 0)

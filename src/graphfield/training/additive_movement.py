@@ -32,14 +32,14 @@ class AdditiveFit:
 
     judged: CoefField
     field: CoefField
-    variation: float  # the share of its movement that is kept
+    kept_share: float  # the share of its movement that is kept
     penalty: float
     errors: Tensor  # of each row of training, part by part
     again: Again
 
     @classmethod
     def of(
-        cls, config: FieldConfig, data: Samples, task: MixtureTask, single: SingleGraph
+        cls, config: FieldConfig, data: Samples, task: MixtureTask, one_graph: SingleGraph
     ) -> AdditiveFit | None:
         """From the rows of a task; None where covariates are too many or do not move the graph clearly."""
         features = AdditiveFeatures.of(config, data, task.rows)
@@ -47,41 +47,41 @@ class AdditiveFit:
             return None
         shares = torch.nn.functional.pad(features.at(data), (1, 0), value=1.0)
         *parts, new = (task.moments(shares, data.x, rows) for rows in (*task.parts, task.held_out))
-        recipe, found = AdditiveRecipe.choose(single, parts)
+        recipe, found = AdditiveRecipe.choose(one_graph, parts)
         support = torch.cat(
             [
                 support_of(features.field(own), one, data.take(rows[None]))
-                for rows, own, one in zip(task.parts, found, recipe.singles(parts), strict=True)
+                for rows, own, one in zip(task.parts, found, recipe.one_graphs(parts), strict=True)
             ],
             dim=1,
         )
-        variation = supported_share(support, task.units(task.rows))
-        if variation == 0:
+        kept_share = supported_share(support, task.units(task.rows))
+        if kept_share == 0:
             return None
         judged, field = (
-            features.field(recipe.find(m, variation)) for m in (total(parts), total([*parts, new]))
+            features.field(recipe.find(m, kept_share)) for m in (total(parts), total([*parts, new]))
         )
-        again = Again(shares, lambda moments, _: features.field(recipe.find(moments, variation)))
-        return cls(judged, field, variation, recipe.penalty, errors_with(support, variation), again)
+        again = Again(shares, lambda moments, _: features.field(recipe.find(moments, kept_share)))
+        return cls(judged, field, kept_share, recipe.penalty, errors_with(support, kept_share), again)
 
 
 @dataclass(frozen=True)
 class AdditiveRecipe:
     """How movement is found beside one graph: the penalty for so many rows, and how far without any."""
 
-    single: SingleGraph
+    one_graph: SingleGraph
     count: int
     penalty: float
     share: float
 
     @classmethod
-    def choose(cls, single: SingleGraph, parts: Sequence[Moments]) -> tuple[AdditiveRecipe, list[Tensor]]:
+    def choose(cls, one_graph: SingleGraph, parts: Sequence[Moments]) -> tuple[AdditiveRecipe, list[Tensor]]:
         """By the parts in turn, each from the others; and the patterns (1 + m, p, p) of these there.
 
         Moments are of shares that are one, and then features.
         """
         together = total(parts)
-        folds = [_Beside.of(single, together.without(part)) for part in parts]
+        folds = [_Beside.of(one_graph, together.without(part)) for part in parts]
 
         def attempt(penalty: float, near: list[Tensor] | None) -> tuple[float, list[Tensor]]:
             moving = solve_each([fold.problem for fold in folds], penalty, near or [None] * len(folds))
@@ -90,20 +90,20 @@ class AdditiveRecipe:
         top = max(fold.problem.largest_penalty() for fold in folds)
         best = PathSearch(falling_penalties(top), attempt).walk(0, lambda s: s.worse >= WORSE).best
         share = _best_step(folds, best.solution, parts)[0]
-        self = cls(single, folds[0].problem.count, best.value, share)
+        self = cls(one_graph, folds[0].problem.count, best.value, share)
         return self, [fold.finish(own, share) for fold, own in zip(folds, best.solution, strict=True)]
 
-    def singles(self, parts: Sequence[Moments]) -> list[Tensor]:
+    def one_graphs(self, parts: Sequence[Moments]) -> list[Tensor]:
         """One graph for all without each of the parts, (p, p)."""
         still = [part.of_shares(slice(1)) for part in parts]
-        return [self.single.find(total(still).without(part))[0] for part in still]
+        return [self.one_graph.find(total(still).without(part))[0] for part in still]
 
-    def find(self, moments: Moments, variation: float) -> Tensor:
+    def find(self, moments: Moments, kept_share: float) -> Tensor:
         """Patterns (1 + m, p, p) of these rows; more rows ask for a lower penalty."""
-        beside = _Beside.of(self.single, moments)
+        beside = _Beside.of(self.one_graph, moments)
         moving = beside.problem.solve((self.count / moments.count) ** 0.5 * self.penalty, None, FINE)
         found = beside.finish(moving, self.share)
-        return torch.lerp(torch.cat([beside.still, torch.zeros_like(moving)]), found, variation)
+        return torch.lerp(torch.cat([beside.still, torch.zeros_like(moving)]), found, kept_share)
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class _Beside:
     whole: PatternProblem
 
     @classmethod
-    def of(cls, single: SingleGraph, moments: Moments) -> _Beside:
-        still = single.find(moments.of_shares(slice(1)))
+    def of(cls, one_graph: SingleGraph, moments: Moments) -> _Beside:
+        still = one_graph.find(moments.of_shares(slice(1)))
         left = moments.after(still[0])
         return cls(still, PatternProblem(left.of_shares(slice(1, None))), PatternProblem(left))
 

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from graphfield.data.saved_files import MAX_DIGITS, open_regular, read_json
+from graphfield.data.saved_files import MAX_DIGITS, json_bytes, open_regular, read_json
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file
@@ -68,7 +68,6 @@ def check_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 
 def _record(text: str) -> dict[str, Any]:
-    """Losses of a fit that holds no rows out are not numbers, which Python's JSON has words for."""
     record = json.loads(text)
     if not isinstance(record, dict):
         raise ValueError("its record is no object")
@@ -109,7 +108,7 @@ class CheckpointFolder:
             "seed": seed,
         }
         make_folder(self.path)
-        write_file(header_file, json.dumps(header, indent=1).encode(), overwrite=False)
+        write_file(header_file, json_bytes(header), overwrite=False)
 
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
         if not resume:
@@ -158,4 +157,4 @@ class StageFile:
     def save(self, snapshot: Snapshot) -> None:
         record = {"step": snapshot.step, "finished": snapshot.finished, **snapshot.record}
         tensors = {k: v.detach().to("cpu").contiguous() for k, v in snapshot.tensors.items()}
-        write_file(self.path, save(tensors, metadata={"record": json.dumps(record)}), overwrite=True)
+        write_file(self.path, save(tensors, metadata={"record": json_bytes(record).decode()}), overwrite=True)

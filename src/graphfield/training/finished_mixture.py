@@ -47,7 +47,7 @@ class Finished:
 
     judged: CoefField
     field: CoefField
-    variation: float  # the share of its variation that was kept
+    kept_share: float  # the share of its variation that was kept
     penalty: float  # of the one graph, where none was
     again: Again
     additive: bool = False  # not a mixture: edges that follow single covariates
@@ -61,7 +61,7 @@ class _Moving:
     recipe: Recipe  # how the patterns were found
     known: Moments
     new: Moments
-    variation: float
+    kept_share: float
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class LastStep:
         if is_few(task.units(task.held_out)):
             moving, copies = self._judge_copies(moving)
         done = self._done(moving)
-        if copies and additive and self.single is not None:
-            found = AdditiveFit.of(self.config, self.data, task, self.single)
-            if found is not None and self._is_better(found, done, self._errors_of(copies, done.variation)):
+        if copies and additive and self.one_graph is not None:
+            found = AdditiveFit.of(self.config, self.data, task, self.one_graph)
+            if found is not None and self._is_better(found, done, self._errors_of(copies, done.kept_share)):
                 return Finished(
-                    found.judged, found.field, found.variation, found.penalty, found.again, additive=True
+                    found.judged, found.field, found.kept_share, found.penalty, found.again, additive=True
                 )
         return done
 
@@ -123,13 +123,13 @@ class LastStep:
         copies, gate = self._cross_fitted_copies(moving)
         support = torch.cat([copy.support() for copy in copies], dim=1)
         again = supported_share(support, self.task.units(self.task.rows))
-        if len(torch.unique(units)) < len(units) or moving.variation < _MISSED * again:
+        if len(torch.unique(units)) < len(units) or moving.kept_share < _MISSED * again:
             # Patterns found in the same way for the other gate.
             mean, known, new = self._moments(gate)
             patterns = moving.recipe.carry_out(known, self.mixture.patterns)
             copy = Copy(gate, patterns, mean, moving.copy.rows)
             moving = _Moving(copy, moving.recipe, known, new, again)
-        return replace(moving, variation=max(moving.variation, again)), copies
+        return replace(moving, kept_share=max(moving.kept_share, again)), copies
 
     def _cross_fitted_copies(self, moving: _Moving) -> tuple[list[Copy], GateField]:
         """For each part of the training rows, gate and patterns from the others; and such a gate from all."""
@@ -162,16 +162,16 @@ class LastStep:
 
     def _done(self, moving: _Moving) -> Finished:
         """As it was judged, and from all rows; what does not move is one graph."""
-        patterns, kept, mixture = moving.copy.patterns, moving.variation, self.mixture
+        patterns, kept, mixture = moving.copy.patterns, moving.kept_share, self.mixture
         again = moving.recipe.carry_out(moving.known + moving.new, mixture.patterns, patterns)
         both, penalty = [patterns, again], mixture.penalty
         if kept < 1:
             # With a penalty that the user gives, the one graph is the average of the patterns.
             still = [torch.tensordot(moving.copy.mean, own, dims=1)[None] for own in both]
-            if self.single is not None:
+            if self.one_graph is not None:
                 known, new = total(self.parts[:-1]), self.parts[-1]
-                still = [self.single.find(known), self.single.find(known + new)]
-                penalty = penalty if kept else self.single.penalty
+                still = [self.one_graph.find(known), self.one_graph.find(known + new)]
+                penalty = penalty if kept else self.one_graph.penalty
             both = [torch.lerp(one, own, kept) for one, own in zip(still, both, strict=True)]
         judged, field = (mixed_field(moving.copy.gate, own) for own in both)
         return Finished(judged, field, kept, penalty, self._again(moving.copy.gate, moving.recipe, kept))
@@ -185,8 +185,8 @@ class LastStep:
             patterns = recipe.carry_out(moments, self.mixture.patterns)
             if kept < 1:
                 still = torch.tensordot(mean, patterns, dims=1)[None]
-                if self.single is not None:
-                    still = self.single.find(of_one)
+                if self.one_graph is not None:
+                    still = self.one_graph.find(of_one)
                 patterns = torch.lerp(still, patterns, kept)
             return mixed_field(gate, patterns)
 
@@ -199,18 +199,18 @@ class LastStep:
         return [self.task.moments(one, x, rows) for rows in (*self.task.parts, self.task.held_out)]
 
     @cached_property
-    def single(self) -> SingleGraph | None:
+    def one_graph(self) -> SingleGraph | None:
         """How one graph for all is found, where no penalty is given."""
         is_chosen = self.task.penalty is None and len(self.task.parts) > 1
         return SingleGraph.choose(self.parts[:-1]) if is_chosen else None
 
-    def _errors_of(self, copies: Sequence[Copy], variation: float) -> Tensor:
+    def _errors_of(self, copies: Sequence[Copy], kept_share: float) -> Tensor:
         """Of the rows of training, each by the copy that was found without it, with so much movement."""
-        assert self.single is not None
+        assert self.one_graph is not None
         known = total(self.parts[:-1])
-        stills = [self.single.find(known.without(part))[0] for part in self.parts[:-1]]
+        stills = [self.one_graph.find(known.without(part))[0] for part in self.parts[:-1]]
         supports = [copy.support(still) for copy, still in zip(copies, stills, strict=True)]
-        return errors_with(torch.cat(supports, dim=1), variation)
+        return errors_with(torch.cat(supports, dim=1), kept_share)
 
     @torch.no_grad()
     def _is_better(self, found: AdditiveFit, mixture: Finished, errors: Tensor) -> bool:

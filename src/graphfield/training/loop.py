@@ -262,8 +262,7 @@ class _Run:
 
 
 def _plain(result: TrainingResult) -> dict[str, Any]:
-    best = result.best_loss if math.isfinite(result.best_loss) else None
-    return {**vars(result), "curve": vars(result.curve), "best_loss": best}
+    return {**vars(result), "curve": vars(result.curve)}
 
 
 def _from_plain(record: Saved) -> TrainingResult:
@@ -283,13 +282,9 @@ def _curve_columns(record: Saved) -> dict[str, list[Any]]:
     if len({len(column) for column in columns.values()}) > 1:
         record.refuse("lists of one length")
     steps = [value.whole() for value in columns.pop("step")]
-    return {"step": steps} | {name: [_loss(value) for value in column] for name, column in columns.items()}
-
-
-def _loss(value: Saved) -> float:
-    """NaN where no rows are held out."""
-    is_nan = isinstance(value.value, float) and math.isnan(value.value)
-    return math.nan if is_nan else value.number()
+    return {"step": steps} | {
+        name: [value.number_or_nan() for value in column] for name, column in columns.items()
+    }
 
 
 def _by_prefix(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
