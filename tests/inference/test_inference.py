@@ -780,3 +780,14 @@ def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:
     # Elsewhere it is Fisher's scale.
     np.testing.assert_allclose(np.arctanh([low[2], high[2]]).mean(), np.arctanh(0.3))
     assert -1 < low[3] < high[3] < 1
+
+
+def test_a_wider_interval_holds_a_narrower_one() -> None:
+    estimate = np.linspace(-0.98, 0.98, 30)
+    for size in (0.02, 0.05, 0.14, 0.3, 0.6):
+        curve = Curve(list(estimate), estimate, np.diag(np.full(30, size**2)), 50.0)
+        bands = [curve.intervals(level, False, 0) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        bands.append(curve.intervals(0.99, True, 0))
+        lows, highs = np.array(bands).swapaxes(0, 1)
+        assert (np.diff(lows, axis=0) <= 0).all()
+        assert (np.diff(highs, axis=0) >= 0).all()
