@@ -321,6 +321,9 @@ def test_questions_that_make_no_sense(found: gf.EdgeInference) -> None:
         found.bands("n0", "n1", "age", others={"age": 3})
     with pytest.raises(gf.DataError, match="'c'"):
         found.bands("n0", "n1", "age", others={"site": "c"})
+    for value in (np.nan, np.inf, None):
+        with pytest.raises(gf.DataError, match=rf"'age' must be finite, got {value}. Give one between 2"):
+            found.bands("n0", "n1", "site", others={"age": value})
     for wrong in (0, 1, "a"):
         with pytest.raises(gf.ParameterError, match="fdr"):
             found.edges(wrong)  # type: ignore[arg-type]
@@ -515,6 +518,8 @@ def test_differences_of_few_groups_are_no_clearer_than_their_p_values() -> None:
         ({"group": "a"}, {"age": 0.0}, gf.ParameterError, "the same covariates"),
         ({"group": "a"}, {"group": "a"}, gf.ParameterError, "are the same"),
         ("a", "b", gf.ParameterError, "values of covariates"),
+        ({"age": np.nan}, {"age": 0.0}, gf.DataError, "must be finite"),
+        ({"age": 0.0}, {"age": -np.inf}, gf.DataError, "must be finite"),
     ],
 )
 def test_sides_that_make_no_sense(a: dict, b: dict, error: type[Exception], words: str) -> None:
