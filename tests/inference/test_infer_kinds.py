@@ -49,6 +49,7 @@ def test_graphs_and_bands_follow_the_group(found: EdgeInference) -> None:
     for graph, typed in ((a, False), (b, True)):
         there = graph[[income, income, yes], [mood, calls, kind]]
         assert there.tolist() == [True, True, typed]
+    assert found.predict_graph(pd.DataFrame({"group": []})).shape == (0, 5, 5)
     band = found.bands("income", "mood", "group").set_index("value")
     assert band.low["a"] > 0.2  # true partial correlations are about .5 and -.5
     assert band.high["b"] < -0.2

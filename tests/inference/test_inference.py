@@ -109,6 +109,7 @@ def test_graph_at_z_follows_the_edge(found: gf.EdgeInference) -> None:
     assert graph[[0, 2], 0, 1].all()
     assert graph[:, 2, 3].all()
     assert not graph[1, 0, 1]
+    assert found.predict_graph(Z[:0]).shape == (0, 5, 5), "as that of a model"
 
 
 def test_bands_follow_the_edge_and_are_wider_for_whole_curves(found: gf.EdgeInference) -> None:
