@@ -96,6 +96,14 @@ def test_a_result_says_that_it_is_a_rate():
         (lambda: theory.required_samples(0.1, 5, 2, 2.0, margin=0.1), "go together"),
         (lambda: theory.required_samples(1e-300, 5, 9, 0.1), "ask for less"),
         (lambda: theory.Loss(1.0, 2.0, 1.0), "smoothness must"),
+        (lambda: theory.edge_errors("x", 10, 0.1, gamma=0.5), "error must"),
+        (lambda: theory.edge_errors(-1, 10, 0.1, gamma=0.5), "error must"),
+        (lambda: theory.edge_errors(math.nan, 10, 0.1, gamma=0.5), "error must"),
+        (lambda: theory.network_risk(100, 5, 2, 2.0, loss="squared"), "loss must be a Loss"),
+        (lambda: theory.rate_exponent(2, 2.0, loss="squared"), "loss must be a Loss"),
+        (lambda: theory.network_risk(100, 5, 2, 2.0, foo=2), "no keyword 'foo': it takes 'loss'"),
+        (lambda: theory.recommended_network(1_000, 10, 400, 2), "q=400 covariates.*Ask for fewer"),
+        (lambda: theory.network_risk(1_000, 10, 4, 1e100), "Ask for fewer"),
     ],
 )
 def test_nonsense_is_refused(call, argument):

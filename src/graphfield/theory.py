@@ -25,12 +25,13 @@ All results assume that rows are independent, that x_j = sum_k beta*_jk(z) x_k +
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import ParameterError
+from graphfield.exceptions import ParameterError, listing
 
 _MOST_ROWS = 1e300
 
@@ -90,6 +91,7 @@ class _Setup:
     constant: float = 1.0
 
     def __post_init__(self) -> None:
+        _check_loss(self.loss)
         check_number("delta", self.delta, 0, 1, open_low=True, open_high=True)
         check_number("constant", self.constant, 0, open_low=True)
 
@@ -154,7 +156,7 @@ def excess_risk(
     >>> round(few / many, 2)
     8.75
     """
-    setup = _Setup(**terms)
+    setup = _read_terms(terms)
     _check_sizes(n, p)
     check_number("pseudo_dimension", pseudo_dimension, 0, open_low=True)
     check_number("approximation_error", approximation_error, 0)
@@ -171,7 +173,7 @@ def coefficient_error(
     that of :func:`excess_risk` divided by alpha. Same assumptions.
     """
     risk = excess_risk(n, p, pseudo_dimension, approximation_error, **terms)
-    return risk._times(1 / _Setup(**terms).loss.convexity)
+    return risk._times(1 / _read_terms(terms).loss.convexity)
 
 
 def network_risk(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> Rate:
@@ -189,7 +191,7 @@ def network_risk(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> 
     >>> round(few / many, 2), round(10 ** (2 / 3), 2)
     (4.09, 4.64)
     """
-    setup = _Setup(**terms)
+    setup = _read_terms(terms)
     loss, xi = setup.loss, _accuracy(n, p, q, m, setup)
     size = loss.lipschitz * xi if loss.smoothness is None else loss.smoothness * xi**2
     return Rate(size, size)
@@ -197,7 +199,7 @@ def network_risk(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> 
 
 def network_coefficient_error(n: float, p: int, q: int, m: float, **terms: Unpack[Terms]) -> Rate:
     """Theorem 2, second half: the error of :func:`coefficient_error` for networks of the best size."""
-    return network_risk(n, p, q, m, **terms)._times(1 / _Setup(**terms).loss.convexity)
+    return network_risk(n, p, q, m, **terms)._times(1 / _read_terms(terms).loss.convexity)
 
 
 def edge_errors(error: Rate | float, p: int, margin: float, *, gamma: float, eta: float = 0.5) -> Rate:
@@ -223,6 +225,8 @@ def edge_errors(error: Rate | float, p: int, margin: float, *, gamma: float, eta
     check_number("margin", margin, 0, open_low=True)
     check_number("gamma", gamma, 0, open_low=True)
     check_number("eta", eta, 0, 1, open_low=True, open_high=True)
+    if not isinstance(error, Rate):
+        check_number("error", error, 0)
     rate = error if isinstance(error, Rate) else Rate(0.0, float(error))
     return rate._times(p / (gamma * min(eta, 1 - eta) ** 2 * margin**2))
 
@@ -234,6 +238,7 @@ def rate_exponent(q: int, m: float, *, loss: Loss = SQUARED_ERROR) -> float:
     (0.5, 0.5)
     """
     _check_smooth(q, m)
+    _check_loss(loss)
     return m / (m + q) if loss.smoothness is None else 2 * m / (2 * m + q)
 
 
@@ -249,11 +254,12 @@ def recommended_network(n: float, p: int, q: int, m: float, **terms: Unpack[Term
     >>> recommended_network(n=10_000, p=50, q=2, m=2).layers
     1
     """
-    xi = _accuracy(n, p, q, m, _Setup(**terms))
-    layers = max(1, math.ceil(xi ** (-q / (2 * m))))
-    choose = math.exp(math.lgamma(m + q + 1) - math.lgamma(q + 1) - math.lgamma(m + 1))
-    neurons = math.ceil((2 * math.e) ** q * choose * q**2)
-    dimension = layers**2 * neurons**2 * math.log(max(2, layers * neurons))
+    xi = _accuracy(n, p, q, m, _read_terms(terms))
+    with _in_range(q, m):
+        layers = max(1, math.ceil(xi ** (-q / (2 * m))))
+        choose = math.exp(math.lgamma(m + q + 1) - math.lgamma(q + 1) - math.lgamma(m + 1))
+        neurons = math.ceil((2 * math.e) ** q * choose * q**2)
+        dimension = layers**2 * neurons**2 * math.log(max(2, layers * neurons))
     return Network(layers, neurons, xi, dimension)
 
 
@@ -310,7 +316,8 @@ def _accuracy(n: float, p: int, q: int, m: float, setup: _Setup) -> float:
     _check_sizes(n, p)
     _check_smooth(q, m)
     loss = setup.loss
-    dimension = m**4 * q**6 * max(1.0, math.log(p)) * _logarithm(n, p, loss)
+    with _in_range(q, m):
+        dimension = m**4 * q**6 * max(1.0, math.log(p)) * _logarithm(n, p, loss)
     sizes = setup.constant * dimension * _estimation(n, p, setup)
     if loss.smoothness is None:
         return (sizes / loss.lipschitz) ** (m / (m + q))
@@ -326,6 +333,30 @@ def _estimation(n: float, p: int, setup: _Setup) -> float:
 
 def _logarithm(n: float, p: int, loss: Loss) -> float:
     return math.log(max(math.e, n * loss.lipschitz * p))
+
+
+@contextmanager
+def _in_range(q: int, m: float) -> Iterator[None]:
+    """Raise by name where what is computed is larger than any float."""
+    try:
+        yield
+    except OverflowError:
+        raise ParameterError(
+            f"q={q} covariates and m={m:g} derivatives give sizes beyond what a computer can hold. "
+            "Ask for fewer."
+        ) from None
+
+
+def _read_terms(terms: Terms) -> _Setup:
+    known = list(Terms.__annotations__)
+    if unknown := [name for name in terms if name not in known]:
+        raise ParameterError(f"A bound has no keyword {unknown[0]!r}: it takes {listing(known)}.")
+    return _Setup(**terms)
+
+
+def _check_loss(loss: Loss) -> None:
+    if not isinstance(loss, Loss):
+        raise ParameterError(f"loss must be a Loss, such as theory.SQUARED_ERROR, got {loss!r}.")
 
 
 def _check_sizes(n: float, p: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +49,7 @@ def test_graphs_and_bands_follow_the_group(found: EdgeInference) -> None:
     for graph, typed in ((a, False), (b, True)):
         there = graph[[income, income, yes], [mood, calls, kind]]
         assert there.tolist() == [True, True, typed]
+    assert found.predict_graph(pd.DataFrame({"group": []})).shape == (0, 5, 5)
     band = found.bands("income", "mood", "group").set_index("value")
     assert band.low["a"] > 0.2  # true partial correlations are about .5 and -.5
     assert band.high["b"] < -0.2
@@ -77,6 +80,20 @@ def test_ordinal_nodes_are_numbers_here() -> None:
     Z = pd.DataFrame({"z": rng.normal(size=80)})
     ordinal = gf.infer_edges(X, Z, covariates=[], node_types=dict.fromkeys("abc", "ordinal")).table
     assert ordinal.equals(gf.infer_edges(X, Z, covariates=[]).table)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ({"x1": "foo"}, "column 'x1' must be one of 'gaussian', 'binary', .*, got 'foo'"),
+        ("foo", "node_types must be 'auto' or say what some columns are.*got 'foo'"),
+    ],
+)
+def test_kinds_that_there_are_not_are_refused(kinds: str | dict[str, str], words: str) -> None:
+    X, Z = np.random.default_rng(0).normal(size=(2, 100, 3))
+    for ask in (gf.infer_edges, gf.dependence_test, partial(gf.compare_graphs, a={"z1": 0}, b={"z1": 1})):
+        with pytest.raises(gf.ParameterError, match=words):
+            ask(X, Z, node_types=kinds)
 
 
 def test_too_many_covariates_are_refused_by_name() -> None:

@@ -109,6 +109,7 @@ def test_graph_at_z_follows_the_edge(found: gf.EdgeInference) -> None:
     assert graph[[0, 2], 0, 1].all()
     assert graph[:, 2, 3].all()
     assert not graph[1, 0, 1]
+    assert found.predict_graph(Z[:0]).shape == (0, 5, 5), "as that of a model"
 
 
 def test_bands_follow_the_edge_and_are_wider_for_whole_curves(found: gf.EdgeInference) -> None:
@@ -322,6 +323,9 @@ def test_questions_that_make_no_sense(found: gf.EdgeInference) -> None:
         found.bands("n0", "n1", "age", others={"age": 3})
     with pytest.raises(gf.DataError, match="'c'"):
         found.bands("n0", "n1", "age", others={"site": "c"})
+    for value in (np.nan, np.inf, None):
+        with pytest.raises(gf.DataError, match=rf"'age' must be finite, got {value}. Give one between 2"):
+            found.bands("n0", "n1", "site", others={"age": value})
     for wrong in (0, 1, "a"):
         with pytest.raises(gf.ParameterError, match="fdr"):
             found.edges(wrong)  # type: ignore[arg-type]
@@ -519,6 +523,8 @@ def test_differences_of_few_groups_are_no_clearer_than_their_p_values() -> None:
         ({"group": "a"}, {"age": 0.0}, gf.ParameterError, "the same covariates"),
         ({"group": "a"}, {"group": "a"}, gf.ParameterError, "are the same"),
         ("a", "b", gf.ParameterError, "values of covariates"),
+        ({"age": np.nan}, {"age": 0.0}, gf.DataError, "must be finite"),
+        ({"age": 0.0}, {"age": -np.inf}, gf.DataError, "must be finite"),
     ],
 )
 def test_sides_that_make_no_sense(a: dict, b: dict, error: type[Exception], words: str) -> None:
@@ -787,3 +793,14 @@ def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:
     # Elsewhere it is Fisher's scale.
     np.testing.assert_allclose(np.arctanh([low[2], high[2]]).mean(), np.arctanh(0.3))
     assert -1 < low[3] < high[3] < 1
+
+
+def test_a_wider_interval_holds_a_narrower_one() -> None:
+    estimate = np.linspace(-0.98, 0.98, 30)
+    for size in (0.02, 0.05, 0.14, 0.3, 0.6):
+        curve = Curve(list(estimate), estimate, np.diag(np.full(30, size**2)), 50.0)
+        bands = [curve.intervals(level, False, 0) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        bands.append(curve.intervals(0.99, True, 0))
+        lows, highs = np.array(bands).swapaxes(0, 1)
+        assert (np.diff(lows, axis=0) <= 0).all()
+        assert (np.diff(highs, axis=0) >= 0).all()

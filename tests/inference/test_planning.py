@@ -70,6 +70,11 @@ def test_a_plan_says_how_sure_it_is():
     plan = plan_from(outcomes, 0.75, 0, **about)
     assert 600 < plan.low <= plan.n_rows <= plan.high < 850
     assert f"takes about {plan.n_rows:,} rows" in repr(plan)
+    enough = plan_from({n: np.ones((3, 2)) for n in (100, 200)}, 0.8, 0, **about).summary()
+    assert "takes 100 rows or fewer: with 100, the fewest that were tried, 100% are found" in enough
+    assert "interval" not in enough
+    hardly = plan_from({100: np.array([[1.0, 0], [0.6, 0]]), 200: np.ones((2, 2))}, 0.8, 0, **about).summary()
+    assert "100 rows or fewer (95 % interval over simulated tables: up to 1" in hardly
     never = plan_from({500: np.zeros((4, 2))}, 0.8, 0, **about)
     assert never.n_rows is None
     assert "more rows than were tried: with 500 rows 0% are found" in never.summary()

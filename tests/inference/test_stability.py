@@ -193,6 +193,8 @@ def test_results_of_one_table_merge(tmp_path):
     other = gf.stability(gf.RegGMM(), X.iloc[:90], Z.iloc[:90], **{**FEW, "n_pairs": 1})
     with pytest.raises(gf.DataError, match="100 rows and RegGMM on 90 rows"):
         first.merge(other)
+    with pytest.raises(gf.ParameterError, match="takes results of stability, got None"):
+        first.merge(None)
 
 
 def test_a_damaged_or_foreign_folder_is_refused(tmp_path):

@@ -194,8 +194,14 @@ class CovariateEncoder:
         """One value of one covariate: a number in standard units, or the code of a level."""
         spec = next(column for column in self.columns if column.name == name)
         column = pd.Series([value])
-        encoded = self._codes(spec, column) if isinstance(spec, Categorical) else self._numbers(spec, column)
-        return float(encoded[0])
+        if isinstance(spec, Categorical):
+            return float(self._codes(spec, column)[0])
+        if not np.isfinite(_as_numbers(spec, column)[0]):
+            raise DataError(
+                f"A value of covariate {name!r} must be finite, got {value!r}. Give one between "
+                f"{spec.shown(spec.low)} and {spec.shown(spec.high)}, where its rows are."
+            )
+        return float(self._numbers(spec, column)[0])
 
     def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
         values = _as_numbers(spec, column)

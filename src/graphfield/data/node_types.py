@@ -193,6 +193,8 @@ def read_node_types(frame: Frame, wanted: str | Mapping[str, str]) -> NodeTypes 
     two levels, ordinal where they have an order, and categorical elsewhere; numbers are numbers, small whole
     ones as well.
     """
+    if wanted != {}:  # which says nothing of any column
+        check_node_types(wanted)
     given = {} if isinstance(wanted, str) else {str(name): kind for name, kind in wanted.items()}
     check_are_nodes(list(given), frame.names)
     types = tuple(_read_type(frame, name, given.get(name)) for name in frame.names)

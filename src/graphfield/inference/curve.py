@@ -21,6 +21,8 @@ from graphfield.inference.overlap import common_rows, stratum_of
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
+# The level of the intervals that choose the scale of all others.
+_USUAL = 0.9
 # Standard errors by which a curve must lie above or below both its ends for a bend: the clearest of several.
 _BEND = 2.5
 
@@ -43,19 +45,26 @@ class Curve:
         """On the scale of Fisher's z, where estimates near one are not skewed.
 
         That scale has no end: where errors are large beside what is left up to one, it says nothing of the
-        other end either, and intervals are those of the plain scale, which ends at one.
+        other end either, and intervals are those of the plain scale, which ends at one. Which scale it is
+        does not depend on what is asked, so a wider interval holds a narrower one.
         """
         error = np.sqrt(np.maximum(np.diag(self.covariance), 1e-20))
         width = float(student.ppf((1 + level) / 2, self.freedom))
         if simultaneous:
             width = max(width, self._largest(error, level, seed))
-        half = width * error
-        reach = half / (1 - self.estimate**2)
-        at = np.arctanh(self.estimate)
-        low, high = np.tanh(at - reach), np.tanh(at + reach)
-        plain = np.maximum(self.estimate - half, -1.0), np.minimum(self.estimate + half, 1.0)
-        is_plain = (reach > 1) & (plain[1] - plain[0] < high - low)
+        usual = float(student.ppf((1 + _USUAL) / 2, self.freedom)) * error
+        of_usual, plain_of_usual = self._on_scales(usual)
+        is_plain = (usual > 1 - self.estimate**2) & (
+            np.ptp(plain_of_usual, axis=0) < np.ptp(of_usual, axis=0)
+        )
+        (low, high), plain = self._on_scales(width * error)
         return np.where(is_plain, plain[0], low), np.where(is_plain, plain[1], high)
+
+    def _on_scales(self, half: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper ends, (2, values), on the scale of Fisher's z and on the plain one."""
+        sides = np.stack([-half, half])
+        on_z = np.tanh(np.arctanh(self.estimate) + sides / (1 - self.estimate**2))
+        return on_z, np.clip(self.estimate + sides, -1.0, 1.0)
 
     def known(self) -> Curve:
         """The curve at the values at which there is an estimate."""

@@ -105,9 +105,11 @@ class EdgeInference:
         check_number("fdr", fdr, 0, 1, open_low=True, open_high=True)
         frame = self.schema.match_covariates(Z)
         check_complete(None, frame)
+        p = self.schema.n_nodes
+        if not len(frame.values):
+            return np.zeros((0, p, p), dtype=bool)
         distinct, index = self.schema.encoder.transform(frame).distinct()
         there = q_values(self._p_values_at(distinct)) <= fdr
-        p = self.schema.n_nodes
         graph = np.zeros((len(distinct), p, p), dtype=bool)
         first, second = np.triu_indices(p, 1)
         graph[:, first, second] = graph[:, second, first] = there

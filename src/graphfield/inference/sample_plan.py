@@ -27,7 +27,8 @@ class SamplePlan:
         ``sets`` simulated tables), ``power_error`` (its standard error), ``fdr`` (share of false ones among
         those that were found), ``fdr_error``, ``sets``.
     n_rows : int or None
-        Rows at which the power is what was asked for; None where no number of rows that was tried gives it.
+        Rows at which the power is what was asked for, or the fewest that were tried where these are enough;
+        None where no number of rows that was tried gives it.
     low, high : float
         Interval of 95 % for it, from the spread over tables; ``high`` is infinite where the power may not be
         reached. It knows nothing of how far the truth is from what was simulated.
@@ -65,6 +66,15 @@ class SamplePlan:
             most = f"with {int(last.n):,} rows {last.power:.0%} are found on average"
             return f"To find {of} {at} takes more rows than were tried: {most}.{which}"
         until = f"{self.high:,.0f}" if np.isfinite(self.high) else "more than were tried"
+        first = self.curve.iloc[0]
+        if self.n_rows == first.n:
+            rows = f"{self.n_rows:,} rows or fewer"
+            if self.high > self.n_rows:
+                rows += f" (95 % interval over simulated tables: up to {until})"
+            least = (
+                f"with {self.n_rows:,}, the fewest that were tried, {first.power:.0%} are found on average"
+            )
+            return f"To find {of} {at} takes {rows}: {least}.{which}"
         return (
             f"To find {of} {at} takes about {self.n_rows:,} rows (95 % interval over simulated tables: "
             f"{self.low:,.0f} to {until}).{which}"

@@ -188,6 +188,8 @@ class Stability:
         """
         graphs, failures = dict(self.graphs), dict(self.failures)
         for other in others:
+            if not isinstance(other, Stability):
+                raise ParameterError(f"merge takes results of stability, got {other!r}.")
             if other.about.fingerprint != self.about.fingerprint:
                 raise DataError(
                     "These results are not of the same rows, estimator and places: "
