@@ -25,7 +25,7 @@ from graphfield.inference.cleaned_nodes import (
     mean_error,
 )
 from graphfield.inference.covariate_basis import Smooth, smooth_covariates
-from graphfield.inference.directions import Cuts, Directions, directions
+from graphfield.inference.directions import Cuts, Directions, Room, directions
 from graphfield.inference.jumps import find_jumps
 from graphfield.inference.rearrange import Rows, Scheme, independent_stretches, schemes_of
 from graphfield.messages import Argument
@@ -40,7 +40,7 @@ MIN_STRETCHES = 8
 # Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them, or for each
 # level; and the same for what correlations may owe to the other covariates where one of them is tested.
 # Groups have means of their own: functions of few groups take much of how these differ, and p-values would
-# be too small.
+# be too small. A function that varies within groups as well takes as much less of that.
 _MOST_FUNCTIONS, _ROWS_PER_FUNCTION, _GROUPS_PER_FUNCTION, _PER_LEVEL = 200, 5, 20, 5
 _MOST_GIVEN, _PER_GIVEN = 100, 20
 # Rows in which jumps of means are looked for, or values of nodes, at most.
@@ -135,26 +135,26 @@ class Question:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Functions of a covariate without what the others explain, and functions of these, (n, m) each."""
         others = {column.name for column in self.encoder.columns} - {name}
-        given = self._directions(_MOST_GIVEN, _PER_GIVEN, others)
+        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
+        n_units = min(scheme.n_units for scheme in schemes)
+        room = Room(min(_MOST_GIVEN, n_units // _PER_GIVEN), n_units // _PER_LEVEL)
+        given = directions(self.encoder, self.encoder.transform(self.inputs.Z), room, others)
         return columns - explained(columns, self._functions(others), self.starts())[0], given.columns
 
     def _functions(self, names: set[str] | None = None, cuts: Cuts | None = None) -> Directions:
-        per_function = _GROUPS_PER_FUNCTION if self._units()[1] else _ROWS_PER_FUNCTION
-        return self._directions(_MOST_FUNCTIONS, per_function, names, cuts)
-
-    def _directions(
-        self, most: int, per_function: int, names: set[str] | None, cuts: Cuts | None = None
-    ) -> Directions:
-        n_units, _ = self._units()
         encoded = self.encoder.transform(self.inputs.Z)
-        return directions(
-            self.encoder, encoded, min(most, n_units // per_function), n_units // _PER_LEVEL, names, cuts
-        )
+        rooms = {smooth.name: self._room(smooth) for smooth in self.smooths(1)}
+        return directions(self.encoder, encoded, rooms, names, cuts)
 
-    def _units(self) -> tuple[int, bool]:
-        """How many rows there are, or groups where a covariate differs between groups; whether it does."""
-        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
-        return min((scheme.n_units, scheme.between) for scheme in schemes)
+    def _room(self, smooth: Smooth) -> Room:
+        """By how many rows there are, and by groups as far as the covariate differs between them."""
+        n, rows = len(self.inputs.X), self.rows
+        functions, levels = min(_MOST_FUNCTIONS, n // _ROWS_PER_FUNCTION), n // _PER_LEVEL
+        if any(scheme.between for scheme in schemes_of(smooth.columns, rows)):
+            n_groups = len(rows.starts) / (1 - rows.share_within(smooth.columns))
+            functions = min(functions, int(n_groups / _GROUPS_PER_FUNCTION))
+            levels = min(levels, int(n_groups / _PER_LEVEL))
+        return Room(functions, levels)
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
