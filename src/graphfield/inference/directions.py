@@ -30,10 +30,14 @@ _Product = tuple[float, tuple[tuple[int, int], ...]]
 
 
 class Room(NamedTuple):
-    """How many functions of a number there may be, and how many levels of a category, at most."""
+    """How many functions of a number there may be, and how many levels of a category, at most.
+
+    A number of no more than ``values`` values has a mean of its own at each, as a category has.
+    """
 
     functions: int
     levels: int
+    values: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,13 @@ class Directions:
     roughness: NDArray[np.float64]
     factors: NDArray[np.intp]
 
+    def after(self, columns: NDArray[np.float64]) -> Directions:
+        """With other columns before these, of which all is taken as of levels."""
+        n = columns.shape[1]
+        found, kept = _in_order(np.hstack([columns, self.columns]))
+        roughness, factors = np.append(np.zeros(n), self.roughness), np.append(np.ones(n, int), self.factors)
+        return Directions(found, roughness[kept], factors[kept])
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -58,6 +69,7 @@ class _Part:
     in_products: NDArray[np.intp]
     level: bool
     room: int  # for functions in all, products with this covariate among them
+    n_counted: int = 0  # columns that fill it
 
 
 def directions(
@@ -145,21 +157,23 @@ def _levels(codes: NDArray[np.int64], n_levels: int, most: int, room: Room) -> _
 
 def _functions(values: NDArray[np.float64], most: int, room: Room) -> _Part:
     """A line, a bend, and cosines of a place that is half the rank and half the value."""
+    n_values = len(np.unique(values))
+    counted, most = most, max(most, n_values - 1) if n_values <= room.values else most
     rank = (rankdata(values) - 0.5) / len(values)
     place = (rank + (values - values.min()) / (np.ptp(values) or 1.0)) / 2
-    most = min(most, len(np.unique(values)) - 1)
+    most = min(most, n_values - 1)
     cosines = np.cos(np.pi * np.arange(1, most + 1) * place[:, None])
     raw = np.column_stack([values, place**2, cosines])[:, :most]
     columns, kept = _in_order(raw)
     in_products = np.arange(min(_IN_PRODUCTS, columns.shape[1]))
-    return _Part(columns, 2.0 + kept.astype(np.float64), in_products, False, room.functions)
+    rough, n_counted = 2.0 + kept.astype(np.float64), min(counted, columns.shape[1])
+    return _Part(columns, rough, in_products, False, room.functions, n_counted)
 
 
 def _smoothest_products(parts: list[_Part]) -> list[_Product]:
     """As many as there is room for, those of least roughness."""
-    numbers = [(part.room, part.columns.shape[1]) for part in parts if not part.level]
     left = {
-        room: max(0, room - sum(count for own, count in numbers if own <= room))
+        room: max(0, room - sum(part.n_counted for part in parts if part.room <= room))
         for room in {part.room for part in parts}
     }
     for limit in _LIMITS:

@@ -43,6 +43,8 @@ MIN_STRETCHES = 8
 # be too small. A function that varies within groups as well takes as much less of that.
 _MOST_FUNCTIONS, _ROWS_PER_FUNCTION, _GROUPS_PER_FUNCTION, _PER_LEVEL = 200, 5, 20, 5
 _MOST_GIVEN, _PER_GIVEN = 100, 20
+# A number of so few values, years say, that vary within groups, has a mean of its own at each.
+_FEW_VALUES = 12
 # Rows in which jumps of means are looked for, or values of nodes, at most.
 _JUMP_ROWS, _JUMP_ENTRIES = 4_000, 400_000
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
@@ -91,12 +93,19 @@ class Question:
         return replace(self, inputs=inputs, labels=labels)
 
     def nodes(self) -> CleanedNodes:
-        return cleaned_nodes(self.inputs.X, self._functions(cuts=self.jumps), self.starts())
+        return cleaned_nodes(self.inputs.X, self._functions_of_means(), self.starts())
 
     def means(self) -> NDArray[np.float64]:
         """What functions of z explain of nodes in standard units, (n, p)."""
         values = self.inputs.X.astype(np.float64)
-        return explained(values, self._functions(cuts=self.jumps), self.starts())[0]
+        return explained(values, self._functions_of_means(), self.starts())[0]
+
+    def _functions_of_means(self) -> Directions:
+        """With all that was left to means when levels of groups were subtracted: it holds much of these."""
+        found = self._functions(cuts=self.jumps)
+        if self.levels is None or not self.levels.prefers:
+            return found
+        return found.after(smooth_features(self.inputs.Z)[:, 1:])
 
     def with_jumps(self) -> Question:
         """Knowing where means jump, if rows are independent: what few groups do by chance looks the same."""
@@ -149,12 +158,15 @@ class Question:
     def _room(self, smooth: Smooth) -> Room:
         """By how many rows there are, and by groups as far as the covariate differs between them."""
         n, rows = len(self.inputs.X), self.rows
-        functions, levels = min(_MOST_FUNCTIONS, n // _ROWS_PER_FUNCTION), n // _PER_LEVEL
-        if any(scheme.between for scheme in schemes_of(smooth.columns, rows)):
+        room = Room(min(_MOST_FUNCTIONS, n // _ROWS_PER_FUNCTION), n // _PER_LEVEL)
+        between = {scheme.between for scheme in schemes_of(smooth.columns, rows)}
+        if True in between:
             n_groups = len(rows.starts) / (1 - rows.share_within(smooth.columns))
-            functions = min(functions, int(n_groups / _GROUPS_PER_FUNCTION))
-            levels = min(levels, int(n_groups / _PER_LEVEL))
-        return Room(functions, levels)
+            most = int(n_groups / _GROUPS_PER_FUNCTION), int(n_groups / _PER_LEVEL)
+            room = Room(*np.minimum(room[:2], most).tolist())
+        if False in between and rows.grouped:
+            room = room._replace(values=min(_FEW_VALUES, room.levels))
+        return room
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""
