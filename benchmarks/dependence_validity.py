@@ -134,6 +134,23 @@ def panel(rng: np.random.Generator, n_groups: int = 90, n_rows: int = 7) -> Case
     return X, Z, {"groups": label}, None
 
 
+def year_effects(rng: np.random.Generator, n_groups: int = 90, n_rows: int = 7, n_years: int = 7) -> Case:
+    """Levels of groups, and years that are good or bad for all nodes, without any trend; no edge moves.
+
+    A skewed number of each group moves means by its logarithm. Where there are more years than rows of a
+    group, it enters in some year and leaves again.
+    """
+    label = np.repeat(np.arange(n_groups), n_rows)
+    entry = rng.integers(0, n_years - n_rows + 1, n_groups)
+    year, size = entry[label] + np.tile(np.arange(n_rows), n_groups), np.exp(rng.normal(size=n_groups))[label]
+    X = chain(rng, len(label), heavy=False) + rng.normal(size=(n_groups, P))[label]
+    common = rng.normal(size=n_years)
+    common = (common - common.mean()) / common.std()
+    X += np.outer(common[year], rng.uniform(0.3, 0.7, P) * rng.choice([-1, 1], P))
+    X += np.outer(np.log(size), rng.uniform(-0.5, 0.5, P))
+    return X, pd.DataFrame({"year": year.astype(float), "size": size}), {"groups": label}, None
+
+
 NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "rare-means": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=True, scales=False, heavy=False),
     "rare-scales": partial(levels, n=300, shares=(0.95, 0.03, 0.02), means=False, scales=True, heavy=False),
@@ -156,6 +173,8 @@ NULL: dict[str, Callable[[np.random.Generator], Case]] = {
     "multiplied-wave": partial(multiplied, of=partial(moving_mean, n=500, shape="wave")),
     "multiplied-mixed": partial(multiplied, of=partial(moving_mean, n=500, shape="mixed")),
     "panel": panel,
+    "year-effects": year_effects,
+    "year-effects-entries": partial(year_effects, n_years=12),
     "multiplied-panel": partial(multiplied, of=panel),
     "multiplied-drop-out": partial(multiplied, of=drop_out),
     "slow-series": slow_series,

@@ -211,6 +211,7 @@ NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "rare-subjects": partial(validity.rare_in_groups, sizes=(2, 30), counts=(54, 6)),
     **{name: validity.NULL[name] for name in ("multiplied-wave", "multiplied-mixed", "panel")},
     **{name: validity.NULL[name] for name in ("multiplied-panel", "multiplied-drop-out")},
+    **{name: validity.NULL[name] for name in ("year-effects", "year-effects-entries")},
 }
 
 

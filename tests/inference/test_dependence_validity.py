@@ -12,7 +12,7 @@ from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.estimators.inputs import training_inputs
 from graphfield.inference.cleaned_nodes import cleaned_nodes
-from graphfield.inference.directions import directions, in_order
+from graphfield.inference.directions import Room, directions, in_order
 from graphfield.inference.question import Question
 from graphfield.inference.rearrange import Rows
 from graphfield.inference.score_test import Pairs, _decorrelated, _squared_scores
@@ -38,7 +38,7 @@ def rare_levels(rng, n=300):
 def functions_of(Z, most):
     frame = as_frame(pd.DataFrame(Z), "Z")
     encoder = CovariateEncoder().fit(frame)
-    return directions(encoder, encoder.transform(frame), most, most)
+    return directions(encoder, encoder.transform(frame), Room(most, most))
 
 
 def jumps_of(X, Z, labels=None):

@@ -23,6 +23,7 @@ from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.edge_tests import EdgeTests
+from graphfield.inference.edges import read_question
 from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
@@ -262,6 +263,45 @@ def test_groups_make_it_careful() -> None:
     assert by_rows.table.p_varies[0] < 1e-4
     assert by_groups.table.p_varies[0] > 0.01
     assert "20 groups" in by_groups.summary()
+
+
+def panel(rng: np.random.Generator, n_years: int) -> tuple[np.ndarray, pd.DataFrame, np.ndarray]:
+    """80 groups with levels and a skewed size, each seen in seven years; three nodes without any edge."""
+    label = np.repeat(np.arange(80), 7)
+    year = rng.integers(0, n_years - 6, 80)[label] + np.tile(np.arange(7), 80)
+    X = rng.normal(size=(560, 3)) + 3 * rng.normal(size=(80, 3))[label]
+    return X, pd.DataFrame({"year": year, "size": np.exp(1.5 * rng.normal(size=80))[label]}), label
+
+
+@pytest.mark.parametrize("n_years", [7, 11])
+@pytest.mark.filterwarnings("ignore:Groups have levels")
+def test_years_that_are_good_or_bad_for_all_nodes_make_no_edge(n_years: int) -> None:
+    X, Z, label = panel(np.random.default_rng(0), n_years)
+    X += 0.6 * np.where(Z["year"] % 2, 1.0, -1.0)[:, None]
+    question = read_question(X, Z, label, "error")
+    by_year = pd.DataFrame(question.nodes().values).groupby(question.inputs.Z.values["year"].to_numpy())
+    assert by_year.mean().abs().max(axis=None) < 0.2
+    assert gf.infer_edges(X, Z, groups=label, covariates=[]).table.p_value.min() > 0.01
+
+
+@pytest.mark.filterwarnings("ignore:Groups have levels")
+def test_what_levels_of_groups_leave_to_means_is_taken_out() -> None:
+    X, Z, label = panel(np.random.default_rng(0), 7)
+    X += np.outer(Z["size"], [1, -1, 1])
+    question = read_question(X, Z, label, "error")
+    nodes, square = question.nodes(), question.inputs.Z.values["size"].to_numpy() ** 2
+    taken = nodes.columns[:, nodes.mean_shares.min(axis=1) == 1]
+    left = square - square.mean() - taken @ (taken.T @ square) / len(square)
+    assert question.levels is not None
+    assert question.levels.prefers
+    assert left.var() < 1e-6 * square.var()
+
+
+def test_fewer_groups_than_tests_of_dependence_need_are_enough_for_edges() -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(8), 20)
+    X, Z = rng.normal(size=(160, 3)), pd.DataFrame({"age": rng.normal(size=8)[label]})
+    assert gf.infer_edges(X, Z, groups=label).table.p_value.between(0, 1).all()
 
 
 def test_which_graph_it_is_of_groups_with_levels_is_said(tmp_path) -> None:

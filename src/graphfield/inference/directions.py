@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,17 @@ Cuts = dict[str, tuple[float, ...]]
 _Product = tuple[float, tuple[tuple[int, int], ...]]
 
 
+class Room(NamedTuple):
+    """How many functions of a number there may be, and how many levels of a category, at most.
+
+    A number of no more than ``values`` values has a mean of its own at each, as a category has.
+    """
+
+    functions: int
+    levels: int
+    values: int = 0
+
+
 @dataclass(frozen=True)
 class Directions:
     """Functions of z as columns with mean zero, uncorrelated, with mean square one, (n, m).
@@ -40,6 +52,13 @@ class Directions:
     roughness: NDArray[np.float64]
     factors: NDArray[np.intp]
 
+    def after(self, columns: NDArray[np.float64]) -> Directions:
+        """With other columns before these, of which all is taken as of levels."""
+        n = columns.shape[1]
+        found, kept = _in_order(np.hstack([columns, self.columns]))
+        roughness, factors = np.append(np.zeros(n), self.roughness), np.append(np.ones(n, int), self.factors)
+        return Directions(found, roughness[kept], factors[kept])
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -49,32 +68,36 @@ class _Part:
     roughness: NDArray[np.float64]
     in_products: NDArray[np.intp]
     level: bool
+    room: int  # for functions in all, products with this covariate among them
+    n_counted: int = 0  # columns that fill it
 
 
 def directions(
     encoder: CovariateEncoder,
     encoded: Encoded,
-    most: int,
-    most_levels: int,
+    room: Room | Mapping[str, Room],
     names: set[str] | None = None,
     cuts: Cuts | None = None,
 ) -> Directions:
     """Every level of a category, functions of each number, and products of up to three covariates.
 
-    At most ``most`` columns beside levels: the roughest are left out, but for one of each number. Of levels
-    of all categories ``most_levels``: the rarest are one together. ``names``: of these covariates only.
-    ``cuts`` are values of numbers between which the number is a category as well.
+    At most ``room.functions`` columns beside levels: the roughest are left out, but for one of each number.
+    Of levels of all categories ``room.levels``: the rarest are one together. Where covariates have rooms of
+    their own, functions of those with no more room fill it as well, and products are in the least room of
+    their factors. ``names``: of these covariates only. ``cuts`` are values of numbers between which the
+    number is a category as well.
     """
-    parts = list(_parts(encoder, encoded, most, most_levels, names, cuts or {}))
+    rooms = (
+        dict.fromkeys((column.name for column in encoder.columns), room) if isinstance(room, Room) else room
+    )
+    parts = list(_parts(encoder, encoded, rooms, names, cuts or {}))
     order = np.argsort([not part.level for part in parts], kind="stable")  # levels first
     columns = [parts[i].columns for i in order]
     roughness = [
         np.zeros(c.shape[1]) if parts[i].level else parts[i].roughness
         for i, c in zip(order, columns, strict=True)
     ]
-    n_free = sum(part.columns.shape[1] for part in parts if part.level)
-    room = max(0, most + n_free - sum(part.shape[1] for part in columns))
-    products = _smoothest_products(parts, room)
+    products = _smoothest_products(parts)
     factors = [1] * sum(part.shape[1] for part in columns) + [len(which) for _, which in products]
     columns += [_multiplied(parts, which)[:, None] for _, which in products]
     together = np.concatenate([*roughness, [rough for rough, _ in products]])
@@ -107,54 +130,64 @@ def _in_order(columns: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
 def _parts(
     encoder: CovariateEncoder,
     encoded: Encoded,
-    most: int,
-    most_levels: int,
+    rooms: Mapping[str, Room],
     names: set[str] | None,
     cuts: Cuts,
 ) -> Iterator[_Part]:
-    chosen = [names is None or column.name in names for column in encoder.columns]
-    kinds = [isinstance(column, Categorical) for column in encoder.columns]
-    n_numbers = sum(own and not level for own, level in zip(chosen, kinds, strict=True))
-    for_single = most if sum(chosen) == 1 else most // 2  # the rest is for products
-    n_functions = min(_MOST_TURNS, max(1, for_single // max(1, n_numbers)))
-    n_levels = max(1, most_levels // max(1, sum(chosen) - n_numbers))
-    for (column, _, values), own in zip(covariate_columns(encoder, encoded), chosen, strict=True):
-        if own and isinstance(column, Categorical):
-            yield _levels(values, len(column.levels), n_levels)
-        elif own:
-            yield _functions(values, n_functions)
-            if at := cuts.get(column.name):
-                yield _levels(np.searchsorted(at, values), len(at) + 1, len(at))
+    chosen = [own for own in covariate_columns(encoder, encoded) if names is None or own[0].name in names]
+    kinds = [(rooms[column.name], isinstance(column, Categorical)) for column, _, _ in chosen]
+    for (column, _, values), (room, is_level) in zip(chosen, kinds, strict=True):
+        sharing = sum(other <= room and level == is_level for other, level in kinds)
+        if isinstance(column, Categorical):
+            yield _levels(values, len(column.levels), max(1, room.levels // sharing), room)
+            continue
+        for_single = room.functions if len(chosen) == 1 else room.functions // 2  # the rest is for products
+        yield _functions(values, min(_MOST_TURNS, max(1, for_single // sharing)), room)
+        if at := cuts.get(column.name):
+            yield _levels(np.searchsorted(at, values), len(at) + 1, len(at), room)
 
 
-def _levels(codes: NDArray[np.int64], n_levels: int, most: int) -> _Part:
+def _levels(codes: NDArray[np.int64], n_levels: int, most: int, room: Room) -> _Part:
     counts = np.sort(np.bincount(codes, minlength=n_levels))[::-1]
     least = max(_LEVEL_ROWS, counts[most] + 1 if n_levels > most + 1 else 0)
     columns = level_columns(codes, n_levels, least)
     common = np.flatnonzero(columns.sum(axis=0) >= _PRODUCT_ROWS)
-    return _Part(columns, np.full(columns.shape[1], 2.0), common, level=True)
+    return _Part(columns, np.full(columns.shape[1], 2.0), common, True, room.functions)
 
 
-def _functions(values: NDArray[np.float64], most: int) -> _Part:
+def _functions(values: NDArray[np.float64], most: int, room: Room) -> _Part:
     """A line, a bend, and cosines of a place that is half the rank and half the value."""
+    n_values = len(np.unique(values))
+    counted, most = most, max(most, n_values - 1) if n_values <= room.values else most
     rank = (rankdata(values) - 0.5) / len(values)
     place = (rank + (values - values.min()) / (np.ptp(values) or 1.0)) / 2
-    most = min(most, len(np.unique(values)) - 1)
+    most = min(most, n_values - 1)
     cosines = np.cos(np.pi * np.arange(1, most + 1) * place[:, None])
     raw = np.column_stack([values, place**2, cosines])[:, :most]
     columns, kept = _in_order(raw)
-    return _Part(
-        columns, 2.0 + kept.astype(np.float64), np.arange(min(_IN_PRODUCTS, columns.shape[1])), level=False
-    )
+    in_products = np.arange(min(_IN_PRODUCTS, columns.shape[1]))
+    rough, n_counted = 2.0 + kept.astype(np.float64), min(counted, columns.shape[1])
+    return _Part(columns, rough, in_products, False, room.functions, n_counted)
 
 
-def _smoothest_products(parts: list[_Part], room: int) -> list[_Product]:
+def _smoothest_products(parts: list[_Part]) -> list[_Product]:
     """As many as there is room for, those of least roughness."""
+    left = {
+        room: max(0, room - sum(part.n_counted for part in parts if part.room <= room))
+        for room in {part.room for part in parts}
+    }
     for limit in _LIMITS:
         found = list(_products(parts, limit))
-        if len(found) >= room:
+        if len(found) >= max(left.values()):
             break
-    return sorted(found, key=lambda product: product[0])[:room]
+    kept = []
+    for product in sorted(found, key=lambda product: product[0]):
+        least = min(parts[part].room for part, _ in product[1])
+        filled = [room for room in left if room >= least]
+        if all(left[room] for room in filled):
+            kept.append(product)
+            left |= {room: left[room] - 1 for room in filled}
+    return kept
 
 
 def _products(

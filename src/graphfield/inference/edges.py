@@ -22,7 +22,7 @@ from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
-from graphfield.inference.directions import directions, in_order
+from graphfield.inference.directions import Room, directions, in_order
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference, edge_table
 from graphfield.inference.edge_tests import (
@@ -228,7 +228,7 @@ def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int)
     n = len(encoded)
     rough = rough_functions(encoder, n, n_nodes)
     if rough:
-        found = directions(encoder, encoded, rough, n // LEAST_LEVEL_OF_REGRESSION)
+        found = directions(encoder, encoded, Room(rough, n // LEAST_LEVEL_OF_REGRESSION))
         shares = 1 / np.sqrt(1 + (found.roughness / _REACH) ** 4)
         return np.column_stack([np.ones(n), found.columns * shares])
     degrees, products = regression_functions(encoder, n_nodes)

@@ -25,7 +25,7 @@ from graphfield.inference.cleaned_nodes import (
     mean_error,
 )
 from graphfield.inference.covariate_basis import Smooth, smooth_covariates
-from graphfield.inference.directions import Cuts, Directions, directions
+from graphfield.inference.directions import Cuts, Directions, Room, directions
 from graphfield.inference.jumps import find_jumps
 from graphfield.inference.rearrange import Rows, Scheme, independent_stretches, schemes_of
 from graphfield.messages import Argument
@@ -40,9 +40,11 @@ MIN_STRETCHES = 8
 # Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them, or for each
 # level; and the same for what correlations may owe to the other covariates where one of them is tested.
 # Groups have means of their own: functions of few groups take much of how these differ, and p-values would
-# be too small.
+# be too small. A function that varies within groups as well takes as much less of that.
 _MOST_FUNCTIONS, _ROWS_PER_FUNCTION, _GROUPS_PER_FUNCTION, _PER_LEVEL = 200, 5, 20, 5
 _MOST_GIVEN, _PER_GIVEN = 100, 20
+# A number of so few values, years say, that vary within groups, has a mean of its own at each.
+_FEW_VALUES = 12
 # Rows in which jumps of means are looked for, or values of nodes, at most.
 _JUMP_ROWS, _JUMP_ENTRIES = 4_000, 400_000
 # Blocks of consecutive rows that count as one each in standard errors, when rows are a time series.
@@ -91,12 +93,19 @@ class Question:
         return replace(self, inputs=inputs, labels=labels)
 
     def nodes(self) -> CleanedNodes:
-        return cleaned_nodes(self.inputs.X, self._functions(cuts=self.jumps), self.starts())
+        return cleaned_nodes(self.inputs.X, self._functions_of_means(), self.starts())
 
     def means(self) -> NDArray[np.float64]:
         """What functions of z explain of nodes in standard units, (n, p)."""
         values = self.inputs.X.astype(np.float64)
-        return explained(values, self._functions(cuts=self.jumps), self.starts())[0]
+        return explained(values, self._functions_of_means(), self.starts())[0]
+
+    def _functions_of_means(self) -> Directions:
+        """With all that was left to means when levels of groups were subtracted: it holds much of these."""
+        found = self._functions(cuts=self.jumps)
+        if self.levels is None or not self.levels.prefers:
+            return found
+        return found.after(smooth_features(self.inputs.Z)[:, 1:])
 
     def with_jumps(self) -> Question:
         """Knowing where means jump, if rows are independent: what few groups do by chance looks the same."""
@@ -135,26 +144,29 @@ class Question:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Functions of a covariate without what the others explain, and functions of these, (n, m) each."""
         others = {column.name for column in self.encoder.columns} - {name}
-        given = self._directions(_MOST_GIVEN, _PER_GIVEN, others)
+        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
+        n_units = min(scheme.n_units for scheme in schemes)
+        room = Room(min(_MOST_GIVEN, n_units // _PER_GIVEN), n_units // _PER_LEVEL)
+        given = directions(self.encoder, self.encoder.transform(self.inputs.Z), room, others)
         return columns - explained(columns, self._functions(others), self.starts())[0], given.columns
 
     def _functions(self, names: set[str] | None = None, cuts: Cuts | None = None) -> Directions:
-        per_function = _GROUPS_PER_FUNCTION if self._units()[1] else _ROWS_PER_FUNCTION
-        return self._directions(_MOST_FUNCTIONS, per_function, names, cuts)
-
-    def _directions(
-        self, most: int, per_function: int, names: set[str] | None, cuts: Cuts | None = None
-    ) -> Directions:
-        n_units, _ = self._units()
         encoded = self.encoder.transform(self.inputs.Z)
-        return directions(
-            self.encoder, encoded, min(most, n_units // per_function), n_units // _PER_LEVEL, names, cuts
-        )
+        rooms = {smooth.name: self._room(smooth) for smooth in self.smooths(1)}
+        return directions(self.encoder, encoded, rooms, names, cuts)
 
-    def _units(self) -> tuple[int, bool]:
-        """How many rows there are, or groups where a covariate differs between groups; whether it does."""
-        schemes = [scheme for smooth in self.smooths(1) for scheme in self.schemes(smooth)]
-        return min((scheme.n_units, scheme.between) for scheme in schemes)
+    def _room(self, smooth: Smooth) -> Room:
+        """By how many rows there are, and by groups as far as the covariate differs between them."""
+        n, rows = len(self.inputs.X), self.rows
+        room = Room(min(_MOST_FUNCTIONS, n // _ROWS_PER_FUNCTION), n // _PER_LEVEL)
+        between = {scheme.between for scheme in schemes_of(smooth.columns, rows)}
+        if True in between:
+            n_groups = len(rows.starts) / (1 - rows.share_within(smooth.columns))
+            most = int(n_groups / _GROUPS_PER_FUNCTION), int(n_groups / _PER_LEVEL)
+            room = Room(*np.minimum(room[:2], most).tolist())
+        if False in between and rows.grouped:
+            room = room._replace(values=min(_FEW_VALUES, room.levels))
+        return room
 
     def lacking(self) -> str | None:
         """Why there is no answer, if so."""

@@ -37,6 +37,10 @@ class Rows:
         """The mean of its group for every row."""
         return np.repeat(self.group_sums(values) / self.sizes[:, None], self.sizes, axis=0)
 
+    def share_within(self, columns: NDArray[np.float64]) -> float:
+        """Of the variance of columns with mean zero, the share within groups."""
+        return float(np.square(columns - self.group_means(columns)).sum() / np.square(columns).sum())
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -108,7 +112,7 @@ def schemes_of(columns: NDArray[np.float64], rows: Rows) -> list[Scheme]:
     """The schemes for one covariate: its part between groups, its part within them, or both."""
     if not rows.grouped:
         return [Scheme(rows, between=False)]
-    share = np.square(columns - rows.group_means(columns)).sum() / np.square(columns).sum()
+    share = rows.share_within(columns)
     n_groups = len(rows.starts)
     # Where most is within, small groups stand out by chance, and their mean products have long tails.
     even = share < 0.5 or rows.sizes.max() <= 2 * rows.sizes.min()
