@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 # By how many standard errors a number must differ from zero to be called clear, everywhere.
 CLEAR = 2.0
 # A p-value up to this says that something is there.
@@ -62,6 +65,21 @@ class Gain:
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> Gain | None:
         return None if values is None else cls(float(values["value"]), float(values["standard_error"]))
+
+
+def standard_errors(gains: NDArray[np.floating], units: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of the means over rows of (n,) or (n, p); rows of one unit may go together in any way.
+
+    With units of equal size these are the standard errors of the means of the units' means.
+
+    >>> float(standard_errors(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1])))
+    1.0
+    """
+    mean = gains.mean(axis=0, dtype=np.float64, keepdims=True)
+    order = np.argsort(units, kind="stable")
+    starts = np.flatnonzero(np.diff(units[order], prepend=-1))
+    totals = np.add.reduceat((gains - mean)[order], starts, axis=0)
+    return np.sqrt(np.square(totals).sum(axis=0) * len(starts) / max(1, len(starts) - 1)) / len(gains)
 
 
 def _digits(size: float) -> int:

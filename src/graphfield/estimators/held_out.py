@@ -16,6 +16,7 @@ from graphfield.estimators.inputs import HeldOutTable
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields import Conditionals, GraphField, Rows
 from graphfield.fields.walker import parts_of, rows_at_a_time
+from graphfield.numbers import standard_errors
 from graphfield.solvers.simplex import simplex_weights
 
 # A member with less weight than this is not worth its time.
@@ -140,13 +141,8 @@ class Yardstick:
         return float(lower.mean()), self.standard_error(lower)
 
     def standard_error(self, differences: NDArray[np.float64]) -> float:
-        """Of the mean of ``differences``, one per row; rows of one unit may go together in any way.
-
-        With units of equal size this is the standard error of the mean of the units' means.
-        """
-        totals = np.bincount(self.units, weights=differences - differences.mean())
-        n_units = len(np.unique(self.units))
-        return float(np.sqrt(np.sum(totals**2) * n_units / (n_units - 1)) / len(differences))
+        """Of the mean of ``differences``, one per row."""
+        return float(standard_errors(differences, self.units))
 
     def weights(self, residuals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Weights (they sum to one) whose average of the residuals has the smallest mean error."""

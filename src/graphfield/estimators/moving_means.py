@@ -17,7 +17,7 @@ from torch import Tensor
 from graphfield.estimators.neural import evaluate_mean
 from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import MeanField, Samples, mean_config
-from graphfield.solvers.scale_choice import standard_errors
+from graphfield.numbers import standard_errors
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.plan import Member
@@ -181,5 +181,5 @@ def _moves(gain: Tensor, units: Tensor) -> bool:
     if len(gain) < 2:
         return True
     values = gain.cpu().numpy()
-    error = standard_errors(values[:, None], np.unique(units.cpu().numpy(), return_inverse=True)[1])[0]
+    error = float(standard_errors(values, np.unique(units.cpu().numpy(), return_inverse=True)[1]))
     return float(values.mean()) > _MEAN_EVIDENCE * error

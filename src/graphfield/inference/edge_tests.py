@@ -14,6 +14,7 @@ from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
 from graphfield.inference.pair_scores import PairScores, Scores
+from graphfield.solvers.shrinkage import shrink_entries
 
 _SWEEPS, _PRECISION = 50, 1e-4
 
@@ -84,7 +85,7 @@ def _lasso(
         change = 0.0
         for row, own in enumerate(gram):
             rest = together[row] - own @ found + own[row] * found[row]
-            new = np.sign(rest) * np.maximum(np.abs(rest) - penalty, 0) / own[row]
+            new = shrink_entries(rest, penalty) / own[row]
             if alone:
                 new[row] = 0.0
             change = max(change, float(np.abs(new - found[row]).max(initial=0)))

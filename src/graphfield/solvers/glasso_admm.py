@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import TrainingError
+from graphfield.solvers.shrinkage import shrink_entries
 
 ILL_CONDITIONED = (
     "The graphical lasso has no accurate solution at penalty={penalty:.3g}: some nodes are too nearly "
@@ -131,7 +132,7 @@ class Alternation:
 
     def shrink(self, ahead: NDArray[np.float64]) -> NDArray[np.float64]:
         """The proximal step of the penalty."""
-        return np.where(self.off_diagonal, soft(ahead, self.penalty / self.weight), ahead)
+        return np.where(self.off_diagonal, shrink_entries(ahead, self.penalty / self.weight), ahead)
 
     def iterate(self) -> tuple[float, float]:
         """One round; returns the distance of the two matrices and the last step, both relative."""
@@ -154,8 +155,3 @@ class Alternation:
             factor = float(np.clip(np.sqrt(apart / moved), 1 / _MOST, _MOST))
             if not 1 / _LEAST < factor < _LEAST:
                 self.weight *= factor
-
-
-def soft(values: NDArray[np.float64], by: float) -> NDArray[np.float64]:
-    """Towards zero by this much, or to zero."""
-    return np.sign(values) * np.maximum(np.abs(values) - by, 0)

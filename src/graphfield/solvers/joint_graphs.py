@@ -23,8 +23,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.solvers.glasso_admm import Alternation, PrecisionSolver, soft
+from graphfield.solvers.glasso_admm import Alternation, PrecisionSolver
 from graphfield.solvers.kernel_graphs import Local
+from graphfield.solvers.shrinkage import shrink_entries
 
 Array = NDArray[np.float64]
 # Leads from values (K, m), the sizes a (K,) and an amount to the values that are held together.
@@ -127,11 +128,11 @@ class _Levels(Alternation):
         """Entries on and above the diagonal, (K, m), where nothing but differences is penalised on it."""
         found, by = ahead[self._upper].copy(), self.penalty / self.weight
         if self._group:
-            edges = soft(found[:, self._edges], by * (1 - self._strength))
+            edges = shrink_entries(found[:, self._edges], by * (1 - self._strength))
             found[:, self._edges] = self._hold(edges, self._sizes, by * self._strength)
         else:
             found = self._hold(found, self._sizes, by * self._strength)
-            found[:, self._edges] = soft(found[:, self._edges], by)
+            found[:, self._edges] = shrink_entries(found[:, self._edges], by)
         result = np.empty(ahead.shape)
         result[self._upper] = result.swapaxes(1, 2)[self._upper] = found
         return result

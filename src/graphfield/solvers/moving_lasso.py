@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.shrinkage import remaining_share, shrink_entries
 
 # Penalties that are tried, in units of what the largest of p chance correlations is.
 _PENALTIES = np.geomspace(2.0, 0.1, 9)
@@ -150,9 +151,9 @@ class _Regressions:
             return 0.0
         new = self.coef[:, k] + self.left[:, own] / step
         new[k] = 0.0
-        new[:, 0] = np.sign(new[:, 0]) * np.maximum(np.abs(new[:, 0]) - penalties[:, 0] / step, 0)
+        new[:, 0] = shrink_entries(new[:, 0], penalties[:, 0] / step)
         size = np.linalg.norm(new[:, 1:], axis=1)
-        new[:, 1:] *= np.maximum(1 - penalties[:, 1] / step / np.maximum(size, 1e-30), 0)[:, None]
+        new[:, 1:] *= remaining_share(size, penalties[:, 1] / step)[:, None]
         change = new - self.coef[:, k]
         moved = np.flatnonzero(np.abs(change).max(axis=1) > 0)
         if not len(moved):

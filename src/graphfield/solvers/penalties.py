@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.solvers.scale_choice import standard_errors
+from graphfield.numbers import standard_errors
 
 # A penalty this many times smaller than the noise of a correlation, 1/sqrt(n), is as good as none.
 _BELOW_NOISE = 0.1

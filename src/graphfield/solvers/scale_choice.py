@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.moving_scales import MovingScales
+from graphfield.numbers import standard_errors
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_functions
 
@@ -196,15 +197,6 @@ def _gains(
     return likely + np.log(constant / moving) - log_scale[rows]
 
 
-def standard_errors(gains: NDArray[np.floating], units: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Of the means over rows, (p,); rows of one unit may go together in any way."""
-    mean = gains.mean(axis=0, dtype=np.float64)
-    order = np.argsort(units, kind="stable")
-    starts = np.flatnonzero(np.diff(units[order], prepend=-1))
-    totals = np.add.reduceat((gains - mean)[order], starts, axis=0)
-    return np.sqrt(np.square(totals).sum(axis=0) * len(starts) / max(1, len(starts) - 1)) / len(gains)
-
-
 def _standardised(
     basis: ScaleBasis, slopes: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> MovingScales:
@@ -244,7 +236,7 @@ def learn_node_scales(rows: ScaleRows) -> MovingScales | None:
         known, new = part != held_out, part == held_out
         divided = _log_likelihood(nodes, scale, scale, known)
         gains[new] = (divided - _log_likelihood(nodes, np.ones_like(scale), scale, known))[new]
-    error = standard_errors(gains[:, None], found.units)[0]
+    error = standard_errors(gains, found.units)
     return found.scales if gains.mean() > EVIDENCE * error else None
 
 

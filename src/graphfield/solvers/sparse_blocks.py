@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
 from graphfield.solvers.penalties import PathSearch, PenaltyChoice, smallest_penalty, too_dense
+from graphfield.solvers.shrinkage import remaining_share
 from graphfield.solvers.working import FamilyRows, fit_families, own_columns, split_coefficients
 
 Array = NDArray[np.float64]
@@ -73,19 +74,13 @@ class SparseStep:
         B, _ = split_coefficients(S, self._m)
         of_node = length[self._blocks.starts]
         squares = block_squares(B, self._blocks)
-        factor = _remaining_share(squares, self._entry * of_node)
+        factor = remaining_share(np.sqrt(squares), self._entry * of_node)
         for own, weight in zip(self._groups, self._group, strict=True):
             left = (squares[own] * np.square(factor[own])).sum(axis=(0, 1))
-            factor[own] *= _remaining_share(left, weight * of_node)
+            factor[own] *= remaining_share(np.sqrt(left), weight * of_node)
         nodes = self._blocks.nodes
         B *= factor[:, nodes[:, None], nodes]  # in place, also in S
         return S
-
-
-def _remaining_share(squares: Array, threshold: Array) -> Array:
-    """The share of a norm that is left where ``threshold`` is taken away."""
-    norms = np.sqrt(squares)
-    return np.maximum(0.0, 1 - threshold / np.where(norms > 0, norms, 1.0)) * (norms > 0)
 
 
 def block_squares(B: Array, blocks: Blocks) -> Array:

@@ -35,7 +35,12 @@ class ColumnBlocks:
         others they grow with the root of the size.
         """
         size = self.sizes(values)
-        kept = torch.clamp(1 - of_entries / size.clamp(min=1e-30), min=0)
+        kept = remaining_share(size, of_entries)
         edges = (size * kept).square().sum(dim=1).sqrt_()
-        kept = kept * torch.clamp(1 - of_edges / edges.clamp_(min=1e-30), min=0).unsqueeze(1)
+        kept = kept * remaining_share(edges, of_edges).unsqueeze(1)
         return values * kept[self.nodes][:, :, self.nodes]
+
+
+def remaining_share(lengths: Tensor, by: float | Tensor) -> Tensor:
+    """:func:`graphfield.solvers.shrinkage.remaining_share` of tensors."""
+    return torch.clamp(1 - by / lengths.clamp(min=1e-30), min=0)

@@ -24,6 +24,7 @@ from graphfield.graphs.pair_tests import FALSE_SHARE
 from graphfield.nn.energies import OWN_ORDERS, PairTerms, hermite_functions, tail_weights
 from graphfield.nn.threads import spread
 from graphfield.solvers.penalties import PathSearch, falling_penalties
+from graphfield.training.column_blocks import remaining_share
 from graphfield.training.penalty_path import WORSE
 from graphfield.training.sparse_patterns import look_ahead
 
@@ -146,7 +147,7 @@ class EnergyProblem:
         for i in range(1, _ITERATIONS + 1):
             slope = self._symmetric(torch.bmm(self.gram, point[..., None])[..., 0]) - self.pull
             step = point - slope / self.curvature
-            keep = torch.clamp(1 - penalty / self.curvature / self._sizes(step).clamp(min=1e-30), min=0)
+            keep = remaining_share(self._sizes(step), penalty / self.curvature)
             new = (step.view(self.p, -1, self.p) * keep).reshape(self.p, -1)
             change = new - lines
             if i % _CHECK_EVERY == 0:

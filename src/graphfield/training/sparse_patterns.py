@@ -28,7 +28,7 @@ from torch import Tensor
 
 from graphfield.nn.threads import spread
 from graphfield.solvers.penalties import zero_penalty
-from graphfield.training.column_blocks import ColumnBlocks
+from graphfield.training.column_blocks import ColumnBlocks, remaining_share
 
 # Share of the penalty on single entries; the rest is on edges as a whole.
 ALPHA = 0.25
@@ -278,7 +278,7 @@ def shrink(values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor,
     else:
         values = torch.nn.functional.softshrink(values, of_entries)
     size = values.square().sum(dim=dim).sqrt_()  # several times faster than vector_norm over this axis
-    return values.mul_(torch.clamp(1 - of_edges / size.clamp_(min=1e-30), min=0).unsqueeze(dim))
+    return values.mul_(remaining_share(size, of_edges).unsqueeze(dim))
 
 
 def look_ahead(new: Tensor, change: Tensor, momentum: float) -> tuple[Tensor, float]:
