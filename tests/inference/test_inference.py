@@ -430,6 +430,17 @@ def two_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
     return X, Z
 
 
+def test_nodes_that_are_constant_at_a_level_are_named() -> None:
+    X, Z = two_groups(0, 60)
+    X[:60, 5] = 1.0
+    with pytest.warns(gf.DataWarning, match=r"all rows of a level: 'x6' with group = 'a'\. Nothing is known"):
+        gf.infer_edges(X, Z, covariates=[])
+    with pytest.warns(gf.DataWarning, match="'x6' with group = 'a'"):
+        gf.compare_graphs(X, Z, {"age": -0.5}, {"age": 0.5})
+    with pytest.raises(gf.DataError, match="Node 'x6' has the same value in all 60 rows with group=a"):
+        gf.compare_graphs(X, Z, "group")
+
+
 def test_compares_two_levels_and_two_numbers() -> None:
     X, Z = two_groups(0, 200)
     found = gf.compare_graphs(X, Z, {"group": "a"}, {"group": "b"})
