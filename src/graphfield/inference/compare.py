@@ -40,7 +40,7 @@ from graphfield.inference.question import Question
 from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.messages import join_messages
-from graphfield.numbers import is_significant, p_text
+from graphfield.numbers import format_beside, is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
@@ -225,7 +225,8 @@ def _summary(
         f"{_beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
     if not n_differ:
-        return told
+        seen = is_significant(table.attrs["p_value"])
+        return f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [
         f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
@@ -260,6 +261,13 @@ def _beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_do
         return f"{expected}. A {all_pairs} agrees ({p})"
     hint = agreed(n_differ, "it for a hint", "them for hints")
     return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
+
+
+def _clearest_pair(table: pd.DataFrame) -> str:
+    pair = table.iloc[int(table["p_value"].to_numpy().argmin())]
+    q = (format_beside(FDR, [pair["q_value"]], 2, "f") % pair["q_value"]).removeprefix("0")
+    numbers = f"difference {pair['difference']:.2f}, {p_text(pair['p_value'])}, q = {q}"
+    return f"{pair_name(pair['source'], pair['target'])} ({numbers})"
 
 
 def _place_words(side: Mapping[str, Any]) -> str:
