@@ -36,7 +36,6 @@ All take ``--first-seed`` and ``--out FILE.json``. Set OMP_NUM_THREADS=1 with se
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import time
 import warnings
@@ -481,13 +480,13 @@ def work_of(arguments: argparse.Namespace) -> Iterable[Callable[[int], list[dict
     return [partial(null_of, name=name) for name in arguments.designs]
 
 
-def print_time(n: int, p: int) -> None:
+def time_of(n: int, p: int) -> dict[str, Any]:
     X, Z, _, _ = static(np.random.default_rng(0), n, p, 2, False)
     start = time.perf_counter()
     gf.infer_edges(X, Z, random_state=0)
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"n": n, "p": p, "seconds": round(seconds, 1), "peak_MiB": round(memory)}))
+    return {"n": n, "p": p, "seconds": round(seconds, 1), "peak_MiB": round(memory)}
 
 
 def main() -> None:
@@ -546,7 +545,7 @@ def main() -> None:
             command.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
     arguments = parser.parse_args()
     if arguments.command == "time":
-        print_time(arguments.n, arguments.p)
+        write_lines([time_of(arguments.n, arguments.p)], arguments.out, {"command": "time"})
         return
     about = {"command": arguments.command, "first_seed": arguments.first_seed, "sets": arguments.sets}
     lines = (line for work in work_of(arguments) for line in averages(work, arguments))

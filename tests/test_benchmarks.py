@@ -21,6 +21,7 @@ INFERENCE = (
     "kinds --n 150",
     "kinds-null --n 400",
     "moderated --n 280",
+    "time --n 300 --p 10",
 )
 
 
@@ -49,7 +50,6 @@ def test_inference_prints_and_keeps_its_lines(command: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "command",
     [
-        "inference time --n 300 --p 10",
         "dependence_validity null --designs mean-wave --sets 1",
         "dependence_validity power --designs one-edge-300 --sets 1",
     ],

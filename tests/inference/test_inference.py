@@ -17,7 +17,7 @@ import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.graphs.false_discoveries import combine_tests, q_values
-from graphfield.inference.compare import _beside_all
+from graphfield.inference.compare import _beside_all, _summary
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_inference import edge_table
@@ -364,7 +364,7 @@ def test_questions_that_make_no_sense(found: gf.EdgeInference) -> None:
     with pytest.raises(gf.DataError, match="'c'"):
         found.bands("n0", "n1", "age", others={"site": "c"})
     for value in (np.nan, np.inf, None):
-        with pytest.raises(gf.DataError, match=rf"'age' must be finite, got {value}. Give one between 2"):
+        with pytest.raises(gf.DataError, match=rf"'age' must be finite, such as \d.*, got {value}"):
             found.bands("n0", "n1", "site", others={"age": value})
     for wrong in (0, 1, "a"):
         with pytest.raises(gf.ParameterError, match="fdr"):
@@ -474,6 +474,17 @@ def two_groups(seed: int, n: int) -> tuple[np.ndarray, pd.DataFrame]:
     return X, Z
 
 
+def test_nodes_that_are_constant_at_a_level_are_named() -> None:
+    X, Z = two_groups(0, 60)
+    X[:60, 5] = 1.0
+    with pytest.warns(gf.DataWarning, match=r"all rows of a level: 'x6' with group = 'a'\. Nothing is known"):
+        gf.infer_edges(X, Z, covariates=[])
+    with pytest.warns(gf.DataWarning, match="'x6' with group = 'a'"):
+        gf.compare_graphs(X, Z, {"age": -0.5}, {"age": 0.5})
+    with pytest.raises(gf.DataError, match="Node 'x6' has the same value in all 60 rows with group=a"):
+        gf.compare_graphs(X, Z, "group")
+
+
 def test_compares_two_levels_and_two_numbers() -> None:
     X, Z = two_groups(0, 200)
     found = gf.compare_graphs(X, Z, {"group": "a"}, {"group": "b"})
@@ -526,6 +537,16 @@ def test_pairs_one_by_one_and_together_do_not_contradict_each_other(
     n_differ: int, p_value: float, said: str
 ) -> None:
     assert _beside_all(np.full(n_differ, 0.1), p_value).startswith(said)
+
+
+def test_the_clearest_pair_is_named_where_only_all_together_differ() -> None:
+    columns = {"source": ["a", "a"], "target": ["b", "c"], "difference": [0.1, -0.74]}
+    table = pd.DataFrame({**columns, "p_value": [0.4, 0.001], "q_value": [0.33, 0.1002]})
+    table.attrs["p_value"] = 0.002
+    said = "sees a difference (p = .002); the clearest is a - c (difference -0.74, p = .001, q = .1002)."
+    assert _summary(table, ["g=u", "g=v"], None, "").endswith(said)
+    table.attrs["p_value"] = 0.2
+    assert "clearest" not in _summary(table, ["g=u", "g=v"], None, "")
 
 
 def test_few_groups_or_rows_on_a_side_are_said() -> None:

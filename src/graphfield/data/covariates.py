@@ -197,10 +197,7 @@ class CovariateEncoder:
         if isinstance(spec, Categorical):
             return float(self._codes(spec, column)[0])
         if not np.isfinite(_as_numbers(spec, column)[0]):
-            raise DataError(
-                f"A value of covariate {name!r} must be finite, got {value!r}. Give one between "
-                f"{spec.shown(spec.low)} and {spec.shown(spec.high)}, where its rows are."
-            )
+            raise DataError(f"{name!r} must be finite, such as {spec.shown(spec.mean)}, got {value!r}.")
         return float(self._numbers(spec, column)[0])
 
     def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:

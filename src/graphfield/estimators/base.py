@@ -265,11 +265,11 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         ----------
         Z : table of shape (n, q)
         threshold : "auto", float, "gap" or None
-            "auto" has the pairs that stand clear of their noise in the training rows, where they are above
-            the largest cut that predicts as well as any; a number is a cut in units of partial correlation,
-            higher means fewer edges; "gap" is the paper's cut between weak and strong edges; None keeps all
-            that are not exactly zero. "auto" and "gap" are found at fit time (``threshold_``), so no graph
-            depends on which others are asked for with it.
+            "auto" has the pairs that stand clear of their noise in the training rows, at a false-discovery
+            level of .1, where they are above the largest cut that predicts as well as any; a number is a cut
+            in units of partial correlation (higher: fewer edges); "gap" is the paper's cut between weak and
+            strong edges; None keeps all that are not exactly zero. "auto" and "gap" are found at fit time
+            (``threshold_``), so no graph depends on which others are asked for with it.
         rule : {"and", "or"}
             Whether both directions of a pair must exceed the threshold, or one.
 

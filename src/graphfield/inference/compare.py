@@ -24,7 +24,15 @@ from graphfield.inference.edge_basis import EdgeBasis, learn_basis
 from graphfield.inference.edge_record import FDR
 from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
-from graphfield.inference.enough_rows import N_FOLDS, has_products, test_degrees, value_degrees
+from graphfield.inference.enough_rows import (
+    LEAST_LEVEL,
+    N_FOLDS,
+    check_nodes_vary,
+    has_products,
+    test_degrees,
+    value_degrees,
+    warn_of_constants,
+)
 from graphfield.inference.movement_words import movement_words, pair_name
 from graphfield.inference.overlap import Stratum, common_rows, rows_with_levels, stratum_of
 from graphfield.inference.pair_scores import PairScores
@@ -32,7 +40,7 @@ from graphfield.inference.question import Question
 from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.messages import join_messages
-from graphfield.numbers import is_significant, p_text
+from graphfield.numbers import format_beside, is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
@@ -130,16 +138,18 @@ def compare_graphs(
     if caveat:
         warnings.warn(caveat, DataWarning, stacklevel=2)
     sides = read_sides(question.encoder, a, b, *more)
+    inputs = question.inputs
+    warn_of_constants(question.encoder, inputs, but=sides[0])
     estimates, over = None, ""
-    if question.inputs.types is None:
+    if inputs.types is None:
         found, estimates, over = _compare_numbers(question, sides, level)
     else:
         found = compare_kinds(question, sides, level)
-    names = np.array(question.inputs.node_names, dtype=object)
+    names = np.array(inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    places = [", ".join(f"{name}={_value_text(value)}" for name, value in side.items()) for side in sides]
+    places = [_place_words(side) for side in sides]
     levels = "" if question.labels is None else _WITH_LEVELS
     said = [caveat, _summary(table, places, estimates, caveat), levels, _few_words(question, sides, places)]
     if estimates is not None:
@@ -157,6 +167,10 @@ def _compare_numbers(
     for column in encoder.numeric:
         for place in asked if column.name in sides[0] else ():
             warn_outside(column, column.mean + column.scale * place[column.name])
+    for place, side in zip(asked, sides, strict=True):
+        rows = rows_with_levels(encoder, encoded, place)
+        if rows.sum() >= LEAST_LEVEL:  # a few rows with two levels know little, but others do
+            check_nodes_vary(question.inputs.X[rows], question.inputs.node_names, _place_words(side))
     common = common_rows(encoder, encoded, asked)
     if not common.share:
         warnings.warn(common.words, DataWarning, stacklevel=3)
@@ -211,7 +225,8 @@ def _summary(
         f"{_beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
     if not n_differ:
-        return told
+        seen = is_significant(table.attrs["p_value"])
+        return f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [
         f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
@@ -246,6 +261,17 @@ def _beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_do
         return f"{expected}. A {all_pairs} agrees ({p})"
     hint = agreed(n_differ, "it for a hint", "them for hints")
     return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
+
+
+def _clearest_pair(table: pd.DataFrame) -> str:
+    pair = table.iloc[int(table["p_value"].to_numpy().argmin())]
+    q = (format_beside(FDR, [pair["q_value"]], 2, "f") % pair["q_value"]).removeprefix("0")
+    numbers = f"difference {pair['difference']:.2f}, {p_text(pair['p_value'])}, q = {q}"
+    return f"{pair_name(pair['source'], pair['target'])} ({numbers})"
+
+
+def _place_words(side: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_value_text(value)}" for name, value in side.items())
 
 
 def _value_text(value: Any) -> str:

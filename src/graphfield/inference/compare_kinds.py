@@ -17,7 +17,7 @@ from graphfield.data.node_types import NodeTypes
 from graphfield.exceptions import DataError, DataWarning, ParameterError, count, listing
 from graphfield.inference.asked_values import position_of
 from graphfield.inference.covariate_basis import smooth_covariates
-from graphfield.inference.enough_rows import test_degrees
+from graphfield.inference.enough_rows import check_nodes_vary, test_degrees
 from graphfield.inference.kind_differences import Units, kind_differences
 from graphfield.inference.node_effects import fit_effects
 from graphfield.inference.question import Question
@@ -87,13 +87,9 @@ def _check_values(types: NodeTypes, codes: Array, places: Mapping[str, NDArray[n
     """A node must vary in each graph; levels that one of them lacks are said."""
     absent = []
     for words, rows in places.items():
+        check_nodes_vary(codes[rows], types.names, words)
         for name, one, values in zip(types.names, types.types, codes[rows].T, strict=True):
             present = np.unique(values)
-            if len(present) == 1:
-                raise DataError(
-                    f"Node {name!r} has the same value in all {count(len(rows), 'row')} with {words}, so "
-                    "nothing is known of its edges there. Leave the node out, or pool these rows with others."
-                )
             if one.kind == "categorical" and len(present) < len(one.levels):
                 lacking = [level for code, level in enumerate(one.levels) if code not in present]
                 absent.append(f"{listing(lacking)} of {name!r} with {words}")

@@ -43,6 +43,7 @@ from graphfield.inference.enough_rows import (
     regression_functions,
     rough_functions,
     test_degrees,
+    warn_of_constants,
 )
 from graphfield.inference.kind_regressions import scores_of_kinds
 from graphfield.inference.kind_scores import KindScores
@@ -140,6 +141,8 @@ def infer_edges(
     question = replace(question, inputs=numbers_alone(question.inputs))
     wanted = chosen_covariates(covariates, question.encoder)
     encoded = question.encoder.transform(question.inputs.Z)
+    inputs = question.inputs
+    warn_of_constants(question.encoder, inputs)
     starts = None if question.together is None else question.starts()
     caveat = few_stretches(question) if question.timed else ""
     if are_in_order(X, Z, groups, time, in_order):
@@ -157,7 +160,6 @@ def infer_edges(
 
         test = _many_tests if are_many(question.encoder, n_units) else _spline_tests
         scores, tests = test(question, encoded, starts, wanted, tick)
-    inputs = question.inputs
     return EdgeInference(
         table=edge_table(inputs.node_names, tests),
         covariates=tuple(wanted),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import DataError, count
+from graphfield.estimators.inputs import Inputs
+from graphfield.exceptions import DataError, DataWarning, count, first_few
 from graphfield.inference.covariate_basis import covariate_columns
 from graphfield.inference.edge_basis import n_functions
 from graphfield.messages import Argument
@@ -29,6 +32,7 @@ _MOST_COEFFICIENTS, _MOST_BENDS = 700, 5
 # numbers, and of one number or beside levels, where a spline or two does until there are many rows.
 _ROUGH, _ROWS_PER_ROUGH, _ROWS_PER_ROUGH_OF_ONE = 40, 5, 100
 LEAST_LEVEL = 10
+_NAMED = 4  # nodes that a warning names
 # A level with fewer rows has the regressions of all others: coefficients of so few would be noise.
 LEAST_LEVEL_OF_REGRESSION = 40
 
@@ -153,6 +157,39 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
                 level=level,
                 name=column.name,
             )
+
+
+def check_nodes_vary(values: NDArray[Any], names: Sequence[str], where: str) -> None:
+    """Raise where a node has one value in all of these rows, (n, p)."""
+    for name in _constant(values, names):
+        raise DataError(
+            f"Node {name!r} has the same value in all {count(len(values), 'row')} with {where}, so nothing "
+            "is known of its edges there. Leave the node out, or pool these rows with others."
+        )
+
+
+def warn_of_constants(encoder: CovariateEncoder, inputs: Inputs, but: Iterable[str] = ()) -> None:
+    """Say which nodes have one value at a level, of all categories but some."""
+    codes = encoder.transform(inputs.Z).codes
+    found = [
+        f"{name!r} with {column.name} = {level!r}"
+        for position, column in enumerate(encoder.categorical)
+        for code, level in enumerate(column.levels if column.name not in but else ())
+        for name in _constant(inputs.X[codes[:, position] == code], inputs.node_names)
+    ]
+    if found:
+        warnings.warn(
+            f"Nodes that have the same value in all rows of a level: {first_few(found, _NAMED)}. Nothing is "
+            "known of their edges there, so what is said of these means nothing. Leave these nodes or these "
+            "rows out.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _constant(values: NDArray[Any], names: Sequence[str]) -> list[str]:
+    spread = np.ptp(values, axis=0) if len(values) else np.ones(len(names))
+    return [name for name, own in zip(names, spread, strict=True) if own == 0]
 
 
 def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.intp]) -> None:
