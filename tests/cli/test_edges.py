@@ -61,15 +61,6 @@ def test_a_rate_just_above_the_level_stays_there_in_a_list(table, tmp_path, monk
     assert (pd.read_csv(io.StringIO(capsys.readouterr().out)).q_value == 0.100001).all()
 
 
-def test_where_nothing_is_found_there_is_no_header(table, tmp_path, capsys):
-    out = tmp_path / "differences.csv"
-    asked = ["differences", str(table), "--covariates", "age", "--between", "age=0", "--and", "age=0.01"]
-    assert main([*asked, "--fdr", "1e-9"]) == 0
-    assert capsys.readouterr().out == ""
-    assert main([*asked, "--fdr", "1e-9", "--out", str(out)]) == 0
-    assert pd.read_csv(out).empty
-
-
 @pytest.mark.parametrize("fdr", ["0", "1", "nan"])
 @pytest.mark.parametrize("command", [["edges"], ["differences", "--between", "age=0", "--and", "age=1"]])
 def test_a_rate_that_is_none(table, capsys, command, fdr):

@@ -84,14 +84,9 @@ def list_out(text: str, notes: str, arguments: argparse.Namespace) -> None:
 
 
 def pairs_text(table: pd.DataFrame, arguments: argparse.Namespace) -> str:
-    """Tested pairs, comma separated: all digits in a file; on the screen no rate crosses ``--fdr``.
-
-    No pairs are nothing on the screen, and a header in a file.
-    """
+    """Tested pairs, comma separated: all digits in a file; on the screen no rate crosses ``--fdr``."""
     if arguments.out is not None:
         return str(table.to_csv(index=False))
-    if table.empty:
-        return ""
     rates = table.filter(regex="^[pq]_").to_numpy().ravel()
     return str(table.to_csv(index=False, float_format=format_beside(arguments.fdr, rates, _DIGITS)))
 
