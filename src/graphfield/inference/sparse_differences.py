@@ -16,6 +16,8 @@ from graphfield.inference.pair_columns import PairColumns
 # Pairs that are thought of beforehand: without an edge, with the same edge (weak, strong), with edges of
 # their own. They keep few pairs from making differences up.
 _BEFOREHAND, _AT_FIRST = (5.0, 2.5, 2.5, 3.0), (0.6, 0.1, 0.1, 0.2)
+# Of differing pairs, those that share an edge beside, for one of each other kind.
+_ALSO_SHARED = 0.25
 # Variances of the same edges are this, or one, times the mean one: many are weak.
 _WEAK = 0.1
 _LEAST, _MOST, _START, _STARTS = 0.005, 0.3, 0.04, 2.0
@@ -113,10 +115,8 @@ class _Kinds:
         own = np.zeros((3 + len(chosen), n_graphs))
         for row, which in zip(own[3:], chosen, strict=True):
             row[list(which)] = 1.0
-        counts = [
-            np.append(three[:3], np.full(len(chosen), three[3] / len(chosen)))
-            for three in (_BEFOREHAND, _AT_FIRST)
-        ]
+        parts = np.append(np.ones(len(chosen) - 1), _ALSO_SHARED)
+        counts = [np.append(three[:3], three[3] * parts / parts.sum()) for three in (_BEFOREHAND, _AT_FIRST)]
         shared = np.zeros(len(own))
         shared[[1, 2, -1]] = _WEAK, 1.0, 1.0
         return cls(shared, own, counts[0], counts[1])
