@@ -68,14 +68,16 @@ class Scores:
 class PairScores:
     """Cross-fitted residuals of all nodes given all others, and the coefficients they were found with.
 
-    With u_j the residual of node j in units of its standard deviation at z, and b_jk(z) the coefficient of
-    k in its regression in the same units, what all nodes but j and k leave of both solves
+    With u_j the residual of node j and b_jk(z) the coefficient of k in its regression, what all nodes but j
+    and k leave of both solves
 
         u_j = a_j - b_jk a_k,    u_k = a_k - b_kj a_j
 
     and with these in standard units the score of a row is
 
-        a_j a_k - r (a_j^2 + a_k^2 - 2) / 2,    r = (b_jk + b_kj) / 2
+        a_j a_k - r (a_j^2 + a_k^2 - 2) / 2
+
+    where r is the mean of b_jk and b_kj in units of the standard deviations of residuals, ``scales``, at z.
 
     Its mean at z is the partial correlation at z, but for products of two errors: in what others explain of
     j and of k, or in r and a standard deviation. Errors in the coefficients of the pair itself, which count
@@ -106,10 +108,9 @@ class PairScores:
     def of(self, pairs: slice) -> Scores:
         first, second = (side[pairs] for side in np.triu_indices(self.residuals.shape[1], 1))
         u, v = self.residuals[:, first], self.residuals[:, second]
+        on_second, on_first = self._coefficients(first, second), self._coefficients(second, first)
         ratio = self.scales[:, second] / self.scales[:, first]
-        on_second = self._coefficients(first, second) * ratio
-        on_first = self._coefficients(second, first) / ratio
-        partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
+        partial = np.clip((on_second * ratio + on_first / ratio) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
         shrink = np.sqrt(np.minimum(1, (1 - _LEAST_LEFT) / np.maximum(on_second * on_first, 1e-12)))
         on_second, on_first = on_second * shrink, on_first * shrink
         left = 1 - on_second * on_first
@@ -119,8 +120,6 @@ class PairScores:
         return Scores(pairs, values, partial, a, -b, self.inflation[first, second])
 
     def _in_standard_units(self, left: NDArray[np.float64], nodes: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Of what is left of nodes, in units of their residuals."""
-        left = left * self.scales[:, nodes]
         scales, moving = _scales(left, self.functions[:, :1]), self.scales_move[nodes]
         if moving.any():
             scales[:, moving] = _scales(left[:, moving], self.functions)
@@ -168,7 +167,7 @@ def pair_scores(
         if not scales_move:
             moving = _scales_that_move(left, functions, fold, starts)
         scales = np.where(moving, _scales(left, functions), scales)
-    return PairScores(left / scales, scales, found.coef, fold, functions, scores_inflation(nodes), moving)
+    return PairScores(left, scales, found.coef, fold, functions, scores_inflation(nodes), moving)
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:
