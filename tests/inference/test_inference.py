@@ -403,6 +403,15 @@ def test_scores_forgive_a_small_error(truth: float, coef: float, scale: float) -
     assert scores.of(slice(0, 1)).values.mean() == pytest.approx(truth, abs=0.015)
 
 
+def test_units_of_nodes_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    Z, X = pd.DataFrame({"z": rng.normal(size=120)}), rng.normal(size=(120, 3))
+    X[:, 1] += X[:, 0]
+    plain, other = (gf.infer_edges(values, Z, covariates=[]).table for values in (X, X * [1e30, 1e-30, 1]))
+    np.testing.assert_allclose(other.estimate, plain.estimate, atol=1e-6)
+    gf.compare_graphs(X * [1e30, 1e-30, 1], Z, {"z": -1}, {"z": 1})
+
+
 def test_groups_of_one_row_are_rows() -> None:
     """The variance between groups is that of White with the corrections of HC2."""
     rng = np.random.default_rng(0)

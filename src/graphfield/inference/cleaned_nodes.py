@@ -148,7 +148,10 @@ def in_units_of_noise(
 
 
 def _standardised(X: NDArray[np.floating]) -> NDArray[np.float64]:
-    return (X - X.mean(axis=0, dtype=np.float64)) / _scale(X)
+    """In any units: a node is constant beside its own size."""
+    spread = X.std(axis=0, dtype=np.float64)
+    varies = spread > 1e-15 * np.abs(X).max(axis=0).astype(np.float64)
+    return np.asarray((X - X.mean(axis=0, dtype=np.float64)) / np.where(varies, spread, 1.0))
 
 
 def _reaches() -> list[tuple[int, float]]:
