@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,13 @@ class EdgeTests:
     p_varies: NDArray[np.float64]
     p_of_covariate: dict[str, NDArray[np.float64]]
 
+    def with_doubt(self, other: EdgeTests) -> EdgeTests:
+        """With the larger p-values of both."""
+        of_covariate = {n: np.maximum(p, other.p_of_covariate[n]) for n, p in self.p_of_covariate.items()}
+        there = np.maximum(self.p_value, other.p_value)
+        varies = np.maximum(self.p_varies, other.p_varies)
+        return replace(self, p_value=there, p_varies=varies, p_of_covariate=of_covariate)
+
 
 def fit_scores(scores: Scores, design: Design) -> tuple[Fit, NDArray[np.float64]]:
     """Coefficients of scores on functions of z, and what rows add to variances, (n, pairs).
@@ -134,12 +141,19 @@ def edge_tests(
 
     A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
     and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
+    Where it is in doubt whether coefficients of regressions move, a pair must be clear either way: such that
+    move by chance alone let edges between near copies seem to move, and such that should move and do not,
+    edges between neighbours.
     """
     design = Design.of(basis.at(encoded), starts=starts)
     parts = [_test_pairs(part, basis, design, of_covariate) for part in scores.parts()]
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     estimate, error, p_value, p_varies, *p_of_covariate = together
-    return EdgeTests(estimate, error, p_value, p_varies, dict(zip(of_covariate, p_of_covariate, strict=True)))
+    named = dict(zip(of_covariate, p_of_covariate, strict=True))
+    found = EdgeTests(estimate, error, p_value, p_varies, named)
+    if scores.if_still is None:
+        return found
+    return found.with_doubt(edge_tests(scores.if_still, basis, starts, encoded, of_covariate))
 
 
 def _test_pairs(
@@ -176,7 +190,10 @@ def many_edge_tests(
     named = np.array(effects.names)
     of_covariate = {name: combine_tests(list(columns[named == name])) for name in wanted}
     p_value = combine_tests([p_average, p_varies])
-    return EdgeTests(estimate, np.sqrt(variance), p_value, p_varies, of_covariate)
+    found = EdgeTests(estimate, np.sqrt(variance), p_value, p_varies, of_covariate)
+    if scores.if_still is None:
+        return found
+    return found.with_doubt(many_edge_tests(scores.if_still, effects, starts, wanted))
 
 
 def column_p_values(scores: PairScores, effects: SparseEffects) -> NDArray[np.float64]:

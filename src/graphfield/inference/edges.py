@@ -270,7 +270,8 @@ def _spline_tests(
     products = has_products(question.encoder, n_units)
     basis = learn_basis(question.encoder, encoded, question.degrees, products=products)
     if of_numbers is not None:
-        return of_numbers, edge_tests(of_numbers, basis, starts, encoded, of_covariate)
+        tests = edge_tests(of_numbers, basis, starts, encoded, of_covariate)
+        return replace(of_numbers, if_still=None), tests
     assert of_kinds is not None
     return of_kinds, kind_edge_tests(of_kinds, basis, starts, encoded, of_covariate)
 
@@ -311,7 +312,7 @@ def _many_tests(
     chosen = np.sort(np.argsort(least, kind="stable")[: most_functions(nodes.values.shape[1])])
     functions = np.column_stack([ones, in_order(effects.columns[:, chosen])])
     scores = pair_scores(nodes, functions, fold, tick)
-    return scores, many_edge_tests(scores, effects, starts, wanted)
+    return replace(scores, if_still=None), many_edge_tests(scores, effects, starts, wanted)
 
 
 def _design_given_others(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.inference.cleaned_nodes import CleanedNodes
-from graphfield.solvers.moving_lasso import cross_fitted_coefficients
+from graphfield.solvers.moving_lasso import MovingCoefficients, cross_fitted_coefficients
 
 # Scores that are held at a time.
 _ENTRIES = 4_000_000
@@ -93,6 +93,8 @@ class PairScores:
     functions: NDArray[np.float64]
     inflation: NDArray[np.float64]  # (p, p)
     scales_move: NDArray[np.bool_]  # (p,)
+    # The same where coefficients of which it is in doubt whether they move do not; None without doubt.
+    if_still: PairScores | None = None
 
     @property
     def n_pairs(self) -> int:
@@ -158,16 +160,19 @@ def pair_scores(
     starts : ndarray of int, optional
         Where each stretch of rows begins that counts as one, where these are not the rows.
     """
-    values = nodes.values
-    found = cross_fitted_coefficients(values, functions, fold, tick)
-    left = found.residuals(values, functions)
-    scales = _scales(left, functions[:, :1])
-    moving = np.full(left.shape[1], functions.shape[1] > 1 and scales_move is not False)
-    if moving.any():
-        if not scales_move:
-            moving = _scales_that_move(left, functions, fold, starts)
-        scales = np.where(moving, _scales(left, functions), scales)
-    return PairScores(left, scales, found.coef, fold, functions, scores_inflation(nodes), moving)
+    found, inflation = cross_fitted_coefficients(nodes.values, functions, fold, tick), scores_inflation(nodes)
+
+    def scores_by(coef: NDArray[np.float64], if_still: PairScores | None) -> PairScores:
+        left = MovingCoefficients(coef, fold).residuals(nodes.values, functions)
+        scales = _scales(left, functions[:, :1])
+        moving = np.full(left.shape[1], functions.shape[1] > 1 and scales_move is not False)
+        if moving.any():
+            if not scales_move:
+                moving = _scales_that_move(left, functions, fold, starts)
+            scales = np.where(moving, _scales(left, functions), scales)
+        return PairScores(left, scales, coef, fold, functions, inflation, moving, if_still)
+
+    return scores_by(found.coef, None if found.if_still is None else scores_by(found.if_still, None))
 
 
 def _scales(left: NDArray[np.float64], functions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,16 +24,22 @@ from graphfield.solvers.shrinkage import remaining_share, shrink_entries
 # Penalties that are tried, in units of what the largest of p chance correlations is.
 _PENALTIES = np.geomspace(2.0, 0.1, 9)
 _SWEEPS, _PRECISION = 40, 2e-3
+# Standard errors by which rows must be predicted better for coefficients to move, and for no doubt of that.
+_CLEARLY, _BEYOND_DOUBT = 1.0, 3.0
 # Smaller penalties are not tried where so few nodes gained from the last.
 _FEW = 0.05
 
 
 @dataclass(frozen=True)
 class MovingCoefficients:
-    """Coefficients found without each fold, (folds, j, k, m), and the fold that holds a row out, (n,)."""
+    """Coefficients found without each fold, (folds, j, k, m), and the fold that holds a row out, (n,).
+
+    ``if_still`` are those where such of which it is in doubt whether they move do not; None without doubt.
+    """
 
     coef: NDArray[np.float64]
     fold: NDArray[np.intp]
+    if_still: NDArray[np.float64] | None = None
 
     def residuals(self, X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]:
         """What they leave of every node, (n, p), in rows that took no part in them."""
@@ -57,7 +63,8 @@ def cross_fitted_coefficients(
     coefficients move only where rows of the folds are clearly better predicted so (by more than a standard
     error): average and movement share one penalty, and where a node has many neighbours the best one is small
     and would let movement in that is noise. What such noise has in common in two nodes looks like an edge
-    that moves. Nodes have mean zero and variance one; W are functions of z, the first one, uncorrelated with
+    that moves. So where rows are not better by several standard errors, also those are returned that do not
+    move. Nodes have mean zero and variance one; W are functions of z, the first one, uncorrelated with
     mean square one. ``tick`` is called :func:`n_ticks` times at most.
     """
     m = W.shape[1]
@@ -71,8 +78,12 @@ def cross_fitted_coefficients(
     coef[..., :1] = _best_coefficients(average, counts, X.shape[1])
     still = MovingCoefficients(coef, fold)
     gain = np.square(still.residuals(X, W)) - np.square(moving.residuals(X, W))
-    clear = gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(len(X))
-    return MovingCoefficients(np.where(clear[:, None, None], moving.coef, still.coef), fold)
+    error = gain.std(axis=0) / np.sqrt(len(X))
+    found, certain = (
+        np.where((gain.mean(axis=0) > times * error)[:, None, None], moving.coef, still.coef)
+        for times in (_CLEARLY, _BEYOND_DOUBT)
+    )
+    return MovingCoefficients(found, fold, None if np.array_equal(found, certain) else certain)
 
 
 def _best_coefficients(
