@@ -18,6 +18,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
 from graphfield.estimators.training_jobs import StartingPoint
+from graphfield.estimators.training_set import Streams
 from graphfield.estimators.ways import FullHead, MixedPatterns
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
@@ -30,10 +31,11 @@ from graphfield.training.config import (
     resolve_device,
 )
 from graphfield.training.mixture import RANKS
+from graphfield.training.plan import Seeds
 
-# What random numbers of a fit are drawn for, in this order; the last six train the mean and the edges.
-TRAINED = ("mean weights", "mean order", "mean dropout", "edge weights", "edge order", "edge dropout")
-STREAMS = ("split", "gap", *TRAINED)
+# What random numbers of a fit are drawn for, in this order.
+_NETWORKS = ("mean", "edge")
+STREAMS = ("split", "gap", *(f"{network} {what}" for network in _NETWORKS for what in Seeds._fields))
 EVALUATIONS = 40  # of the held-out loss in a full run
 LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 # Of the network that gives the shares of patterns, in each round.
@@ -241,3 +243,9 @@ def problem_of(model: Parameters, tables: list[Any], origin: StartingPoint | Non
     if origin is not None:
         tables = [*tables, *(array.reshape(-1) for array in to_arrays(origin.coef, "start").values())]
     return fingerprint(params, tables)
+
+
+def trained_seeds(streams: Streams) -> tuple[Seeds, Seeds]:
+    """Those of the network of the mean and of that of the edges."""
+    mean, edge = (Seeds(*(streams[f"{network} {what}"] for what in Seeds._fields)) for network in _NETWORKS)
+    return mean, edge

@@ -18,7 +18,7 @@ from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpack
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.plan import Member
+from graphfield.training.plan import Member, Seeds
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ class Job:
     config: FieldConfig
     rows: Tensor
     held_out: Tensor  # may be empty
-    seeds: tuple[int, ...]  # mean: weights, order, dropout; edges: the same
+    mean_seeds: Seeds
+    edge_seeds: Seeds
     start: StartingPoint | None
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting
