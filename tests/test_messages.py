@@ -199,3 +199,29 @@ def test_no_option_or_command_is_named_below_the_command_line():
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
                 option = re.search(rf"(^|[\s('])(--[a-z]|graphfield ({commands})\b)", one.value)
                 assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"
+
+
+def parts_of_errors(kind):
+    """Where errors of a kind are made, and the names of their parts."""
+    for path, nodes in nodes_of_sources():
+        found: dict[int, set[str | None]] = {}
+        for node in nodes:
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if re.match(rf"{kind}\b", called):
+                parts = found.setdefault(node.lineno, set())
+                parts.update({"argument"} if called == f"{kind}.of" else {one.arg for one in node.keywords})
+        for line, parts in found.items():
+            yield path.relative_to(SOURCES).as_posix(), line, parts
+
+
+# What is wrong in the file of a table gets its argument where the file is read.
+NO_ARGUMENT = ["experiments/specs/"]
+
+
+def test_a_wrong_parameter_names_its_argument():
+    without = [
+        f"{path}:{line}"
+        for path, line, parts in parts_of_errors("ParameterError")
+        if "argument" not in parts and not path.startswith(tuple(NO_ARGUMENT))
+    ]
+    assert not without

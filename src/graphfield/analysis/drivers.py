@@ -174,7 +174,9 @@ def edge_drivers(
     if len(rows) < 3:
         raise DataError(f"Exchanging covariates among rows needs at least 3 rows, got {len(rows)}.")
     if isinstance(edges, str) and edges != "all":
-        raise ParameterError(f"edges must be a list of pairs of node names, 'all' or None, got {edges!r}.")
+        raise ParameterError.of(
+            "edges", f"must be a list of pairs of node names, 'all' or None, got {edges!r}."
+        )
     if edges is None or isinstance(edges, str):
         j, k = pair_positions(field.n_nodes)
     else:

@@ -158,7 +158,7 @@ def subnetwork(
     names = _names(matrix)
     wanted = [nodes] if isinstance(nodes, str) else [str(node) for node in nodes]
     if not wanted or len(set(wanted)) < len(wanted):
-        raise ParameterError(f"nodes must name at least one, and none twice, got {wanted}.")
+        raise ParameterError.of("nodes", f"must name at least one, and none twice, got {wanted}.")
     where = node_groups.node_positions(wanted, names) if groups is None else _members(wanted, groups, names)
     if isinstance(matrix, Bands):
         return matrix.restricted(where)

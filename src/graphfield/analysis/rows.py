@@ -126,7 +126,9 @@ def fixed_values(
         for name in others:
             covariate_spec(field, name)
         if along in others:
-            raise ParameterError(f"{along!r} is the covariate that moves: it cannot be fixed in others.")
+            raise ParameterError(
+                f"{along!r} is the covariate that moves: it cannot be fixed in others."
+            ).about(argument="others", column=along)
         return dict(others)
     if others == "typical":
         return {name: value for name, value in typical_row(field, table).items() if name != along}
@@ -247,15 +249,16 @@ def edge_positions(field: GraphField, edges: Sequence[Edge]) -> tuple[NDArray[np
     """Pairs given by name; one pair alone, a name that is not known, and a node with itself are refused."""
     pairs = [tuple(edge) if not isinstance(edge, str) else (edge,) for edge in edges]
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise ParameterError(
-            "edges must be a list of pairs of node names, for example "
-            f"[({field.schema.node_names[0]!r}, {field.schema.node_names[1]!r})], got {edges!r}."
+        raise ParameterError.of(
+            "edges",
+            "must be a list of pairs of node names, for example "
+            f"[({field.schema.node_names[0]!r}, {field.schema.node_names[1]!r})], got {edges!r}.",
         )
     j, k = (node_positions([pair[side] for pair in pairs], field.schema.node_names) for side in (0, 1))
     if np.any(j == k):
         raise ParameterError(
             f"{field.schema.node_names[int(j[j == k][0])]!r} has no edge to itself: name two different nodes."
-        )
+        ).about(argument="edges")
     return j, k
 
 

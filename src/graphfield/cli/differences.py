@@ -84,7 +84,7 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
             raise ParameterError(
                 f"--between gives one side, {arguments.between}: give the other with --and NAME=VALUE, or "
                 "compare all levels of a category with --between NAME."
-            )
+            ).about(argument="between")
         return [arguments.between]
     complete = data.Z[data.Z.notna().all(axis=1)]
     encoder = CovariateEncoder(says_average=False).fit(as_frame(complete, "Z"))

@@ -35,7 +35,7 @@ def rows_to_average(
         raise ParameterError(
             "--at asks for the graph at one value of the covariates, --average for the average over the "
             "training rows. Leave one of them out."
-        )
+        ).about(argument="at")
     if arguments.average:
         return average_rows(arguments.model, model)
     if not _movement_is_doubtful(arguments.model, fitted):

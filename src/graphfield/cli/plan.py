@@ -61,7 +61,7 @@ def _source(text: str) -> tuple[Any, Any]:
     if not folder.is_dir():
         raise ParameterError(
             f"{text} is no folder written by 'graphfield fit' and no setting ({listing(SETTINGS)})."
-        )
+        ).about(argument="source")
     from graphfield.estimators.persistence import load
     from graphfield.report.folder import read_rows
 

@@ -40,7 +40,9 @@ def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods:
     from graphfield.training.config import resolve_device
 
     if methods is not None:
-        raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
+        raise ParameterError("--methods does not apply to figures, which show DNNCGM.").about(
+            argument="methods"
+        )
     resolve_device(arguments.device)
     draw_to_files()
     for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
@@ -54,7 +56,9 @@ def _rates(arguments: argparse.Namespace, settings: list[str] | None, methods: l
     from graphfield.plots import draw_to_files, pyplot
 
     if settings is not None:
-        raise ParameterError("--settings does not apply to rates, which have truths of their own.")
+        raise ParameterError("--settings does not apply to rates, which have truths of their own.").about(
+            argument="settings"
+        )
     draw_to_files()
     pyplot()  # a missing package is heard of before any work
     grid = QUICK if arguments.quick else FULL
@@ -122,13 +126,15 @@ def _check(arguments: argparse.Namespace) -> None:
     if not 1 <= arguments.replicates <= MAX_REPLICATES:
         raise ParameterError(
             f"--replicates must be at least 1 and at most {MAX_REPLICATES:,}, got {arguments.replicates}."
-        )
+        ).about(argument="replicates")
     if arguments.seed < 0:
-        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.").about(argument="seed")
     if arguments.quick and arguments.table != "rates":
-        raise ParameterError("--quick applies to rates only; take fewer --replicates or --settings.")
+        raise ParameterError("--quick applies to rates only; take fewer --replicates or --settings.").about(
+            argument="quick"
+        )
     if arguments.jobs is not None and arguments.jobs < 1:
-        raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.")
+        raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.").about(argument="jobs")
 
 
 def _command(arguments: argparse.Namespace, name: str) -> str:

@@ -53,7 +53,7 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
         raise ParameterError(
             "--intervals makes an ensemble itself: name the model of its members, such as --model dnncgm, "
             "and their number with --members."
-        )
+        ).about(argument="intervals")
     several = {"n_members": arguments.members, "resample": True}
     own = {name: common[name] for name in ("missing", "random_state")}
     return estimator_class("ensemble")(estimator=model, **several, **own)
@@ -66,7 +66,7 @@ def set_node_types(model: GraphEstimator, text: str) -> None:
         raise ParameterError(
             f"{type(model).__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
             f"{' or '.join(able)}."
-        )
+        ).about(argument="node_types")
     model.set_params(**dict.fromkeys(keys, read_kinds(text)))
 
 
@@ -82,9 +82,13 @@ def read_kinds(text: str) -> dict[str, str]:
     for pair in names(text):
         name, equals, kind = pair.rpartition("=")
         if not equals or not name:
-            raise ParameterError(f"--node-types expects column=kind, got {pair!r}.")
+            raise ParameterError(f"--node-types expects column=kind, got {pair!r}.").about(
+                argument="node_types"
+            )
         if chosen.setdefault(name.strip(), kind.strip()) != kind.strip():
-            raise ParameterError(f"--node-types gives {name.strip()!r} twice.")
+            raise ParameterError(f"--node-types gives {name.strip()!r} twice.").about(
+                argument="node_types", column=name.strip()
+            )
     return chosen
 
 
@@ -101,12 +105,12 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"--set expects name=value, got {pair!r}.")
+            raise ParameterError(f"--set expects name=value, got {pair!r}.").about(argument="set")
         if name not in known:
             raise ParameterError(
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
                 f"{listing(known, most=len(known))}."
-            )
+            ).about(argument=name)
         several = name in lists and text != defaults[name].default
         chosen[name] = _estimator(text) if name == "estimator" else _value(text, several)
     return chosen
@@ -117,7 +121,7 @@ def _estimator(text: str) -> GraphEstimator:
     try:
         return estimator_class(model_name(text))()
     except argparse.ArgumentTypeError as error:
-        raise ParameterError(f"--set estimator: {error}.") from error
+        raise ParameterError(f"--set estimator: {error}.").about(argument="estimator") from error
 
 
 def _value(text: str, several: bool) -> Any:
@@ -145,7 +149,7 @@ def threshold(text: str) -> float | str | None:
         raise ParameterError(
             "--threshold must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got "
             f"{text!r}."
-        )
+        ).about(argument="threshold")
     return cut
 
 
@@ -163,9 +167,13 @@ def covariate_values(
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"{option} expects covariate=value, got {pair!r}.")
+            raise ParameterError(f"{option} expects covariate=value, got {pair!r}.").about(
+                argument=option.lstrip("-")
+            )
         if name in values:
-            raise ParameterError(f"{option} gives {name!r} twice.")
+            raise ParameterError(f"{option} gives {name!r} twice.").about(
+                argument=option.lstrip("-"), column=name
+            )
         notation = (dates or {}).get(name)
         values[name] = text
         if name in numeric:

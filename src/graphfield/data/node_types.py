@@ -155,17 +155,16 @@ def check_node_types(wanted: Any) -> None:
     if isinstance(wanted, str) and wanted == "auto":
         return
     if not isinstance(wanted, Mapping) or not wanted:
-        raise ParameterError(
-            "{name} must be 'auto' or say what some columns are, as in {{'x3': 'binary'}}, got {value!r}.",
-            name=Argument("node_types"),
-            value=wanted,
+        raise ParameterError.of(
+            "node_types",
+            f"must be 'auto' or say what some columns are, as in {{'x3': 'binary'}}, got {wanted!r}.",
         )
     for column, kind in wanted.items():
         if kind not in NODE_TYPES:
             hint = suggestion(kind, NODE_TYPES) if isinstance(kind, str) else ""
             raise ParameterError(
-                "{name}: column {column!r} must be one of {kinds}, got {kind!r}.{hint}",
-                name=Argument("node_types"),
+                "{argument}: column {column!r} must be one of {kinds}, got {kind!r}.{hint}",
+                argument=Argument("node_types"),
                 column=str(column),
                 kinds=listing(NODE_TYPES),
                 kind=kind,

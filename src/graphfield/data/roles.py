@@ -236,11 +236,7 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
     (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
     """
     if isinstance(rare, bool) or not isinstance(rare, int) or rare < 2:
-        raise ParameterError(
-            "{name} must be a whole number of rows, 2 or more, got {value!r}.",
-            name=Argument("rare"),
-            value=rare,
-        )
+        raise ParameterError.of("rare", f"must be a whole number of rows, 2 or more, got {rare!r}.")
     pooled: dict[str, list[str]] = {}
     columns = {}
     for name in Z.columns:

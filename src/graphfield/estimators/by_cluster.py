@@ -36,7 +36,7 @@ from graphfield.messages import Argument
 
 def _check_by(by: Any) -> None:
     if by is not None and not isinstance(by, str):
-        raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
+        raise ParameterError.of("by", f"must be the name of a covariate or None, got {by!r}.")
 
 
 @hyper_parameters
@@ -185,17 +185,17 @@ def _known(by: Any, Z: Frame) -> str:
     if by not in Z.names:
         hint = suggestion(by, Z.names) if isinstance(by, str) else ""
         raise ParameterError(
-            "{given} is no covariate. Known: {names}.{hint}",
-            given=Argument("by", by),
+            "{argument} is no covariate. Known: {names}.{hint}",
+            argument=Argument("by", by),
             names=listing(Z.names),
             hint=hint,
         )
     column = Z.values[by]
     if not is_categorical(column, by) and column.nunique() > MANY_LEVELS:
         raise ParameterError(
-            "{given} is a number with {n} different values. Name a covariate with few levels (at most {most} "
-            "if it is a number), or cut it into groups first.",
-            given=Argument("by", by),
+            "{argument} is a number with {n} different values. Name a covariate with few levels (at most "
+            "{most} if it is a number), or cut it into groups first.",
+            argument=Argument("by", by),
             n=column.nunique(),
             most=MANY_LEVELS,
         )

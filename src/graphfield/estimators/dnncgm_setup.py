@@ -75,16 +75,17 @@ def check_together(model: Parameters) -> None:
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
             "needs sharing='all', loss='squared' and a network with hidden layers. Use rank=None here."
-        )
+        ).about(argument="rank")
     if model.marginals not in ("auto", "raw") and not _has_scores(model):
         raise ParameterError(
             f"marginals={model.marginals!r} needs standardize=True and center='covariates' or 'constant'; "
             f"with standardize={model.standardize} and center={model.center!r}, use marginals='raw'."
-        )
+        ).about(argument="marginals")
     if model.network == "linear" and model.sharing != "all":
-        raise ParameterError(
-            "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
-            "weights for every edge already. Use sharing='all'."
+        raise ParameterError.of(
+            "sharing",
+            "only applies to networks with hidden layers; a linear beta(z) has separate "
+            "weights for every edge already. Use sharing='all'.",
         )
 
 
@@ -142,7 +143,7 @@ def field_config(model: Parameters, schema: Schema, rank: int | None) -> FieldCo
             f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
             f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
             "holds. Use a smaller hidden_size or rank, and sharing='all'."
-        )
+        ).about(argument="hidden_size")
     return config
 
 

@@ -186,7 +186,7 @@ class Ensemble(AveragedGraph):
             raise ParameterError(
                 f"{type(prototype).__name__} has no random_state, so {self.n_members} fits to the same rows "
                 "would all be equal. Use resample=True to draw the rows of each member."
-            )
+            ).about(argument="resample")
         return prototype
 
 

@@ -135,8 +135,8 @@ def check_number(
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
         others = {(True, True): ", 'auto' or None", (True, False): " or 'auto'", (False, True): " or None"}
         raise ParameterError(
-            "{name} must be {what} {where}{others}, got {value!r}.",
-            name=Argument(name),
+            "{argument} must be {what} {where}{others}, got {value!r}.",
+            argument=Argument(name),
             what=what,
             where=_interval(low, high, left, right),
             others=others.get((auto, optional), ""),
@@ -164,27 +164,21 @@ def _interval(low: float, high: float, left: str, right: str) -> str:
 
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError("{name} must be True or False, got {value!r}.", name=Argument(name), value=value)
+        raise ParameterError.of(name, f"must be True or False, got {value!r}.")
 
 
 def root_seed(random_state: Any) -> int:
     """One whole number from an int, a NumPy generator or None; no global state is touched."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise ParameterError(
-                "{name} must not be negative, got {value}.",
-                name=Argument("random_state"),
-                value=random_state,
-            )
+            raise ParameterError.of("random_state", f"must not be negative, got {random_state}.")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return int(np.random.default_rng(random_state).integers(2**63))
-    raise ParameterError(
-        "{name} must be a whole number, a numpy Generator or None, got {value!r}.",
-        name=Argument("random_state"),
-        value=random_state,
+    raise ParameterError.of(
+        "random_state", f"must be a whole number, a numpy Generator or None, got {random_state!r}."
     )
 
 

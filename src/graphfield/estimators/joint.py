@@ -54,7 +54,9 @@ _COLUMNS = ["strength", "log_likelihood", "behind", "standard_error"]
 def _check_by(by: Any) -> None:
     names = [by] if by is None or isinstance(by, str) else by
     if not isinstance(names, (list, tuple)) or not names or not all(isinstance(n, str | None) for n in names):
-        raise ParameterError(f"by must be the name of a covariate, several of them, or None, got {by!r}.")
+        raise ParameterError.of(
+            "by", f"must be the name of a covariate, several of them, or None, got {by!r}."
+        )
 
 
 @hyper_parameters

@@ -67,9 +67,9 @@ def _check_bandwidth(value: Any) -> None:
     if isinstance(value, str) and value == "auto":
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
-        raise ParameterError(
-            "bandwidth of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got "
-            f"{value!r}."
+        raise ParameterError.of(
+            "bandwidth",
+            f"of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got {value!r}.",
         )
 
 

@@ -105,8 +105,8 @@ def find_columns(encoder: CovariateEncoder, by: str | Sequence[str] | None) -> l
     if unknown:
         hint = suggestion(unknown[0], encoder.names)
         raise ParameterError(
-            "{given} is no covariate. Known: {names}.{hint}",
-            given=Argument("by", unknown[0]),
+            "{argument} is no covariate. Known: {names}.{hint}",
+            argument=Argument("by", unknown[0]),
             names=listing(encoder.names),
             hint=hint,
         )

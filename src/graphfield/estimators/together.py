@@ -77,11 +77,11 @@ def fit_together(
         raise ParameterError(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
-        )
+        ).about(argument="compete")
     if first.features != "linear":
         raise ParameterError(
             f"Models that train together have features='linear', got {first.features!r}. Fit them one by one."
-        )
+        ).about(argument="features")
     data = first._read_rows(X, Z, groups, X_val, Z_val)
     if data.inputs.types is not None:
         raise DataError(
@@ -103,13 +103,15 @@ def fit_together(
 
 def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
     if not isinstance(models, Iterable) or isinstance(models, (str, bytes)):
-        raise ParameterError(f"models must be a list of DNNCGM, got {type(models).__name__}.")
+        raise ParameterError.of("models", f"must be a list of DNNCGM, got {type(models).__name__}.")
     models = list(models)
     if not models or not all(isinstance(model, DNNCGM) for model in models):
         kinds = ", ".join(type(model).__name__ for model in models) or "none"
-        raise ParameterError(f"models must be one or more DNNCGM, got {kinds}.")
+        raise ParameterError.of("models", f"must be one or more DNNCGM, got {kinds}.")
     if len({id(model) for model in models}) < len(models):
-        raise ParameterError("The same model is there twice; each must be an object of its own (clone it).")
+        raise ParameterError(
+            "The same model is there twice; each must be an object of its own (clone it)."
+        ).about(argument="models")
     reference = models[0].get_params()
     for i, model in enumerate(models):
         model.check_parameters()
@@ -118,7 +120,7 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
                 raise ParameterError(
                     f"Models that train together may differ in {' and '.join(MAY_DIFFER)} only, but "
                     f"{name} is {reference[name]!r} in the first and {value!r} in model {i + 1}."
-                )
+                ).about(argument="models")
     return models
 
 

@@ -38,11 +38,13 @@ class StartingPoint:
         field = getattr(model, "field_", None)
         network = getattr(field, "network", None)
         if hasattr(field, "blocks"):
-            raise ParameterError(
-                "start must be a DNNCGM of nodes that are numbers; this one has others, too."
+            raise ParameterError.of(
+                "start", "must be a DNNCGM of nodes that are numbers; this one has others, too."
             )
         if not isinstance(network, CoefField):
-            raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
+            raise ParameterError.of(
+                "start", f"must be a fitted DNNCGM, got {type(model).__name__} (not fitted?)."
+            )
         schema, mean = model.field_.schema, model.field_.mean
         names, has_effects = (_names(schema), _levels(schema)), mean.effects is not None
         return cls(*names, network, mean.network, _marginals(schema), has_effects, model.additive_)
@@ -81,9 +83,10 @@ class StartingPoint:
         for name, mine in _architecture(config).items():
             theirs = _architecture(self.coef.config)[name]
             if theirs != mine and not (self.additive and name == "rank"):
-                raise ParameterError(
-                    f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
-                    "weights of the same network."
+                raise ParameterError.of(
+                    "start",
+                    f"has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
+                    "weights of the same network.",
                 )
 
 

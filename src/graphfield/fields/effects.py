@@ -30,7 +30,7 @@ def find_node(field: GraphField, node: Any) -> int:
     if node not in names:
         raise ParameterError(
             f"There is no node {node!r}.{suggestion(str(node), names)} Nodes are {listing(names)}."
-        )
+        ).about(argument="node")
     return names.index(node)
 
 
@@ -66,7 +66,9 @@ def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame
     """What ``source`` does to ``target`` at each row of Z, one line per level of either."""
     k, j = find_node(field, source), find_node(field, target)
     if k == j:
-        raise ParameterError(f"source and target must be two nodes, got {source!r} twice.")
+        raise ParameterError(f"source and target must be two nodes, got {source!r} twice.").about(
+            argument="target"
+        )
     types = field.schema.types
     if types is None:
         return _effect_table(coefficients(field, Z)[:, j, k][:, None, None], [""], [""])
@@ -117,7 +119,7 @@ def probabilities(field: GraphField, X: Any, Z: Any, node: Any) -> pd.DataFrame:
         raise ParameterError(
             f"Node {node!r} is {kind}, and probabilities are of levels, of binary, categorical and ordinal "
             "nodes. Use predict(X, Z) for its mean, or say what it is with node_types."
-        )
+        ).about(argument="node", column=node)
     x_frame, z_frame = match_rows(field, X, Z)
     check_complete(x_frame, z_frame)
     levels, blocks = types.types[j].levels, Blocks.of_links(types)

@@ -63,7 +63,7 @@ def _rows_at(question: Question, side: Mapping[str, Any]) -> NDArray[np.intp]:
             raise ParameterError(
                 f"{name!r} is a number. Where some nodes are no numbers, graphs are compared between levels "
                 "of categories: make classes of it (pandas.cut), or leave the other nodes out."
-            )
+            ).about(argument="a", column=name)
         found &= codes[:, position] == int(encoder.encode_value(name, value))
     if not found.any():
         raise DataError(f"No row has {_words(side)}. Compare values that occur together.")

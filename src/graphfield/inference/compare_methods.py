@@ -154,8 +154,8 @@ def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
     if isinstance(methods, str) and methods == "all":
         methods = [name for name in ESTIMATORS if name not in COMPOSITES]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
-        raise ParameterError(
-            f"methods must be 'all', a list of names, or estimators by name, got {methods!r}."
+        raise ParameterError.of(
+            "methods", f"must be 'all', a list of names, or estimators by name, got {methods!r}."
         )
     names = [_class_name(name) for name in methods]
     return static | {ESTIMATORS[name].command: _make(name, seed) for name in names}
@@ -166,7 +166,7 @@ def _own_name(name: Any) -> str:
         raise ParameterError(
             f"Names of methods must be letters, digits, and - . + or spaces, and not {STATIC!r}, which is "
             f"one graph for all and always there; got {name!r}."
-        )
+        ).about(argument="methods")
     return name
 
 
@@ -175,7 +175,9 @@ def _class_name(name: Any) -> str:
     if not isinstance(name, str) or name not in known:
         hint = suggestion(name, known) if isinstance(name, str) else ""
         commands = [entry.command for entry in ESTIMATORS.values()]
-        raise ParameterError(f"There is no method {name!r}.{hint} Methods are {listing(commands, most=20)}.")
+        raise ParameterError(
+            f"There is no method {name!r}.{hint} Methods are {listing(commands, most=20)}."
+        ).about(argument="methods")
     return known[name]
 
 

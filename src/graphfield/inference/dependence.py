@@ -169,7 +169,7 @@ def dependence_test(
     if model is None:
         return evidence
     if not isinstance(model, GraphEstimator):
-        raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
+        raise ParameterError.of("model", f"must be a graphfield estimator such as DNNCGM(), got {model!r}.")
     units, in_time = (question.units(), True) if labels is None and question.timed else (labels, False)
     if not can_compare(len(inputs.X), units):
         return evidence

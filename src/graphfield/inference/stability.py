@@ -22,7 +22,6 @@ from graphfield.fields.schema import Schema
 from graphfield.inference.resample_fits import MOST_ROWS, Outcome, Task, fit_resamples, fitted_parameters
 from graphfield.inference.stability_folder import About, Resample, StabilityFolder, planned_resamples
 from graphfield.inference.stability_result import Stability
-from graphfield.messages import Argument
 from graphfield.training.progress import progress_bar
 
 # Rows or groups, half of which must make a graph.
@@ -132,10 +131,8 @@ def stability(
 
 def _checked_shares(shares: Sequence[float]) -> list[float]:
     if isinstance(shares, (str, bytes)) or not isinstance(shares, Sequence | np.ndarray):
-        raise ParameterError(
-            "{shares} must be a list of shares of rows, such as [0.25, 0.5], got {value!r}.",
-            shares=Argument("shares"),
-            value=shares,
+        raise ParameterError.of(
+            "shares", f"must be a list of shares of rows, such as [0.25, 0.5], got {shares!r}."
         )
     for share in shares:
         check_number("shares", share, 0.01, 0.99)

@@ -83,8 +83,8 @@ def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = 
     second = first if valid_until is None else as_day(valid_until, Argument("valid_until"))
     if second < first:
         raise ParameterError(
-            "{second} ({second_day}) must not be before {first} ({first_day}).",
-            second=Argument("valid_until"),
+            "{argument} ({second_day}) must not be before {first} ({first_day}).",
+            argument=Argument("valid_until"),
             second_day=second.date(),
             first=Argument("train_until"),
             first_day=first.date(),
@@ -123,20 +123,17 @@ def volatility_name(Z: pd.DataFrame, name: str | None) -> str:
         found = [column for column in known if "vix" in column.lower()]
         if len(found) != 1:
             raise ParameterError(
-                "{volatility} must name the covariate that tells calm from turbulent days; of {known}, "
+                "{argument} must name the covariate that tells calm from turbulent days; of {known}, "
                 "{how_many} 'vix' in the name.",
-                volatility=Argument("volatility"),
+                argument=Argument("volatility"),
                 known=listing(known),
                 how_many="several have" if found else "none has",
             )
         return found[0]
     if name not in known:
-        raise ParameterError(
-            "{volatility} must be a covariate, got {name!r}.{hint} They are {known}.",
-            volatility=Argument("volatility"),
-            name=name,
-            hint=suggestion(name, known),
-            known=listing(known),
+        raise ParameterError.of(
+            "volatility",
+            f"must be a covariate, got {name!r}.{suggestion(name, known)} They are {listing(known)}.",
         )
     return name
 
@@ -175,6 +172,8 @@ def event_date(place: Any) -> Any:
     """A date, or (start, end)."""
     if isinstance(place, tuple):
         if len(place) != 2:
-            raise ParameterError(f"An event is at a date, or from (start, end), got {place!r}.")
+            raise ParameterError(f"An event is at a date, or from (start, end), got {place!r}.").about(
+                argument="events"
+            )
         return as_day(place[0], "The start of an event"), as_day(place[1], "The end of an event")
     return as_day(place, "The date of an event")

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, ParameterError, listing
-from graphfield.messages import Argument
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".1D", ".txt")
 _ID = "{id}"
@@ -65,12 +64,7 @@ def _subject(name: str, pattern: str | None) -> str | None:
         known = path.suffix in SUFFIXES and not path.name.startswith(".")
         return path.stem if known else None
     if pattern.count(_ID) < 1:
-        raise ParameterError(
-            "{name} must have {id} where the subject is, got {pattern!r}.",
-            name=Argument("pattern"),
-            id=_ID,
-            pattern=pattern,
-        )
+        raise ParameterError.of("pattern", f"must have {_ID} where the subject is, got {pattern!r}.")
     if not fnmatchcase(name, pattern.replace(_ID, "*")):
         return None
     parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.split(_ID)]

@@ -178,8 +178,8 @@ def load_subjects(
     check_choice("missing", missing, ("error", "drop"))
     check_number("every", every, 1, integer=True)
     if isinstance(covariates, str):
-        raise ParameterError(
-            f"covariates must be a list of names, got {covariates!r}: write [{covariates!r}]."
+        raise ParameterError.of(
+            "covariates", f"must be a list of names, got {covariates!r}: write [{covariates!r}]."
         )
     scans = collect(series, subjects, pattern)
     if transposed:
@@ -258,9 +258,10 @@ def _plausible(scans: Mapping[str, Any], n_given: int | None) -> int | None:
 
 def _in_order(series: Any, scans: list[str], n_rows: int, notes: list[str]) -> list[str]:
     if isinstance(series, (str, Path, Mapping)):
-        raise ParameterError(
-            "id_column must name the column of the phenotype table that has the subjects: files and mappings "
-            "have no order."
+        raise ParameterError.of(
+            "id_column",
+            "must name the column of the phenotype table that has the subjects: files and mappings "
+            "have no order.",
         )
     if n_rows != len(scans):
         raise DataError(
