@@ -20,6 +20,15 @@ class GraphfieldError(Exception):
     def __init__(self, *text: object, code: str = "", **parts: Any) -> None:
         super().__init__(*((Message(str(text[0]), code=code, **parts),) if code or parts else text))
 
+    @classmethod
+    def of(cls, argument: str, said: str) -> Self:
+        """What is ``said`` of an argument, after its name.
+
+        >>> str(ParameterError.of("most", "must be 1 or more, got 0."))
+        'most must be 1 or more, got 0.'
+        """
+        return cls("{argument} {said}", argument=Argument(argument), said=said)
+
     @property
     def message(self) -> str:
         """What is said; a ``Message`` where it has parts."""
@@ -51,15 +60,6 @@ class DataError(GraphfieldError, ValueError):
 
 class ParameterError(GraphfieldError, ValueError):
     """A hyper-parameter or option has a value that makes no sense."""
-
-    @classmethod
-    def of(cls, argument: str, said: str) -> ParameterError:
-        """What is ``said`` of an argument, after its name.
-
-        >>> str(ParameterError.of("most", "must be 1 or more, got 0."))
-        'most must be 1 or more, got 0.'
-        """
-        return cls("{argument} {said}", argument=Argument(argument), said=said)
 
 
 class ModelFileError(GraphfieldError, ValueError):

@@ -195,10 +195,14 @@ def average_graphs(
     field = field_of(model)
     table = covariate_rows(field, Z)
     if len(labels) != len(table):
-        raise DataError(f"labels must have one entry per row of Z: {len(table)} rows, {len(labels)} labels.")
+        raise DataError.of(
+            "labels", f"must have one entry per row of Z: {len(table)} rows, {len(labels)} labels."
+        )
     codes, found = pd.factorize(pd.Series(np.asarray(labels, dtype=object)))
     if not len(found):
-        raise DataError("Every row is labelled None or NaN: there is nothing to average.")
+        raise DataError("Every row is labelled None or NaN: there is nothing to average.").about(
+            argument="labels"
+        )
     named = name or str(getattr(labels, "name", None) or "")
     return _averages(field, table, codes, [str(label) for label in found], named, threshold, rule)
 

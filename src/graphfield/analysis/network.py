@@ -196,7 +196,7 @@ def _names(matrix: pd.DataFrame | Bands) -> list[str]:
     if not isinstance(matrix, pd.DataFrame) or list(matrix.index) != list(matrix.columns):
         raise DataError(
             "A graph must be a table with the same node names on both sides, as graph_at gives it."
-        )
+        ).about(argument="matrix")
     return [str(name) for name in matrix.columns]
 
 
@@ -208,5 +208,5 @@ def _members(wanted: Sequence[str], groups: Groups, names: Sequence[str]) -> NDA
             raise DataError(
                 f"There is no group called {group!r}.{suggestion(group, known)} "
                 f"The groups are {listing(known)}."
-            )
+            ).about(argument="nodes")
     return np.concatenate([np.flatnonzero(labels == group) for group in wanted])

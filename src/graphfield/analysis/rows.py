@@ -48,7 +48,7 @@ def covariate_rows(field: GraphField, Z: TableLike, n_rows: int | None = None) -
     frame = field.schema.match_covariates(Z)
     check_complete(None, frame)
     if not len(frame.values):
-        raise DataError("Z has no rows. Pass the rows over which the question is asked.")
+        raise DataError.of("Z", "has no rows. Pass the rows over which the question is asked.")
     if n_rows is None:
         return frame.values
     return frame.values.iloc[spread(frame.values)[:n_rows]].reset_index(drop=True)
@@ -72,12 +72,14 @@ def covariate_spec(field: GraphField, name: str) -> Numeric | Categorical:
     names = list(field.schema.encoder.names)
     if name not in names:
         hint = suggestion(name, names) if isinstance(name, str) else ""
-        raise DataError(f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}.")
+        raise DataError(
+            f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}."
+        ).about(column=name)
     found = [column for column in field.schema.encoder.columns if column.name == name]
     if not found:
         raise DataError(
             f"Covariate {name!r} had the same value in every training row: the model knows nothing of it."
-        )
+        ).about(column=name)
     return found[0]
 
 

@@ -68,5 +68,7 @@ def _source(text: str) -> tuple[Any, Any]:
     model = load(folder)
     rows = read_rows(folder, model.encoder_)
     if rows is None:
-        raise DataError(f"{text} has no covariates of training rows: fit again without --no-rows.")
+        raise DataError(f"{text} has no covariates of training rows: fit again without --no-rows.").about(
+            argument="source"
+        )
     return model, rows

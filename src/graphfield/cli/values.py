@@ -193,12 +193,12 @@ def _number(column: Numeric, text: str, notation: str | None, option: str) -> fl
             also = "" if notation is None else f" (or as {notation})"
             raise DataError(
                 f"Covariate {name!r} is a date such as {column.shown(column.low)}{also}, got {text!r}."
-            )
+            ).about(column=name)
         return days
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise DataError(f"Covariate {name!r} is numeric, but {option} gives {text!r}.")
+        raise DataError(f"Covariate {name!r} is numeric, but {option} gives {text!r}.").about(column=name)
     return value

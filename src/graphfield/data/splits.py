@@ -34,7 +34,9 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
             row=Row(int(np.argmax(missing))),
         )
     if labels.shape != (n_samples,):
-        raise DataError(f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}.")
+        raise DataError(
+            f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
+        ).about(argument="groups")
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(

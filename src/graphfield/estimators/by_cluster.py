@@ -148,7 +148,7 @@ def _only_categorical(encoder: CovariateEncoder) -> str:
         raise DataError(
             f"ByCluster needs one categorical covariate, which holds the clusters, and of "
             f"{listing(encoder.names)}, {found}. Name one with by=..."
-        )
+        ).about(argument="by")
     return names[0]
 
 
@@ -159,7 +159,7 @@ def _check_levels(encoder: CovariateEncoder, by: str, Z: Frame) -> None:
     raise DataError(
         f"Covariate {by!r} has one level only ({only!r}), so there is one cluster. Fit the estimator itself "
         "instead."
-    )
+    ).about(column=by)
 
 
 def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
@@ -170,7 +170,7 @@ def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
             f"ByCluster needs at least {MIN_SAMPLES} rows of each cluster for a graph of its own, but of "
             f"{field.by!r}, {', '.join(few[:8])}{' and more' if len(few) > 8 else ''}. Drop these rows "
             "or merge the level with another."
-        )
+        ).about(column=field.by)
 
 
 def _check_others(prototype: GraphEstimator, by: str, others: list[str]) -> None:
@@ -178,7 +178,7 @@ def _check_others(prototype: GraphEstimator, by: str, others: list[str]) -> None
         raise DataError(
             f"{type(prototype).__name__} needs a covariate besides {by!r}, but Z has no other. Add "
             "one, or use an estimator that ignores covariates, such as GraphicalLasso."
-        )
+        ).about(argument="Z")
 
 
 def _known(by: Any, Z: Frame) -> str:

@@ -90,8 +90,8 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
             parts += [f"has unknown {listing(unknown)}"] if unknown else []
             hint = suggestion(unknown[0], names) if unknown else ""
             raise DataError(
-                "{z} must give every covariate once ({names}), but it {what}.{hint}",
-                z=Argument("z"),
+                "{argument} must give every covariate once ({names}), but it {what}.{hint}",
+                argument=Argument("z"),
                 names=listing(names),
                 what=" and ".join(parts),
                 hint=hint,
@@ -101,7 +101,7 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
         array = plain_array(z, "z")
         z = np.atleast_2d(array)
     if len(z) != 1:
-        raise DataError(f"One covariate value was expected, got {len(z)} rows.")
+        raise DataError(f"One covariate value was expected, got {len(z)} rows.").about(argument="z")
     return z
 
 

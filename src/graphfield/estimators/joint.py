@@ -152,7 +152,7 @@ class JointGraphicalLasso(GraphEstimator):
             raise DataError(
                 f"JointGraphicalLasso(levels='ordered') needs one covariate whose levels have an order, got "
                 f"{names}. Name one with by=..., or use levels='unordered'."
-            )
+            ).about(argument="by")
         in_order = (
             len(columns) == 1 and columns[0].ordered if self.levels == "auto" else self.levels == "ordered"
         )

@@ -271,7 +271,7 @@ def _check_nodes(data: TrainingSet) -> None:
         raise DataError(
             f"ScoreCGM looks at all pairs of nodes beside each node, for which {MAX_NODES} nodes have room, "
             f"but X has {p}. Use DNNCGM, or fewer nodes."
-        )
+        ).about(argument="X")
 
 
 def _find_node(name: str, role: str, names: list[str]) -> int:

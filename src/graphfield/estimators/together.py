@@ -87,7 +87,7 @@ def fit_together(
         raise DataError(
             "Models that train together take numbers alone as nodes, but these are of other kinds: "
             f"{listing(data.inputs.types.others, most=4)}. Fit them one by one."
-        )
+        ).about(column=data.inputs.types.others[0])
     chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
     others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
     tables = [data, *(replace(data, streams=streams) for streams in others)]
@@ -131,8 +131,8 @@ def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list
         return [np.arange(n_left)] * n_models
     if not isinstance(rows, (Sequence, np.ndarray)) or len(rows) != n_models:
         count = f"{len(rows)} of them" if hasattr(rows, "__len__") else f"a {type(rows).__name__}"
-        raise DataError(
-            f"rows must be a list with one array of row numbers per model ({n_models}), got {count}."
+        raise DataError.of(
+            "rows", f"must be a list with one array of row numbers per model ({n_models}), got {count}."
         )
     place = np.full(n_given, -1)
     place[inputs.rows] = np.arange(n_left)
@@ -142,15 +142,18 @@ def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list
 def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
     index, n_given = np.asarray(own), len(place)
     if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.dtype == bool):
-        raise DataError(f"rows of model {number} must be a list of row numbers or one True or False per row.")
+        raise DataError.of(
+            "rows", f"of model {number} must be a list of row numbers or one True or False per row."
+        )
     if index.dtype == bool:
         if len(index) != n_given:
-            raise DataError(f"rows of model {number} has {len(index)} flags, but X has {n_given} rows.")
+            raise DataError.of("rows", f"of model {number} has {len(index)} flags, but X has {n_given} rows.")
         index = np.flatnonzero(index)
     elif len(index) and (index.min() < 0 or index.max() >= n_given):
-        raise DataError(
-            f"rows of model {number} must be row numbers from 0 to {n_given - 1}, got {index.min()} to "
-            f"{index.max()}."
+        raise DataError.of(
+            "rows",
+            f"of model {number} must be row numbers from 0 to {n_given - 1}, got {index.min()} to "
+            f"{index.max()}.",
         )
     kept = place[index]
     kept = kept[kept >= 0]
@@ -159,7 +162,7 @@ def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
         raise DataError(
             f"At least {MIN_SAMPLES} different rows are needed, but model {number} has rows for {n_different}"
             f"{' without missing values' if len(kept) < len(index) else ''}."
-        )
+        ).about(argument="rows")
     return kept
 
 
@@ -173,7 +176,7 @@ def _split(
     distinct, index = np.unique(own, return_inverse=True)
     names = None if labels is None else labels[distinct]
     if names is not None and len(np.unique(names)) < 2:
-        raise DataError("rows of a model are all of one group, so no group can be held out.")
+        raise DataError.of("rows", "of a model are all of one group, so no group can be held out.")
     train, held_out = hold_out(len(distinct), model.validation_fraction, names, streams["split"])
     data.held_out = distinct[held_out]
     if len(own) == len(distinct):

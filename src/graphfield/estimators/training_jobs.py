@@ -65,20 +65,23 @@ class StartingPoint:
         """Raise unless a model of these nodes and covariates can begin at these weights."""
         for what, mine in _names(schema).items():
             if self.names[what] != mine:
-                raise DataError(
-                    f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
+                raise DataError.of(
+                    "start",
+                    f"was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}.",
                 )
         for known, own in zip(self.levels, _levels(schema), strict=True):
             if known != own:
-                raise DataError(
-                    f"start knows other levels of a categorical covariate: {listing(known)} against "
-                    f"{listing(own)}. Fit without start."
+                raise DataError.of(
+                    "start",
+                    f"knows other levels of a categorical covariate: {listing(known)} against "
+                    f"{listing(own)}. Fit without start.",
                 )
         own_marginals = _marginals(schema)
         if self.marginals != own_marginals:
-            raise DataError(
-                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and "
-                f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
+            raise DataError.of(
+                "start",
+                f"is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and weights "
+                f"do not mean the same there. Use marginals={self.marginals!r}, or fit without start.",
             )
         for name, mine in _architecture(config).items():
             theirs = _architecture(self.coef.config)[name]

@@ -59,7 +59,7 @@ def _check_single_columns(field: GraphField) -> None:
             f"Node {names[node]!r} {'has more than two levels' if levels else 'enters by a curve'}, so no "
             "single coefficient leads to or from it. Use predict_effect(Z, source, target), a table by level "
             "or value, or edge_weights(Z)."
-        )
+        ).about(column=names[node])
 
 
 def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def explained(field: GraphField, X: Any, Z: Any, missing: str) -> float:
     x_frame, z_frame, _ = handle_missing(*match_rows(field, X, Z), missing)
     values, blocks = read_values(field, x_frame), Blocks.of_links(field.schema.types)
     if len(values) < 2:
-        raise DataError(f"Explained deviance needs at least 2 rows, got {len(values)}.")
+        raise DataError(f"Explained deviance needs at least 2 rows, got {len(values)}.").about(argument="X")
     columns, left = blocks.columns(values), np.zeros(field.n_nodes)
     for rows, links in field.fit_links(values, field.encode(z_frame)):
         left += blocks.losses(links, columns[rows]).sum(axis=0)

@@ -78,7 +78,7 @@ def _check_xml(graph: nx.Graph) -> None:
             raise DataError(
                 f"GraphML cannot hold the character {found.group()!r} of {text!r}. Rename it, or choose the "
                 "format csv or json."
-            )
+            ).about(argument="format")
 
 
 def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:

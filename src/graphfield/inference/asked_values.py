@@ -27,7 +27,7 @@ def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
             raise DataError(
                 f"There is no covariate called {name!r}.{suggestion(str(name), known)} The covariates are "
                 f"{listing(known)}."
-            )
+            ).about(column=str(name))
 
 
 def hold_values(encoder: CovariateEncoder, encoded: Encoded, values: Mapping[str, Any]) -> Encoded:

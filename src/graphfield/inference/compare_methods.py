@@ -124,7 +124,7 @@ def _compare(found: Sequence[MethodFit | Failed]) -> MethodComparison:
         if one.name == STATIC:
             raise DataError(
                 f"There is nothing to compare with: one graph for all cannot be fitted. {one.why}"
-            )
+            ).about(argument="X")
     return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed)
 
 
@@ -135,7 +135,7 @@ def _check_rows(inputs: Inputs, units: Units) -> None:
         raise DataError(
             f"{n} rows{in_groups} are too few to compare methods on rows that they have not seen: at least "
             f"{MIN_ROWS} rows{'' if labels is None else f' and {MIN_UNITS} groups'} are needed."
-        )
+        ).about(argument="X")
 
 
 def _asked_rows(inputs: Inputs) -> Any:

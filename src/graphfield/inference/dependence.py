@@ -327,8 +327,9 @@ def chosen_covariates(covariates: Sequence[str] | None, encoder: CovariateEncode
     chosen = [covariates] if isinstance(covariates, str) else [str(name) for name in covariates]
     for name in chosen:
         if name not in known:
-            raise DataError(
-                f"covariates names {name!r}, which Z does not have or which is constant."
-                f"{suggestion(name, known)} It has {listing(known)}."
+            raise DataError.of(
+                "covariates",
+                f"names {name!r}, which Z does not have or which is constant."
+                f"{suggestion(name, known)} It has {listing(known)}.",
             )
     return chosen

@@ -59,7 +59,9 @@ def read_truth(
     wanted = true & (size >= least)
     if not wanted.any():
         of = f" of size {least:g}" if least else ""
-        raise DataError(f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for.")
+        raise DataError(
+            f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for."
+        ).about(argument="question")
     nodes = (
         field.field.schema.node_names if isinstance(field, PilotField) else [f"x{i + 1}" for i in range(p)]
     )

@@ -181,7 +181,7 @@ def _try_size(
         tick()
     errors = [outcome for outcome in found if isinstance(outcome, str)]
     if len(errors) == len(found) and n >= _FIRST:
-        raise DataError(f"Tables of {n:,} rows cannot be tested: {errors[0]}")
+        raise DataError(f"Tables of {n:,} rows cannot be tested: {errors[0]}").about(argument="sizes")
     return np.array([(0.0, 0.0) if isinstance(outcome, str) else outcome for outcome in found])
 
 

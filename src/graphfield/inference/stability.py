@@ -125,7 +125,9 @@ def stability(
             keep(resample, outcome)
             advance(done, "")
     if failures and len(failures) == len(todo):
-        raise DataError(f"No fit to a part of the rows succeeded; the first: {next(iter(failures.values()))}")
+        raise DataError(
+            f"No fit to a part of the rows succeeded; the first: {next(iter(failures.values()))}"
+        ).about(argument="model")
     return Stability(about, dict(sorted(graphs.items())), failures)
 
 
@@ -151,7 +153,7 @@ def _read_task(model: Any, X: Any, Z: Any, groups: Any, at: Any, threshold: floa
         raise DataError(
             f"At least {_LEAST_UNITS} {what}s are needed, of which halves are fitted, got "
             f"{count(n_units, what)}."
-        )
+        ).about(argument="X")
     rows = inputs.Z.values
     over = rows.iloc[np.sort(spread(rows)[:MOST_ROWS])].reset_index(drop=True)
     return Task(estimator, inputs, labels, over, _read_places(at, inputs), threshold)

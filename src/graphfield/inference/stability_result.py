@@ -200,7 +200,7 @@ class Stability:
                 raise DataError(
                     "These results are not of the same rows, estimator and places: "
                     f"{self._subject()} and {other._subject()}. Merge results of one table only."
-                )
+                ).about(argument="others")
             graphs, failures = {**other.graphs, **graphs}, {**other.failures, **failures}
         return replace(self, graphs=dict(sorted(graphs.items())), failures=failures)
 
@@ -217,7 +217,9 @@ class Stability:
         about = read_about(Path(folder))
         graphs = read_resamples(Path(folder), about)
         if Resample("all") not in graphs:
-            raise DataError(f"{folder} does not have the fit to all rows yet: let the run go on.")
+            raise DataError(f"{folder} does not have the fit to all rows yet: let the run go on.").about(
+                file=str(folder)
+            )
         return cls(about, graphs)
 
     # -- in words ---------------------------------------------------------------------------

@@ -71,7 +71,9 @@ def plot_edge_curves(
     require_columns(curves, ["covariate", "value", "source", "target", "partial_correlation"], "edge_curves")
     names = list(curves["covariate"].unique())
     if len(names) > 1:
-        raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.")
+        raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.").about(
+            argument="curves"
+        )
     parts = [part for _, part in curves.groupby(["source", "target"], sort=False)]
     ax = new_axes(ax, 7.5, 4.2)
     has_intervals = {"interval_low", "interval_high"} <= set(curves.columns)

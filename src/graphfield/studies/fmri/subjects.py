@@ -221,7 +221,7 @@ def load_subjects(
     if people[score].nunique() < 2:
         raise DataError(
             f"The score {score!r} is the same for every subject: there is nothing to relate to it."
-        )
+        ).about(argument="score", column=score)
     return Subjects(
         list(values),
         list(values.values()),
@@ -244,7 +244,7 @@ def read_networks(path: str | Path) -> dict[str, str] | list[str]:
             raise DataError(
                 f"{str(path)!r} must have the columns 'region' and 'network', "
                 f"it has {listing(table.columns)}."
-            )
+            ).about(file=str(path))
         chosen = list(table.columns)
     region, network = (table[name].astype(str).str.strip() for name in chosen)
     return dict(zip(region, network, strict=True))
@@ -267,7 +267,7 @@ def _in_order(series: Any, scans: list[str], n_rows: int, notes: list[str]) -> l
         raise DataError(
             f"Without id_column the phenotype table must have one row per time series, in the same order: "
             f"{len(scans)} series, {n_rows} rows. Name the subjects, and the column that has them."
-        )
+        ).about(argument="id_column")
     notes.append("The rows of the phenotype table were taken to be in the order of the time series.")
     return scans
 
@@ -289,4 +289,4 @@ def _check_enough(values: Mapping[str, Any], score: str) -> None:
         raise DataError(
             f"At least {FEWEST_SUBJECTS} subjects are needed to relate graphs to {score!r} and to judge by "
             f"subjects left out, got {len(values)}."
-        )
+        ).about(argument="score")
