@@ -58,7 +58,7 @@ def demo(arguments: argparse.Namespace) -> None:
                 argument=option.lstrip("-")
             )
     if arguments.seed < 0:
-        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.").about(argument="seed")
+        raise ParameterError.of("seed", f"must not be negative, got {arguments.seed}.")
     out = _demo_folder(arguments.out, arguments.force)
     from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
@@ -86,17 +86,11 @@ def fit(arguments: argparse.Namespace) -> None:
     from graphfield.report.folder import EDGES, EVIDENCE, FIT, GAIN, gain_record
 
     if arguments.resume and arguments.checkpoint is None:
-        raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.").about(
-            argument="resume"
-        )
+        raise ParameterError.of("resume", "needs --checkpoint DIR, the folder to continue from.")
     if arguments.checkpoint is not None and arguments.model != "dnncgm":
-        raise ParameterError("--checkpoint is for --model dnncgm; other models have none.").about(
-            argument="checkpoint"
-        )
+        raise ParameterError.of("checkpoint", "is for --model dnncgm; other models have none.")
     if arguments.checkpoint is not None and arguments.intervals:
-        raise ParameterError("--checkpoint is for one fit; leave it out, or --intervals.").about(
-            argument="checkpoint"
-        )
+        raise ParameterError.of("checkpoint", "is for one fit; leave it out, or --intervals.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = read_roles(arguments)
     found = run_check(arguments, data, planned=False)

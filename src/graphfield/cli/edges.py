@@ -46,9 +46,9 @@ def fdr_option(p: argparse.ArgumentParser) -> None:
 
 def check_rate(fdr: float) -> None:
     if not 0 < fdr < 1:
-        raise ParameterError(
-            f"--fdr must be above 0 and below 1, got {fdr:g}. For every pair, use --all."
-        ).about(argument="fdr")
+        raise ParameterError.of(
+            "fdr", f"must be above 0 and below 1, got {fdr:g}. For every pair, use --all."
+        )
 
 
 def edges(arguments: argparse.Namespace) -> None:

@@ -143,9 +143,9 @@ def _tables(arguments: argparse.Namespace, prices: pd.DataFrame) -> tuple[pd.Dat
 def _market(name: str | None, prices: pd.DataFrame, covariates: pd.DataFrame, read: Any) -> pd.Series:
     """The index, from wherever it is."""
     if name is None:
-        raise ParameterError(
-            "--index must name the market index; add --returns where PRICES holds returns."
-        ).about(argument="index")
+        raise ParameterError.of(
+            "index", "must name the market index; add --returns where PRICES holds returns."
+        )
     for table in (prices, covariates):
         if name in table.columns:
             return table[name]
@@ -190,9 +190,7 @@ def _events(pairs: list[str]) -> dict[Any, str]:
     for pair in pairs:
         when, equals, text = pair.partition("=")
         if not equals or not text.strip():
-            raise ParameterError(f"--event expects DATE=TEXT or START:END=TEXT, got {pair!r}.").about(
-                argument="event"
-            )
+            raise ParameterError.of("event", f"expects DATE=TEXT or START:END=TEXT, got {pair!r}.")
         first, colon, last = when.partition(":")
         events[(first.strip(), last.strip()) if colon else first.strip()] = text.strip()
     return events

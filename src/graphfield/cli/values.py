@@ -50,10 +50,11 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     if not arguments.intervals:
         return model
     if arguments.model == "ensemble":
-        raise ParameterError(
-            "--intervals makes an ensemble itself: name the model of its members, such as --model dnncgm, "
-            "and their number with --members."
-        ).about(argument="intervals")
+        raise ParameterError.of(
+            "intervals",
+            "makes an ensemble itself: name the model of its members, such as --model dnncgm, "
+            "and their number with --members.",
+        )
     several = {"n_members": arguments.members, "resample": True}
     own = {name: common[name] for name in ("missing", "random_state")}
     return estimator_class("ensemble")(estimator=model, **several, **own)
@@ -82,9 +83,7 @@ def read_kinds(text: str) -> dict[str, str]:
     for pair in names(text):
         name, equals, kind = pair.rpartition("=")
         if not equals or not name:
-            raise ParameterError(f"--node-types expects column=kind, got {pair!r}.").about(
-                argument="node_types"
-            )
+            raise ParameterError.of("node_types", f"expects column=kind, got {pair!r}.")
         if chosen.setdefault(name.strip(), kind.strip()) != kind.strip():
             raise ParameterError(f"--node-types gives {name.strip()!r} twice.").about(
                 argument="node_types", column=name.strip()
@@ -105,7 +104,7 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"--set expects name=value, got {pair!r}.").about(argument="set")
+            raise ParameterError.of("set", f"expects name=value, got {pair!r}.")
         if name not in known:
             raise ParameterError(
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
@@ -146,10 +145,10 @@ def threshold(text: str) -> float | str | None:
     except ValueError:
         cut = math.nan
     if not 0 <= cut <= 1:
-        raise ParameterError(
-            "--threshold must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got "
-            f"{text!r}."
-        ).about(argument="threshold")
+        raise ParameterError.of(
+            "threshold",
+            f"must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got {text!r}.",
+        )
     return cut
 
 
