@@ -20,6 +20,7 @@ class Entry:
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
     stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
     most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
+    composite: bool = False  # made of others, so that it is compared with them only where it is named
     varies: bool = True  # its graph may follow the covariates
     chosen: Mapping[str, str] = field(default_factory=dict)  # what the page calls what its fit chose
 
@@ -86,17 +87,17 @@ ESTIMATORS = {
         "edges of any shape follow the covariates through a density",
         neural=True,
     ),
-    "AutoCGM": Entry("graphfield.estimators.auto", "auto", "the kind of model was chosen on held-out rows"),
+    "AutoCGM": Entry(
+        "graphfield.estimators.auto", "auto", "the kind of model was chosen on held-out rows", composite=True
+    ),
     "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters", "one graph per level of a covariate"),
     "NodewiseLasso": Entry(
         "graphfield.estimators.nodewise_lasso", "nodewise", "one sparse graph for everybody", varies=False
     ),
-    "Ensemble": Entry("graphfield.estimators.ensemble", "ensemble", "the average of several fits"),
+    "Ensemble": Entry(
+        "graphfield.estimators.ensemble", "ensemble", "the average of several fits", composite=True
+    ),
 }
-
-
-# Made of others, which would be fitted again: compared with them where they are named only.
-COMPOSITES = ("AutoCGM", "Ensemble")
 
 
 def short_names() -> dict[str, str]:

@@ -16,7 +16,7 @@ from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
-from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, ParameterError, count, listing, suggestion
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.method_fits import Failed, MethodFit, MethodTask
@@ -152,7 +152,7 @@ def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
     if isinstance(methods, str) and methods == "all":
-        methods = [name for name in ESTIMATORS if name not in COMPOSITES]
+        methods = [name for name, entry in ESTIMATORS.items() if not entry.composite]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
         raise ParameterError.of(
             "methods", f"must be 'all', a list of names, or estimators by name, got {methods!r}."
