@@ -109,6 +109,28 @@ def test_plain_text_is_no_template():
     assert shell("Use missing='drop' in row 3.", missing="error") == "Use missing='drop' in row 3."
 
 
+def test_programs_ask_errors_what_they_are_about(tmp_path):
+    """The sentence stays as it is, in Python and in the shell, where a template would read the braces."""
+    X, Z = small_data(60)
+    (tmp_path / "t.csv").write_text("a,{a}\n1,2,3\n")
+    for ask, name, part in [
+        (lambda: gf.read_table(tmp_path / "no.csv"), "file", str(tmp_path / "no.csv")),
+        (lambda: gf.read_table(tmp_path / "t.csv"), "file", str(tmp_path / "t.csv")),
+        (lambda: gf.RegGMM().fit(X, Z.assign(age=1 + 2j)), "column", "age"),
+        (lambda: gf.RegGMM().fit(X[["n1"]], Z.rename(columns={"age": "n1"})), "column", "n1"),
+        (lambda: gf.RegGMM().fit(X.to_numpy()[:, 0], Z), "argument", Argument("X")),
+        (lambda: gf.make_setting("{G1}"), "argument", Argument("name")),
+    ]:
+        with pytest.raises(gf.GraphfieldError) as caught:
+            ask()
+        assert caught.value.parts[name] == part, caught.value
+        assert pickle.loads(pickle.dumps(caught.value)).parts[name] == part
+        assert shell(caught.value.message) == str(caught.value)
+    known = OutputError("{path} is there.", path="a{b}", code="there").about(argument="out")
+    assert (str(known), known.message.code, known.parts["path"]) == ("a{b} is there.", "there", "a{b}")
+    assert gf.DataError("plain").parts == {}
+
+
 class Closed:
     """Something that cannot be sent to another process."""
 
@@ -199,3 +221,48 @@ def test_no_option_or_command_is_named_below_the_command_line():
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
                 option = re.search(rf"(^|[\s('])(--[a-z]|graphfield ({commands})\b)", one.value)
                 assert not option, f"{path.name}:{one.lineno} {one.value[:80]}"
+
+
+def parts_of_errors(kind):
+    """Where errors of a kind are made, and the names of their parts."""
+    for path, nodes in nodes_of_sources():
+        found: dict[int, set[str | None]] = {}
+        for node in nodes:
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if re.match(rf"{kind}\b", called):
+                parts = found.setdefault(node.lineno, set())
+                parts.update({"argument"} if called == f"{kind}.of" else {one.arg for one in node.keywords})
+        for line, parts in found.items():
+            yield path.relative_to(SOURCES).as_posix(), line, parts
+
+
+# What is wrong in the file of a table gets its argument where the file is read.
+NO_ARGUMENT = ["experiments/specs/"]
+
+
+def test_a_wrong_parameter_names_its_argument():
+    without = [
+        f"{path}:{line}"
+        for path, line, parts in parts_of_errors("ParameterError")
+        if "argument" not in parts and not path.startswith(tuple(NO_ARGUMENT))
+    ]
+    assert not without
+
+
+# Errors that get the name of their file where it is opened.
+IN_FILES = (
+    "data/column_files.py",
+    "data/npz_tables.py",
+    "data/sources.py",
+    "data/text_",
+    "fmri/scan_files.py",
+)
+
+
+def test_wrong_data_says_where():
+    without = [
+        f"{path}:{line}"
+        for path, line, parts in parts_of_errors("DataError")
+        if not parts - {"code"} and not any(known in path for known in IN_FILES)
+    ]
+    assert not without

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -138,3 +139,11 @@ def test_no_file_imports_another_that_imports_it():
         if "graphfield" not in (name, other)  # the package's own names are imported on first use
     )
     assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
+
+
+def test_no_seed_is_known_by_its_position():
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
+                by_position = node.value.attr.endswith("seeds") and not isinstance(node.slice, ast.Name)
+                assert not by_position, f"{path}:{node.lineno}"

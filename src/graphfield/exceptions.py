@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from graphfield.messages import Argument, Message, message_of
 
@@ -13,16 +13,45 @@ from graphfield.messages import Argument, Message, message_of
 class GraphfieldError(Exception):
     """Base of every error that graphfield raises on purpose.
 
-    ``parts`` go into the text as into the template of a :class:`~graphfield.messages.Message`.
+    ``parts`` go into the text as into the template of a :class:`~graphfield.messages.Message`. Programs may
+    ask for ``argument``, ``column`` (the first one at fault), ``row``, ``file`` and ``advice``.
     """
 
     def __init__(self, *text: object, code: str = "", **parts: Any) -> None:
         super().__init__(*((Message(str(text[0]), code=code, **parts),) if code or parts else text))
 
+    @classmethod
+    def of(cls, argument: str, said: str) -> Self:
+        """What is ``said`` of an argument, after its name.
+
+        >>> str(ParameterError.of("most", "must be 1 or more, got 0."))
+        'most must be 1 or more, got 0.'
+        """
+        return cls("{argument} {said}", argument=Argument(argument), said=said)
+
     @property
     def message(self) -> str:
         """What is said; a ``Message`` where it has parts."""
         return message_of(self)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What the message is about, by name."""
+        return getattr(self.message, "parts", {})
+
+    def about(self, *, argument: str = "", **parts: Any) -> Self:
+        """The same error with parts that its text, which is no template, does not name as such.
+
+        >>> DataError("Node 'a' is constant.").about(column="a").parts["column"]
+        'a'
+        """
+        if argument:
+            parts["argument"] = Argument(argument)
+        known = self.message
+        if not isinstance(known, Message):
+            known = Message("{said}", said=known)
+        self.args = (Message(known.template, code=known.code, **known.parts | parts),)
+        return self
 
 
 class DataError(GraphfieldError, ValueError):
@@ -117,13 +146,7 @@ def check_choice(parameter: str, value: object, allowed: Iterable[str]) -> None:
     options = list(allowed)
     if value not in options:
         hint = suggestion(value, options) if isinstance(value, str) else ""
-        raise ParameterError(
-            "{parameter} must be one of {options}, got {value!r}.{hint}",
-            parameter=Argument(parameter),
-            options=listing(options),
-            value=value,
-            hint=hint,
-        )
+        raise ParameterError.of(parameter, f"must be one of {listing(options)}, got {value!r}.{hint}")
 
 
 def check_package(package: str, extra: str, purpose: str) -> None:

@@ -128,14 +128,14 @@ def _entries(
         raise DataError(
             "weights and skeleton must have the same shape (n, p, p), got "
             f"{np.shape(weights)} and {np.shape(skeleton)}."
-        )
+        ).about(argument="skeleton")
     p = w.shape[1]
     step = max(1, _CHUNK_ENTRIES // max(1, p * p))
     keep = np.flatnonzero(np.ones((p, p)) if diagonal else 1 - np.eye(p))
     for start in range(0, len(w), step):
         part, truth = w[start : start + step], s[start : start + step].astype(bool, copy=False)
         if part.dtype.kind == "f" and not np.isfinite(part).all():
-            raise DataError(f"weights hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
+            raise DataError.of("weights", f"hold {int((~np.isfinite(w)).sum())} NaN or infinite entries.")
         count = keep
         if pairs_once and not diagonal and _symmetric(part) and _symmetric(truth):
             count = keep[keep // p < keep % p]

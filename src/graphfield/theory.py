@@ -287,7 +287,9 @@ def required_samples(
     """
     check_number("target", target, 0, open_low=True)
     if (margin is None) != (gamma is None):
-        raise ParameterError("margin and gamma go together: both for wrong edges, neither for the risk.")
+        raise ParameterError(
+            "margin and gamma go together: both for wrong edges, neither for the risk."
+        ).about(argument="gamma")
 
     def bound(n: float) -> float:
         if margin is None or gamma is None:
@@ -304,7 +306,9 @@ def _first_below(bound: Callable[[float], float], target: float) -> float:
     while bound(high) > target:
         low, high = high, high * high
         if high > _MOST_ROWS:
-            raise ParameterError(f"target={target:g} asks for more than {_MOST_ROWS:g} rows: ask for less.")
+            raise ParameterError(
+                f"target={target:g} asks for more than {_MOST_ROWS:g} rows: ask for less."
+            ).about(argument="target")
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if bound(middle) <= target else (middle, high)
@@ -344,19 +348,21 @@ def _in_range(q: int, m: float) -> Iterator[None]:
         raise ParameterError(
             f"q={q} covariates and m={m:g} derivatives give sizes beyond what a computer can hold. "
             "Ask for fewer."
-        ) from None
+        ).about(argument="q") from None
 
 
 def _read_terms(terms: Terms) -> _Setup:
     known = list(Terms.__annotations__)
     if unknown := [name for name in terms if name not in known]:
-        raise ParameterError(f"A bound has no keyword {unknown[0]!r}: it takes {listing(known)}.")
+        raise ParameterError(f"A bound has no keyword {unknown[0]!r}: it takes {listing(known)}.").about(
+            argument=unknown[0]
+        )
     return _Setup(**terms)
 
 
 def _check_loss(loss: Loss) -> None:
     if not isinstance(loss, Loss):
-        raise ParameterError(f"loss must be a Loss, such as theory.SQUARED_ERROR, got {loss!r}.")
+        raise ParameterError.of("loss", f"must be a Loss, such as theory.SQUARED_ERROR, got {loss!r}.")
 
 
 def _check_sizes(n: float, p: int) -> None:

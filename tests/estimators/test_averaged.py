@@ -505,7 +505,7 @@ def test_a_later_candidate_sees_those_fitted_before(monkeypatch):
         seen.append((sorted(fitted), fitted["linear"].n_features_in_))
         return Plan(gf.RegGMM())
 
-    monkeypatch.setitem(ESTIMATORS, "Late", Entry(__name__, "late", {}))
+    monkeypatch.setitem(ESTIMATORS, "Late", Entry(__name__, "late", candidate={}))
     change_plans(monkeypatch, late=plan)
     model = gf.AutoCGM(candidates=("linear", "late"), combine=False, random_state=0).fit(X, Z)
     assert seen[0] == (["linear", "static"], 5)

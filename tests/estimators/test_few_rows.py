@@ -19,6 +19,7 @@ from graphfield.training import finished_mixture
 from graphfield.training.finished_mixture import LastStep
 from graphfield.training.mixture import MixtureTask
 from graphfield.training.mixture_state import Mixture
+from graphfield.training.plan import Seeds
 from graphfield.training.relaxed_patterns import SingleGraph
 from graphfield.training.sparse_patterns import Moments, PatternProblem, total
 from graphfield.training.supported_variation import FEW_UNITS
@@ -103,7 +104,7 @@ def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_o
     gate.spread(data)
     patterns = 0.1 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
-    task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), (1, 2, 3), None)
+    task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), Seeds(1, 2, 3), None)
     shares = {100: held_out, 300: 0.4}
     monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units: shares[len(units)])
     assert LastStep(mixture, FIELD, data, task, TRAINING).finish().kept_share == max(held_out, 0.4)
@@ -119,7 +120,7 @@ def test_training_rows_decide_about_movement_where_few_groups_are_held_out(monke
     patterns = 0.1 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
     parts, held_out = tuple(torch.arange(300).split(100)), torch.arange(300, len(data))
-    task = MixtureTask(parts, held_out, (1, 2, 3), None, labels=torch.arange(len(data)) // 2)
+    task = MixtureTask(parts, held_out, Seeds(1, 2, 3), None, labels=torch.arange(len(data)) // 2)
     seen = {}
 
     def spy(support, units):

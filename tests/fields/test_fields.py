@@ -103,7 +103,9 @@ class Correlations(GraphEstimator):
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setitem(REGISTERED, "Correlations", Entry(__name__, "correlations", {}))
+    chosen = {"n_features_in_": "Correlated"}
+    entry = Entry(__name__, "correlations", "what correlates is joined", {}, varies=False, chosen=chosen)
+    monkeypatch.setitem(REGISTERED, "Correlations", entry)
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Correlations.__module__])
     return Correlations
 
@@ -116,7 +118,8 @@ def test_a_toy_estimator_goes_through_everything(toy, data, tmp_path):
     assert isinstance(again, toy)
     assert again.shrink == 0.2
     np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
-    assert "n0" in write_report(again, tmp_path / "page.html", Z=Z).read_text()
+    page = write_report(again, tmp_path / "page.html", Z=Z).read_text()
+    assert all(said in page for said in ("n0", "what correlates is joined", "Correlated"))
     assert len(an.graph_at(again, Z.iloc[0].to_dict())) == X.shape[1]
     with pytest.raises(gf.ParameterError, match="shrink must be a number"):
         toy(shrink=2.0).fit(X, Z)

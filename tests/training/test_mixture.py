@@ -22,6 +22,7 @@ from graphfield.training.finished_mixture import LastStep
 from graphfield.training.mixture import MixtureFits, MixtureTask, shares_of
 from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
+from graphfield.training.plan import Seeds
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
 from graphfield.training.supported_variation import support_of, supported_share
 
@@ -213,7 +214,7 @@ def test_rounds_recover_two_regimes():
     data = Samples(x, z, torch.zeros(n, 0, dtype=torch.int64))
     config = replace(FIELD, n_nodes=4, covariates=replace(FIELD.covariates, n_numeric=1, level_shares=()))
     parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(800), None))
-    task = MixtureTask(parts, torch.arange(800, n), (1, 2, 3), None)
+    task = MixtureTask(parts, torch.arange(800, n), Seeds(1, 2, 3), None)
     training = replace(TRAINING, batch_size=200, max_steps=200, evaluate_every=20, patience=20)
     (standing,) = MixtureFits(config, data, [task], training, (2,)).run()
     coef = (
@@ -235,7 +236,7 @@ def test_held_out_rows_decide_how_much_of_the_variation_is_kept(truth):
     patterns = 0.5 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
     shares, task = (
         shares_of(gate, data),
-        MixtureTask(tuple(torch.arange(2_000).split(1_000)), torch.arange(2_000, 4_000), (1, 2, 3), 0.0),
+        MixtureTask(tuple(torch.arange(2_000).split(1_000)), torch.arange(2_000, 4_000), Seeds(1, 2, 3), 0.0),
     )
     mean = shares[task.rows].mean(dim=0)
     average = torch.tensordot(mean, patterns, dims=1)
@@ -325,7 +326,7 @@ def test_strong_edges_are_relaxed_where_the_penalty_was_chosen(penalty):
     shares = shares_of(gate, data)
     patterns = PatternProblem(Moments.of(shares[:800], x[:800])).solve(0.2)
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.2, 0.0, 0)
-    task = MixtureTask(parts, torch.arange(800, 900), (1, 2, 3), penalty)
+    task = MixtureTask(parts, torch.arange(800, 900), Seeds(1, 2, 3), penalty)
     field = LastStep(mixture, FIELD, data, task, TRAINING).finish().field
     edge = float(field(data.numeric[None], data.codes[None])[0, :, 1, 0].mean())
     assert (edge > 0.72) == (penalty is None)
@@ -334,7 +335,7 @@ def test_strong_edges_are_relaxed_where_the_penalty_was_chosen(penalty):
 def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
     data = samples(300)
     parts = tuple(torch.arange(270).split(90))
-    task = MixtureTask(parts, torch.arange(270, 300), (1, 2, 3), 0.05)
+    task = MixtureTask(parts, torch.arange(270, 300), Seeds(1, 2, 3), 0.05)
     calls = []
 
     def spy(patterns, x):
@@ -363,7 +364,7 @@ def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
 
 
 def _first_gate(data, task):
-    gate = GateField(replace(FIELD, rank=2), torch.Generator().manual_seed(task.seeds[0]))
+    gate = GateField(replace(FIELD, rank=2), torch.Generator().manual_seed(task.seeds.weights))
     gate.spread(data)
     return {name: value.detach() for name, value in member_arrays(gate).items()}
 
@@ -382,7 +383,7 @@ def test_more_patterns_are_kept_only_where_they_help():
         shape = replace(FIELD.covariates, n_numeric=1, level_shares=())
         config = replace(FIELD, covariates=shape, hidden_size=16, dropout=0.0)
         parts = tuple(torch.as_tensor(part) for part in cross_parts(np.arange(1_600), None))
-        task = MixtureTask(parts, torch.arange(1_600, 2_000), (1, 2, 3), None)
+        task = MixtureTask(parts, torch.arange(1_600, 2_000), Seeds(1, 2, 3), None)
         training = replace(TRAINING, batch_size=400, max_steps=200, evaluate_every=20, patience=20)
         (standing,) = MixtureFits(config, data, [task], training, (1, 2, 4)).run()
         assert standing.chosen.rank == kept

@@ -24,7 +24,6 @@ from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.fields import GraphField
 from graphfield.graphs.connectivity import pair_means
-from graphfield.messages import Argument
 
 _LINES = 10  # of bands, when printed
 
@@ -81,7 +80,9 @@ class Bands:
     def frame(self, label: str) -> pd.DataFrame:
         """The average graph of one band, with the names of the nodes on both sides."""
         if label not in self.labels:
-            raise ParameterError(f"There is no band {label!r}; the bands are {self.labels}.")
+            raise ParameterError(f"There is no band {label!r}; the bands are {self.labels}.").about(
+                argument="label"
+            )
         matrix = self.matrices[self.labels.index(label)]
         return pd.DataFrame(matrix, index=self.node_names, columns=self.node_names)
 
@@ -194,10 +195,14 @@ def average_graphs(
     field = field_of(model)
     table = covariate_rows(field, Z)
     if len(labels) != len(table):
-        raise DataError(f"labels must have one entry per row of Z: {len(table)} rows, {len(labels)} labels.")
+        raise DataError.of(
+            "labels", f"must have one entry per row of Z: {len(table)} rows, {len(labels)} labels."
+        )
     codes, found = pd.factorize(pd.Series(np.asarray(labels, dtype=object)))
     if not len(found):
-        raise DataError("Every row is labelled None or NaN: there is nothing to average.")
+        raise DataError("Every row is labelled None or NaN: there is nothing to average.").about(
+            argument="labels"
+        )
     named = name or str(getattr(labels, "name", None) or "")
     return _averages(field, table, codes, [str(label) for label in found], named, threshold, rule)
 
@@ -239,10 +244,9 @@ def _band_codes(values: NDArray[np.float64], quantiles: int | Sequence[float]) -
     else:
         inner = np.array([share for share in quantiles if share not in (0, 1)], dtype=np.float64)
         if not len(inner) or np.any(np.diff(inner) <= 0) or inner[0] < 0 or inner[-1] > 1:
-            raise ParameterError(
-                "{name} must be a number of bands, or increasing shares between 0 and 1, got {value!r}.",
-                name=Argument("quantiles"),
-                value=quantiles,
+            raise ParameterError.of(
+                "quantiles",
+                f"must be a number of bands, or increasing shares between 0 and 1, got {quantiles!r}.",
             )
     cuts = np.quantile(values, inner)
     return np.unique(np.searchsorted(cuts, values, side="left"), return_inverse=True)[1]

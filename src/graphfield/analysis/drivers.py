@@ -172,9 +172,13 @@ def edge_drivers(
     check_number("n_repeats", n_repeats, 1, integer=True)
     rows = covariate_rows(field, Z, n_rows if n_rows is not None else len(covariate_rows(field, Z)))
     if len(rows) < 3:
-        raise DataError(f"Exchanging covariates among rows needs at least 3 rows, got {len(rows)}.")
+        raise DataError(f"Exchanging covariates among rows needs at least 3 rows, got {len(rows)}.").about(
+            argument="Z"
+        )
     if isinstance(edges, str) and edges != "all":
-        raise ParameterError(f"edges must be a list of pairs of node names, 'all' or None, got {edges!r}.")
+        raise ParameterError.of(
+            "edges", f"must be a list of pairs of node names, 'all' or None, got {edges!r}."
+        )
     if edges is None or isinstance(edges, str):
         j, k = pair_positions(field.n_nodes)
     else:

@@ -158,7 +158,7 @@ def subnetwork(
     names = _names(matrix)
     wanted = [nodes] if isinstance(nodes, str) else [str(node) for node in nodes]
     if not wanted or len(set(wanted)) < len(wanted):
-        raise ParameterError(f"nodes must name at least one, and none twice, got {wanted}.")
+        raise ParameterError.of("nodes", f"must name at least one, and none twice, got {wanted}.")
     where = node_groups.node_positions(wanted, names) if groups is None else _members(wanted, groups, names)
     if isinstance(matrix, Bands):
         return matrix.restricted(where)
@@ -196,7 +196,7 @@ def _names(matrix: pd.DataFrame | Bands) -> list[str]:
     if not isinstance(matrix, pd.DataFrame) or list(matrix.index) != list(matrix.columns):
         raise DataError(
             "A graph must be a table with the same node names on both sides, as graph_at gives it."
-        )
+        ).about(argument="matrix")
     return [str(name) for name in matrix.columns]
 
 
@@ -208,5 +208,5 @@ def _members(wanted: Sequence[str], groups: Groups, names: Sequence[str]) -> NDA
             raise DataError(
                 f"There is no group called {group!r}.{suggestion(group, known)} "
                 f"The groups are {listing(known)}."
-            )
+            ).about(argument="nodes")
     return np.concatenate([np.flatnonzero(labels == group) for group in wanted])

@@ -171,7 +171,7 @@ def _intervals(field: GraphField, rows: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError(
             "Intervals need fits to rows drawn with replacement: {fit}.",
             fit=Message("fit gf.Ensemble(estimator=..., n_members=5, resample=True)", code="fit-resampled"),
-        )
+        ).about(argument="model")
     pairs = pair_positions(field.n_nodes)
     estimate = asked.average()[None][:, *pairs]
     shares, one_answer = np.full(len(rows), 1 / len(rows)), np.zeros(len(rows), dtype=np.intp)

@@ -48,7 +48,7 @@ def covariate_rows(field: GraphField, Z: TableLike, n_rows: int | None = None) -
     frame = field.schema.match_covariates(Z)
     check_complete(None, frame)
     if not len(frame.values):
-        raise DataError("Z has no rows. Pass the rows over which the question is asked.")
+        raise DataError.of("Z", "has no rows. Pass the rows over which the question is asked.")
     if n_rows is None:
         return frame.values
     return frame.values.iloc[spread(frame.values)[:n_rows]].reset_index(drop=True)
@@ -72,12 +72,14 @@ def covariate_spec(field: GraphField, name: str) -> Numeric | Categorical:
     names = list(field.schema.encoder.names)
     if name not in names:
         hint = suggestion(name, names) if isinstance(name, str) else ""
-        raise DataError(f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}.")
+        raise DataError(
+            f"There is no covariate called {name!r}.{hint} The covariates are {listing(names)}."
+        ).about(column=name)
     found = [column for column in field.schema.encoder.columns if column.name == name]
     if not found:
         raise DataError(
             f"Covariate {name!r} had the same value in every training row: the model knows nothing of it."
-        )
+        ).about(column=name)
     return found[0]
 
 
@@ -126,7 +128,9 @@ def fixed_values(
         for name in others:
             covariate_spec(field, name)
         if along in others:
-            raise ParameterError(f"{along!r} is the covariate that moves: it cannot be fixed in others.")
+            raise ParameterError(
+                f"{along!r} is the covariate that moves: it cannot be fixed in others."
+            ).about(argument="others", column=along)
         return dict(others)
     if others == "typical":
         return {name: value for name, value in typical_row(field, table).items() if name != along}
@@ -247,15 +251,16 @@ def edge_positions(field: GraphField, edges: Sequence[Edge]) -> tuple[NDArray[np
     """Pairs given by name; one pair alone, a name that is not known, and a node with itself are refused."""
     pairs = [tuple(edge) if not isinstance(edge, str) else (edge,) for edge in edges]
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise ParameterError(
-            "edges must be a list of pairs of node names, for example "
-            f"[({field.schema.node_names[0]!r}, {field.schema.node_names[1]!r})], got {edges!r}."
+        raise ParameterError.of(
+            "edges",
+            "must be a list of pairs of node names, for example "
+            f"[({field.schema.node_names[0]!r}, {field.schema.node_names[1]!r})], got {edges!r}.",
         )
     j, k = (node_positions([pair[side] for pair in pairs], field.schema.node_names) for side in (0, 1))
     if np.any(j == k):
         raise ParameterError(
             f"{field.schema.node_names[int(j[j == k][0])]!r} has no edge to itself: name two different nodes."
-        )
+        ).about(argument="edges")
     return j, k
 
 

@@ -138,7 +138,9 @@ class DataCheck:
     def from_json(cls, values: dict[str, Any]) -> DataCheck:
         """Inverse of :meth:`to_json`."""
         if values.get("format") != FORMAT or values.get("format_version") != FORMAT_VERSION:
-            raise DataError("This is no data check that this version of graphfield can read.")
+            raise DataError("This is no data check that this version of graphfield can read.").about(
+                argument="text"
+            )
         findings = [Finding(**{**one, "columns": tuple(one["columns"])}) for one in values["warnings"]]
         columns = [Column(**column) for column in values["columns"]]
         texts = tuple(values["changes"]), tuple(findings)

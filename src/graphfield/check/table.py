@@ -95,7 +95,7 @@ can tell who is connected to what.
     check_roles_disjoint(x_frame, z_frame)
     n_rows = len(x_frame.values)
     if n_rows == 0:
-        raise DataError("The table has no rows, so there is nothing to check.")
+        raise DataError("The table has no rows, so there is nothing to check.").about(argument="X")
     bad_x, bad_z = bad_entries(x_frame), bad_entries(z_frame)
     labels, moments = (_series(values, n_rows, what) for values, what in ((groups, "group"), (time, "time")))
     unused = pd.DataFrame() if rest is None else rest
@@ -149,7 +149,7 @@ def _series(values: Any, n_rows: int, what: str) -> pd.Series | None:
     series = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values, dtype=object))
     series = series.infer_objects().reset_index(drop=True).rename(str(series.name or what))
     if len(series) != n_rows:
-        raise DataError(f"{what} must hold one value per row of X ({n_rows:,}), got {len(series):,}.")
+        raise DataError.of(what, f"must hold one value per row of X ({n_rows:,}), got {len(series):,}.")
     return series
 
 

@@ -44,7 +44,7 @@ def check(arguments: argparse.Namespace) -> int:
         say("Nothing looks wrong.")
     for one in wrong:
         if one.code == "too-few-nodes":  # as a fit would, but not before what the columns are taken for
-            raise DataError(str(one))
+            raise DataError(str(one)).about(advice=one.advice)
     return STRICT_FAILURE if arguments.strict and wrong else 0
 
 
@@ -92,11 +92,15 @@ def read_standard_input() -> Source:
 
     stream = None if sys.stdin is None or sys.stdin.closed else sys.stdin
     if stream is None or stream.isatty():
-        raise DataError("The table - is standard input, but nothing comes from there. Pipe a table into it.")
+        raise DataError(
+            "The table - is standard input, but nothing comes from there. Pipe a table into it."
+        ).about(argument="table")
     free = free_memory()
     content = stream.buffer.read(free)
     if len(content) >= free:
-        raise DataError(f"Standard input has more than the {size_text(free)} of memory that are free.")
+        raise DataError(f"Standard input has more than the {size_text(free)} of memory that are free.").about(
+            argument="table"
+        )
     return Source(STANDARD_INPUT, content)
 
 

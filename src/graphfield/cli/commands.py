@@ -54,9 +54,11 @@ _DIGITS = 4  # of numbers in a table for people; files, and formats that are ask
 def demo(arguments: argparse.Namespace) -> None:
     for option, value, least in (("--n", arguments.n, 50), ("--n-test", arguments.n_test, 1)):
         if value < least:
-            raise ParameterError(f"{option} must be at least {least}, got {value}.")
+            raise ParameterError(f"{option} must be at least {least}, got {value}.").about(
+                argument=option.lstrip("-")
+            )
     if arguments.seed < 0:
-        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+        raise ParameterError.of("seed", f"must not be negative, got {arguments.seed}.")
     out = _demo_folder(arguments.out, arguments.force)
     from graphfield.cli.report import write_page
     from graphfield.experiments.demo import run_demo
@@ -84,11 +86,11 @@ def fit(arguments: argparse.Namespace) -> None:
     from graphfield.report.folder import EDGES, EVIDENCE, FIT, GAIN, gain_record
 
     if arguments.resume and arguments.checkpoint is None:
-        raise ParameterError("--resume needs --checkpoint DIR, the folder to continue from.")
+        raise ParameterError.of("resume", "needs --checkpoint DIR, the folder to continue from.")
     if arguments.checkpoint is not None and arguments.model != "dnncgm":
-        raise ParameterError("--checkpoint is for --model dnncgm; other models have none.")
+        raise ParameterError.of("checkpoint", "is for --model dnncgm; other models have none.")
     if arguments.checkpoint is not None and arguments.intervals:
-        raise ParameterError("--checkpoint is for one fit; leave it out, or --intervals.")
+        raise ParameterError.of("checkpoint", "is for one fit; leave it out, or --intervals.")
     check_writable(arguments.out, overwrite=arguments.force)
     data = read_roles(arguments)
     found = run_check(arguments, data, planned=False)

@@ -81,9 +81,10 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
 
     if not arguments.others:
         if "=" in arguments.between:
-            raise ParameterError(
-                f"--between gives one side, {arguments.between}: give the other with --and NAME=VALUE, or "
-                "compare all levels of a category with --between NAME."
+            raise ParameterError.of(
+                "between",
+                f"gives one side, {arguments.between}: give the other with --and NAME=VALUE, or "
+                "compare all levels of a category with --between NAME.",
             )
         return [arguments.between]
     complete = data.Z[data.Z.notna().all(axis=1)]

@@ -46,7 +46,9 @@ def fdr_option(p: argparse.ArgumentParser) -> None:
 
 def check_rate(fdr: float) -> None:
     if not 0 < fdr < 1:
-        raise ParameterError(f"--fdr must be above 0 and below 1, got {fdr:g}. For every pair, use --all.")
+        raise ParameterError.of(
+            "fdr", f"must be above 0 and below 1, got {fdr:g}. For every pair, use --all."
+        )
 
 
 def edges(arguments: argparse.Namespace) -> None:
@@ -55,7 +57,9 @@ def edges(arguments: argparse.Namespace) -> None:
     check_rate(arguments.fdr)
     for_page = arguments.out is not None and arguments.out.suffix.lower() == ".json"
     if for_page and arguments.fdr != FDR:
-        raise ParameterError(f"A page has its edges at --fdr {FDR:g}: leave --fdr out, or write a .csv file.")
+        raise ParameterError(
+            f"A page has its edges at --fdr {FDR:g}: leave --fdr out, or write a .csv file."
+        ).about(argument="fdr")
     check_new(arguments.out, arguments.force)
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.

@@ -130,18 +130,22 @@ def _tables(arguments: argparse.Namespace, prices: pd.DataFrame) -> tuple[pd.Dat
             raise DataError(
                 f"--covariates: {name!r} is no column of {arguments.prices} and no file."
                 f"{suggestion(name, prices.columns)} Columns are {listing(prices.columns)}."
-            )
+            ).about(argument="covariates", column=name)
     covariates = pd.concat([prices[own], *parts], axis=1, sort=True)
     again = sorted(set(covariates.columns[covariates.columns.duplicated()]))
     if again:
-        raise DataError(f"--covariates: {listing(again)} comes from more than one place. Rename it in one.")
+        raise DataError(
+            f"--covariates: {listing(again)} comes from more than one place. Rename it in one."
+        ).about(argument="covariates", column=again[0])
     return prices.drop(columns=own), covariates
 
 
 def _market(name: str | None, prices: pd.DataFrame, covariates: pd.DataFrame, read: Any) -> pd.Series:
     """The index, from wherever it is."""
     if name is None:
-        raise ParameterError("--index must name the market index; add --returns where PRICES holds returns.")
+        raise ParameterError.of(
+            "index", "must name the market index; add --returns where PRICES holds returns."
+        )
     for table in (prices, covariates):
         if name in table.columns:
             return table[name]
@@ -150,10 +154,12 @@ def _market(name: str | None, prices: pd.DataFrame, covariates: pd.DataFrame, re
         raise DataError(
             f"--index: {name!r} is no column of the tables and no file.{suggestion(name, known)} Columns are "
             f"{listing(known)}."
-        )
+        ).about(argument="index", column=name)
     table = read(name)
     if table.shape[1] != 1:
-        raise DataError(f"--index: {name} must have one column of prices, got {listing(table.columns)}.")
+        raise DataError(
+            f"--index: {name} must have one column of prices, got {listing(table.columns)}."
+        ).about(argument="index")
     return table.iloc[:, 0].rename(Path(name).stem)
 
 
@@ -172,7 +178,9 @@ def _with_returns(arguments: argparse.Namespace, covariates: pd.DataFrame, marke
             prices = market
         else:
             known = [*covariates.columns, str(market.name)]
-            raise DataError(f"--returns-of: there is no covariate {name!r}.{suggestion(name, known)}")
+            raise DataError(f"--returns-of: there is no covariate {name!r}.{suggestion(name, known)}").about(
+                argument="returns_of", column=name
+            )
         moves.append(daily_returns(prices.dropna(), arguments.kind).add_prefix("return_"))
     return pd.concat([*moves, covariates.drop(columns=wanted, errors="ignore")], axis=1, sort=True)
 
@@ -182,7 +190,7 @@ def _events(pairs: list[str]) -> dict[Any, str]:
     for pair in pairs:
         when, equals, text = pair.partition("=")
         if not equals or not text.strip():
-            raise ParameterError(f"--event expects DATE=TEXT or START:END=TEXT, got {pair!r}.")
+            raise ParameterError.of("event", f"expects DATE=TEXT or START:END=TEXT, got {pair!r}.")
         first, colon, last = when.partition(":")
         events[(first.strip(), last.strip()) if colon else first.strip()] = text.strip()
     return events

@@ -16,7 +16,7 @@ from graphfield.exceptions import ParameterError
 def fmri(arguments: argparse.Namespace) -> None:
     cut = threshold(arguments.threshold)
     if cut is None:
-        raise ParameterError("--threshold must be 'auto', 'gap' or a number: a density needs a cut.")
+        raise ParameterError.of("threshold", "must be 'auto', 'gap' or a number: a density needs a cut.")
     from graphfield.estimators.dnncgm import DNNCGM
     from graphfield.plots import draw_to_files
     from graphfield.studies.fmri import FmriStudy, default_estimator, fmri_study, load_subjects

@@ -27,7 +27,7 @@ def rows_to_fit(data: TableData, model: Any, can_hold_out: bool) -> tuple[dict[s
         return everything, None
     moments = time_values(data.time)
     if moments.min() == moments.max():
-        raise ParameterError(f"--time {data.time.name} has the same value in every row. Leave it out.")
+        raise ParameterError.of("time", f"{data.time.name} has the same value in every row. Leave it out.")
     if data.groups is not None:
         return everything, f"Held out: whole groups of {data.groups.name!r}, as --group goes before --time."
     if data.time.name in data.Z.columns or not can_hold_out:

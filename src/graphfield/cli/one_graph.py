@@ -32,9 +32,10 @@ def rows_to_average(
     rows do not support that the graph moves. A note says so.
     """
     if arguments.average and arguments.at:
-        raise ParameterError(
-            "--at asks for the graph at one value of the covariates, --average for the average over the "
-            "training rows. Leave one of them out."
+        raise ParameterError.of(
+            "at",
+            "asks for the graph at one value of the covariates, --average for the average over the "
+            "training rows. Leave one of them out.",
         )
     if arguments.average:
         return average_rows(arguments.model, model)

@@ -61,12 +61,14 @@ def _source(text: str) -> tuple[Any, Any]:
     if not folder.is_dir():
         raise ParameterError(
             f"{text} is no folder written by 'graphfield fit' and no setting ({listing(SETTINGS)})."
-        )
+        ).about(argument="source")
     from graphfield.estimators.persistence import load
     from graphfield.report.folder import read_rows
 
     model = load(folder)
     rows = read_rows(folder, model.encoder_)
     if rows is None:
-        raise DataError(f"{text} has no covariates of training rows: fit again without --no-rows.")
+        raise DataError(f"{text} has no covariates of training rows: fit again without --no-rows.").about(
+            argument="source"
+        )
     return model, rows

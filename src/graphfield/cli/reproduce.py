@@ -40,7 +40,7 @@ def _figures(arguments: argparse.Namespace, settings: list[str] | None, methods:
     from graphfield.training.config import resolve_device
 
     if methods is not None:
-        raise ParameterError("--methods does not apply to figures, which show DNNCGM.")
+        raise ParameterError.of("methods", "does not apply to figures, which show DNNCGM.")
     resolve_device(arguments.device)
     draw_to_files()
     for path in draw_figures(arguments.out, settings, arguments.seed, arguments.device, arguments.force):
@@ -54,7 +54,7 @@ def _rates(arguments: argparse.Namespace, settings: list[str] | None, methods: l
     from graphfield.plots import draw_to_files, pyplot
 
     if settings is not None:
-        raise ParameterError("--settings does not apply to rates, which have truths of their own.")
+        raise ParameterError.of("settings", "does not apply to rates, which have truths of their own.")
     draw_to_files()
     pyplot()  # a missing package is heard of before any work
     grid = QUICK if arguments.quick else FULL
@@ -120,15 +120,15 @@ def _polite_end() -> Iterator[None]:
 
 def _check(arguments: argparse.Namespace) -> None:
     if not 1 <= arguments.replicates <= MAX_REPLICATES:
-        raise ParameterError(
-            f"--replicates must be at least 1 and at most {MAX_REPLICATES:,}, got {arguments.replicates}."
+        raise ParameterError.of(
+            "replicates", f"must be at least 1 and at most {MAX_REPLICATES:,}, got {arguments.replicates}."
         )
     if arguments.seed < 0:
-        raise ParameterError(f"--seed must not be negative, got {arguments.seed}.")
+        raise ParameterError.of("seed", f"must not be negative, got {arguments.seed}.")
     if arguments.quick and arguments.table != "rates":
-        raise ParameterError("--quick applies to rates only; take fewer --replicates or --settings.")
+        raise ParameterError.of("quick", "applies to rates only; take fewer --replicates or --settings.")
     if arguments.jobs is not None and arguments.jobs < 1:
-        raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}.")
+        raise ParameterError.of("jobs", f"must be at least 1, got {arguments.jobs}.")
 
 
 def _command(arguments: argparse.Namespace, name: str) -> str:

@@ -57,7 +57,7 @@ def stability_parser(group: Any) -> None:
 
 def stability(arguments: argparse.Namespace) -> None:
     if not 0 <= arguments.frequency <= 1:
-        raise ParameterError(f"--frequency must be from 0 to 1, got {arguments.frequency:g}.")
+        raise ParameterError.of("frequency", f"must be from 0 to 1, got {arguments.frequency:g}.")
     check_new(arguments.out, arguments.force)
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.

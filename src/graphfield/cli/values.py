@@ -50,9 +50,10 @@ def make_model(arguments: argparse.Namespace) -> GraphEstimator:
     if not arguments.intervals:
         return model
     if arguments.model == "ensemble":
-        raise ParameterError(
-            "--intervals makes an ensemble itself: name the model of its members, such as --model dnncgm, "
-            "and their number with --members."
+        raise ParameterError.of(
+            "intervals",
+            "makes an ensemble itself: name the model of its members, such as --model dnncgm, "
+            "and their number with --members.",
         )
     several = {"n_members": arguments.members, "resample": True}
     own = {name: common[name] for name in ("missing", "random_state")}
@@ -66,7 +67,7 @@ def set_node_types(model: GraphEstimator, text: str) -> None:
         raise ParameterError(
             f"{type(model).__name__} takes numbers alone as nodes, so it has no --node-types. Use --model "
             f"{' or '.join(able)}."
-        )
+        ).about(argument="node_types")
     model.set_params(**dict.fromkeys(keys, read_kinds(text)))
 
 
@@ -82,9 +83,11 @@ def read_kinds(text: str) -> dict[str, str]:
     for pair in names(text):
         name, equals, kind = pair.rpartition("=")
         if not equals or not name:
-            raise ParameterError(f"--node-types expects column=kind, got {pair!r}.")
+            raise ParameterError.of("node_types", f"expects column=kind, got {pair!r}.")
         if chosen.setdefault(name.strip(), kind.strip()) != kind.strip():
-            raise ParameterError(f"--node-types gives {name.strip()!r} twice.")
+            raise ParameterError(f"--node-types gives {name.strip()!r} twice.").about(
+                argument="node_types", column=name.strip()
+            )
     return chosen
 
 
@@ -101,12 +104,12 @@ def settings(pairs: Sequence[str], estimator: type[GraphEstimator]) -> dict[str,
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"--set expects name=value, got {pair!r}.")
+            raise ParameterError.of("set", f"expects name=value, got {pair!r}.")
         if name not in known:
             raise ParameterError(
                 f"Unknown hyper-parameter {name!r}.{suggestion(name, known)} Known: "
                 f"{listing(known, most=len(known))}."
-            )
+            ).about(argument=name)
         several = name in lists and text != defaults[name].default
         chosen[name] = _estimator(text) if name == "estimator" else _value(text, several)
     return chosen
@@ -117,7 +120,7 @@ def _estimator(text: str) -> GraphEstimator:
     try:
         return estimator_class(model_name(text))()
     except argparse.ArgumentTypeError as error:
-        raise ParameterError(f"--set estimator: {error}.") from error
+        raise ParameterError(f"--set estimator: {error}.").about(argument="estimator") from error
 
 
 def _value(text: str, several: bool) -> Any:
@@ -142,9 +145,9 @@ def threshold(text: str) -> float | str | None:
     except ValueError:
         cut = math.nan
     if not 0 <= cut <= 1:
-        raise ParameterError(
-            "--threshold must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got "
-            f"{text!r}."
+        raise ParameterError.of(
+            "threshold",
+            f"must be 'auto', 'gap', 'none', or a partial correlation, a number from 0 to 1, got {text!r}.",
         )
     return cut
 
@@ -163,9 +166,13 @@ def covariate_values(
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise ParameterError(f"{option} expects covariate=value, got {pair!r}.")
+            raise ParameterError(f"{option} expects covariate=value, got {pair!r}.").about(
+                argument=option.lstrip("-")
+            )
         if name in values:
-            raise ParameterError(f"{option} gives {name!r} twice.")
+            raise ParameterError(f"{option} gives {name!r} twice.").about(
+                argument=option.lstrip("-"), column=name
+            )
         notation = (dates or {}).get(name)
         values[name] = text
         if name in numeric:
@@ -185,12 +192,12 @@ def _number(column: Numeric, text: str, notation: str | None, option: str) -> fl
             also = "" if notation is None else f" (or as {notation})"
             raise DataError(
                 f"Covariate {name!r} is a date such as {column.shown(column.low)}{also}, got {text!r}."
-            )
+            ).about(column=name)
         return days
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise DataError(f"Covariate {name!r} is numeric, but {option} gives {text!r}.")
+        raise DataError(f"Covariate {name!r} is numeric, but {option} gives {text!r}.").about(column=name)
     return value

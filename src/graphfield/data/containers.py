@@ -55,7 +55,7 @@ def _from_fields(data: NDArray) -> pd.DataFrame | None:
         raise DataError(
             "A structured array must have one record per row and one value per field, got shape "
             f"{data.shape} and {data.dtype}. Make a table of it first: pandas.DataFrame."
-        )
+        ).about(argument="data")
     return pd.DataFrame({name: unmasked(data[name]) for name in fields}, columns=list(fields))
 
 
@@ -66,7 +66,7 @@ def _to_pandas(data: Any) -> Any:
         raise DataError(
             f"{type(data).__name__} has a column that pandas cannot hold: {error}. Leave it out, or make "
             "numbers or text of it."
-        ) from error
+        ).about(argument="data") from error
 
 
 def _arrow_table(data: Any) -> Any:
@@ -101,7 +101,7 @@ def plain_array(data: Any, argument: str) -> NDArray:
     except TypeError:  # numbers beside dates
         array = np.array(data, dtype=object)
     except (ValueError, OverflowError) as error:
-        raise DataError(f"{argument} is not a rectangular table: {error}.") from error
+        raise DataError.of(argument, f"is not a rectangular table: {error}.") from error
     plain = array if type(array) is np.ndarray else unmasked(array)
     return plain if plain.dtype.isnative else plain.astype(plain.dtype.newbyteorder("="))
 

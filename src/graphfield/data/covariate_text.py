@@ -25,8 +25,8 @@ def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
     numeric = np.array([reads_as_number(level) for level in levels])
     if len(levels) > MANY_LEVELS and numeric.all():
         raise DataError(
-            "Covariate {name!r} holds numbers stored as text ({n} different ones). {convert}.",
-            name=name,
+            "Covariate {column!r} holds numbers stored as text ({n} different ones). {convert}.",
+            column=name,
             n=len(levels),
             convert=Message("Convert the column with pandas.to_numeric", code="convert-covariate"),
         )
@@ -34,9 +34,9 @@ def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
         raise _odd_one(name, "numbers", str(levels[~numeric][0]), text, rows, "Correct it")
     if len(levels) == len(text) > MANY_LEVELS:
         raise DataError(
-            "Covariate {name!r} has a different text in every row (for example {text!r}). If it "
+            "Covariate {column!r} has a different text in every row (for example {text!r}). If it "
             "identifies subjects or rows, {group} instead.",
-            name=name,
+            column=name,
             text=text[0],
             group=Message("pass it as groups", code="pass-groups"),
         )
@@ -47,8 +47,8 @@ def _check_dates(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
     slashed = [str(level) for level in levels if is_slashed(str(level))]
     if len(slashed) > 0.5 * len(levels):
         raise DataError(
-            "Covariate {name!r} holds dates such as {date!r}, which can be read in two ways. {say}.",
-            name=name,
+            "Covariate {column!r} holds dates such as {date!r}, which can be read in two ways. {say}.",
+            column=name,
             date=slashed[0],
             say=Message(
                 "Read the table with from_table(..., date_format='dd/mm/yyyy') or 'mm/dd/yyyy', or convert "
@@ -67,9 +67,9 @@ def _odd_one(
 ) -> DataError:
     """One level is not what most of the others are."""
     return DataError(
-        "Covariate {name!r} holds {kind}, but {row} holds {odd!r}. {advice}, or leave the cell empty and use "
-        "{drop}.",
-        name=name,
+        "Covariate {column!r} holds {kind}, but {row} holds {odd!r}. {advice}, or leave the cell empty and "
+        "use {drop}.",
+        column=name,
         kind=kind,
         row=Row(int(rows[text == odd][0])),
         odd=odd,

@@ -114,7 +114,7 @@ class CovariateEncoder:
     def fit(self, Z: Frame, *, allow_empty: bool = False) -> CovariateEncoder:
         """Learn the columns of ``Z``; ``allow_empty`` accepts a Z without any, for whom it is ignored."""
         if not Z.names and not allow_empty:
-            raise DataError("Z has no columns. Expected at least one covariate.")
+            raise DataError.of("Z", "has no columns. Expected at least one covariate.")
         self.names, self.named, self.n_rows = Z.names, Z.named, len(Z.values)
         pooled = Z.values.attrs.get(POOLED, {})
         learned = {name: self._learn(name, Z.values[name], Z.rows, pooled.get(name, ())) for name in Z.names}
@@ -124,7 +124,7 @@ class CovariateEncoder:
             raise DataError(
                 f"{who} {agreed(n, 'has', 'have')} the same value in every training row, and there is no "
                 "other covariate: no graph can depend on a constant."
-            )
+            ).about(column=constant[0])
         if constant:
             are = agreed(n, "is", "are")
             told = f"{who} {are} constant in the training rows and {are} ignored."
@@ -192,12 +192,12 @@ class CovariateEncoder:
 
     def encode_value(self, name: str, value: Any) -> float:
         """One value of one covariate: a number in standard units, or the code of a level."""
-        spec = next(column for column in self.columns if column.name == name)
-        column = pd.Series([value])
+        spec, column = next(one for one in self.columns if one.name == name), pd.Series([value])
         if isinstance(spec, Categorical):
             return float(self._codes(spec, column)[0])
         if not np.isfinite(_as_numbers(spec, column)[0]):
-            raise DataError(f"{name!r} must be finite, such as {spec.shown(spec.mean)}, got {value!r}.")
+            said = f"{name!r} must be finite, such as {spec.shown(spec.mean)}, got {value!r}."
+            raise DataError(said).about(column=name)
         return float(self._numbers(spec, column)[0])
 
     def _numbers(self, spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
@@ -226,9 +226,9 @@ class CovariateEncoder:
         if unseen and self.unknown == "error":
             advice = " Use {average} to give new categories the average graph." if self.says_average else ""
             raise DataError(
-                "Covariate {name!r} has {unseen}, which training did not have. Known: {known}." + advice,
+                "Covariate {column!r} has {unseen}, which training did not have. Known: {known}." + advice,
                 code="unknown-level",
-                name=spec.name,
+                column=spec.name,
                 unseen=listing(unseen),
                 known=listing(spec.levels),
                 average=Message("unknown='average'", code="average-unknown"),
@@ -301,7 +301,7 @@ def _as_numbers(spec: Numeric, column: pd.Series) -> NDArray[np.float64]:
     raise DataError(
         f"Covariate {spec.name!r} was {was} in fit, but now holds {as_text(column)[0]!r}. Give it as it was "
         f"in fit{example}."
-    )
+    ).about(column=spec.name)
 
 
 def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categorical:
@@ -338,14 +338,14 @@ def is_categorical(column: pd.Series, name: str) -> bool:
     if pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return True
     if pd.api.types.is_complex_dtype(column):
-        raise DataError(f"Complex data not supported: covariate {name!r}.")
+        raise DataError(f"Complex data not supported: covariate {name!r}.").about(column=name)
     if pd.api.types.is_numeric_dtype(column):
         return False
     if pd.api.types.is_timedelta64_dtype(column):
         raise DataError(
             f"Covariate {name!r} holds lengths of time. Turn it into a number first, for example hours: "
             "Z[name] / pandas.Timedelta(hours=1)."
-        )
+        ).about(column=name)
     return not all(_is_number(value) for value in column)
 
 

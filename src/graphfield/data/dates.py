@@ -179,8 +179,8 @@ def read_dates(
             found[name] = notation
     if date_format is not None and date_format not in found.values():
         raise DataError(
-            "{given}, but none of {names} is written so. Leave it out, or name the column as a covariate.",
-            given=Argument("date_format", date_format),
+            "{argument}, but none of {names} is written so. Leave it out, or name the column as a covariate.",
+            argument=Argument("date_format", date_format),
             names=listing(names),
         )
     return frame, found
@@ -251,9 +251,9 @@ def _order(column: pd.Series, parts: list[tuple[int, int]], date_format: str | N
     name, example = str(column.name), _texts(column).iloc[0]
     if not day_first and not month_first:
         raise DataError(
-            "Column {name!r} holds dates such as {example!r}, and no day above 12 tells whether the day or "
+            "Column {column!r} holds dates such as {example!r}, and no day above 12 tells whether the day or "
             "the month comes first. Say which: {day} or {month}.",
-            name=name,
+            column=name,
             example=example,
             day=Argument("date_format", "dd/mm/yyyy"),
             month=Argument("date_format", "mm/dd/yyyy"),
@@ -263,9 +263,9 @@ def _order(column: pd.Series, parts: list[tuple[int, int]], date_format: str | N
     odd = next(text for text in _texts(column) if (one := _SLASHED.fullmatch(text)) and int(one[month]) > 12)
     row = int(np.argmax((column.astype(str).str.strip() == odd).to_numpy()))
     raise DataError(
-        "Column {name!r} must hold dates in {wanted}, but {row} holds {odd!r}. Write all dates as "
+        "Column {column!r} must hold dates in {wanted}, but {row} holds {odd!r}. Write all dates as "
         "2020-03-01, or leave {option} out.",
-        name=name,
+        column=name,
         wanted=wanted,
         row=Row(row),
         odd=odd,
@@ -279,9 +279,9 @@ def _as_dates(column: pd.Series, notation: str) -> pd.Series:
     if dates.isna().any():
         row = int(np.argmax(column.index == iso.index[dates.isna()][0]))
         raise DataError(
-            "Column {name!r} holds dates as {notation}, but {row} holds {odd!r}, which is no day. Correct "
+            "Column {column!r} holds dates as {notation}, but {row} holds {odd!r}, which is no day. Correct "
             "it, or leave the cell empty.",
-            name=str(column.name),
+            column=str(column.name),
             notation=notation,
             row=Row(row),
             odd=str(column.iloc[row]),

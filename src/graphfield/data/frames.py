@@ -17,7 +17,7 @@ from scipy import sparse
 
 from graphfield.data.containers import named_table, plain_array
 from graphfield.exceptions import DataError, listing
-from graphfield.messages import Message, Row
+from graphfield.messages import Argument, Message, Row
 
 _CONVERT_NODE = Message(
     "Convert the column with pandas.to_numeric, or use it as a covariate", code="convert-node"
@@ -67,24 +67,26 @@ def as_frame(data: Any, argument: str) -> Frame:
     Columns without names are called ``x1, x2, ...`` (argument ``X``) or ``z1, z2, ...``.
     """
     if data is None:
-        raise DataError(
-            f"{argument} is missing. Expected array-like (array or non-string sequence), got None. "
-            "Pass node values as X and covariates as Z."
+        raise DataError.of(
+            argument,
+            "is missing. Expected array-like (array or non-string sequence), got None. "
+            "Pass node values as X and covariates as Z.",
         )
     table = named_table(data)
     if table is not None:
         return Frame(_plain_columns(_checked_names(table, argument), argument), named=True)
     if sparse.issparse(data):
-        raise DataError(
-            f"{argument} is a sparse matrix, and sparse input is not supported: "
-            "graphs need dense node values. Use X.toarray()."
+        raise DataError.of(
+            argument,
+            "is a sparse matrix, and sparse input is not supported: "
+            "graphs need dense node values. Use X.toarray().",
         )
     if isinstance(data, (str, Path)):
-        raise DataError(
-            f"{argument} is text. Read a file first: gf.from_table({str(data)!r}, covariates=[...])."
+        raise DataError.of(
+            argument, f"is text. Read a file first: gf.from_table({str(data)!r}, covariates=[...])."
         )
     if isinstance(data, Mapping):
-        raise DataError(f"{argument} is a mapping. Pass a table: pandas.DataFrame([{argument.lower()}]).")
+        raise DataError.of(argument, f"is a mapping. Pass a table: pandas.DataFrame([{argument.lower()}]).")
     array = plain_array(data, argument)
     if array.ndim != 2 or array.dtype.kind == "c":
         raise _no_table(array, argument)
@@ -93,7 +95,7 @@ def as_frame(data: Any, argument: str) -> Frame:
     try:
         frame = pd.DataFrame(array, columns=names, copy=False)
     except ValueError as error:  # dates beyond what pandas knows
-        raise DataError(f"{argument} cannot be read as a table: {error}.") from error
+        raise DataError.of(argument, f"cannot be read as a table: {error}.") from error
     if array.dtype == object:
         frame = _plain_columns(frame.infer_objects(), argument)
     return Frame(frame, named=False)
@@ -101,30 +103,34 @@ def as_frame(data: Any, argument: str) -> Frame:
 
 def _no_table(array: NDArray, argument: str) -> DataError:
     if array.ndim == 1:
-        return DataError(
-            f"{argument} must be two-dimensional (samples x columns), got a 1-D sequence of length "
+        return DataError.of(
+            argument,
+            f"must be two-dimensional (samples x columns), got a 1-D sequence of length "
             f"{len(array)}. Reshape your data: {argument}.reshape(-1, 1) for one column, "
-            f"{argument}.reshape(1, -1) for one sample."
+            f"{argument}.reshape(1, -1) for one sample.",
         )
     if array.ndim != 2:
-        return DataError(
-            f"{argument} must be two-dimensional (samples x columns), got {array.ndim} dimensions "
-            f"with shape {array.shape}. Reshape your data."
+        return DataError.of(
+            argument,
+            f"must be two-dimensional (samples x columns), got {array.ndim} dimensions "
+            f"with shape {array.shape}. Reshape your data.",
         )
-    return DataError(f"Complex data not supported: {argument} has dtype {array.dtype}.")
+    return DataError(f"Complex data not supported: {argument} has dtype {array.dtype}.").about(
+        argument=argument
+    )
 
 
 def _checked_names(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
     names = [str(name) for name in frame.columns]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise DataError(
-            f"{argument} has more than one column called {listing(repeated)}. "
-            "Rename them: columns are matched by name."
+        raise DataError.of(
+            argument,
+            f"has more than one column called {listing(repeated)}. Rename them: columns are matched by name.",
         )
     no_text = [name for name in names if not _is_text(name)]
     if no_text:
-        raise DataError(f"{argument} has a column name that is no valid text: {no_text[0]!r}. Rename it.")
+        raise DataError.of(argument, f"has a column name that is no valid text: {no_text[0]!r}. Rename it.")
     frame = frame.copy(deep=False)
     frame.columns = pd.Index(names)
     return frame
@@ -154,11 +160,11 @@ def _check_cells(column: pd.Series, argument: str) -> None:
     for row, value in enumerate(column):
         if hasattr(value, "__len__") and not isinstance(value, (str, bytes)):
             raise DataError(
-                "Each cell of {argument} must hold one value, but {row} of column {name!r} holds {value}. "
+                "Each cell of {argument} must hold one value, but {row} of column {column!r} holds {value}. "
                 "Spread it over columns of its own, or leave the column out.",
-                argument=argument,
+                argument=Argument(argument),
                 row=Row(row),
-                name=str(column.name),
+                column=str(column.name),
                 value=_shortened(value),
             )
 
@@ -178,15 +184,16 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
             hint = f" Should {close[0]!r} be called {missing[0]!r}?" if close else ""
             parts = [f"lacks {listing(missing)}"] if missing else []
             parts += [f"has unexpected {listing(extra)}"] if extra else []
-            raise DataError(
-                f"{argument} must have the columns seen in fit, but it {' and '.join(parts)}.{hint}"
+            raise DataError.of(
+                argument, f"must have the columns seen in fit, but it {' and '.join(parts)}.{hint}"
             )
         same_order = frame.names == list(expected)
         return frame if same_order else Frame(frame.values[list(expected)], named=True)
     if len(frame.names) != len(expected):
-        raise DataError(
-            f"{argument} has {len(frame.names)} features, but graphfield is expecting {len(expected)} "
-            f"features as input, those seen in fit: {listing(expected)}."
+        raise DataError.of(
+            argument,
+            f"has {len(frame.names)} features, but graphfield is expecting {len(expected)} "
+            f"features as input, those seen in fit: {listing(expected)}.",
         )
     renamed = frame.values.copy(deep=False)
     renamed.columns = pd.Index(list(expected))
@@ -219,7 +226,7 @@ def _column_values(column: pd.Series, name: str) -> NDArray[np.float64]:
     if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
         return _objects_to_float(column, name)
     if pd.api.types.is_complex_dtype(column):
-        raise DataError(f"Complex data not supported: node column {name!r}.")
+        raise DataError(f"Complex data not supported: node column {name!r}.").about(column=name)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -232,8 +239,8 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
         row = next((row for row in odd if not reads_as_number(column.iloc[row])), odd[0])
         readable = np.mean([reads_as_number(value) for value in column.dropna().unique()])
         raise DataError(
-            "Node column {name!r} must hold numbers, but {row} holds {value}. {convert}.",
-            name=name,
+            "Node column {column!r} must hold numbers, but {row} holds {value}. {convert}.",
+            column=name,
             row=Row(row),
             value=_shortened(column.iloc[row]),
             convert=_CONVERT_NODE if readable > 0.5 else _LEVELS_NODE,
@@ -270,7 +277,7 @@ def check_same_length(X: Frame, Z: Frame) -> None:
             f"X and Z must describe the same samples, but X has {len(X.values)} rows and Z has "
             f"{len(Z.values)}. If rows with missing values were dropped from one table, drop them "
             "from the other too."
-        )
+        ).about(argument="Z")
     if X.named and Z.named:
         check_same_order(X.values.index, Z.values.index, "X and Z")
 
@@ -285,7 +292,7 @@ def check_same_order(first: pd.Index, second: pd.Index, who: str) -> None:
         raise DataError(
             f"{who} have the same row labels in a different order, but rows are paired by position. "
             "Align them first (Z = Z.loc[X.index]), or reset both indexes if the order is right."
-        )
+        ).about(argument="Z")
 
 
 def check_roles_disjoint(X: Frame, Z: Frame) -> None:
@@ -296,4 +303,4 @@ def check_roles_disjoint(X: Frame, Z: Frame) -> None:
         raise DataError(
             f"{listing(both)}: in X and in Z. A column is a node or a covariate, not both; "
             "drop it from one of the two."
-        )
+        ).about(column=both[0])

@@ -156,10 +156,10 @@ class LogNodes:
         below = np.flatnonzero(X.min(axis=0) < 0)
         if len(below):
             raise DataError(
-                "{marginals} takes logarithms of counts or shares, but node {node!r} goes down to {least:g}. "
-                "Leave it out, or use {auto}.",
+                "{marginals} takes logarithms of counts or shares, but node {column!r} goes down to "
+                "{least:g}. Leave it out, or use {auto}.",
                 marginals=Argument("marginals", name),
-                node=nodes[below[0]],
+                column=nodes[below[0]],
                 least=float(X[:, below[0]].min()),
                 auto=Argument("marginals", "auto"),
             )

@@ -155,17 +155,16 @@ def check_node_types(wanted: Any) -> None:
     if isinstance(wanted, str) and wanted == "auto":
         return
     if not isinstance(wanted, Mapping) or not wanted:
-        raise ParameterError(
-            "{name} must be 'auto' or say what some columns are, as in {{'x3': 'binary'}}, got {value!r}.",
-            name=Argument("node_types"),
-            value=wanted,
+        raise ParameterError.of(
+            "node_types",
+            f"must be 'auto' or say what some columns are, as in {{'x3': 'binary'}}, got {wanted!r}.",
         )
     for column, kind in wanted.items():
         if kind not in NODE_TYPES:
             hint = suggestion(kind, NODE_TYPES) if isinstance(kind, str) else ""
             raise ParameterError(
-                "{name}: column {column!r} must be one of {kinds}, got {kind!r}.{hint}",
-                name=Argument("node_types"),
+                "{argument}: column {column!r} must be one of {kinds}, got {kind!r}.{hint}",
+                argument=Argument("node_types"),
                 column=str(column),
                 kinds=listing(NODE_TYPES),
                 kind=kind,
@@ -178,9 +177,9 @@ def check_are_nodes(typed: Sequence[str], names: Sequence[str]) -> None:
     for name in typed:
         if name not in names:
             raise DataError(
-                "{argument} names {name!r}, which is no node.{hint} Nodes are {names}.",
+                "{argument} names {column!r}, which is no node.{hint} Nodes are {names}.",
                 argument=Argument("node_types"),
-                name=name,
+                column=name,
                 hint=suggestion(name, names),
                 names=listing(names),
             )
@@ -239,7 +238,7 @@ def _find_levels(column: pd.Series, name: str, kind: str) -> tuple[str, ...]:
             f"Node column {name!r} has text without an order, so it is not ordinal as it is. Give its levels "
             "their order: pandas.Categorical(values, categories=[...], ordered=True); or write them as "
             "numbers."
-        )
+        ).about(column=name)
     text = pd.unique(pd.Series(_as_level(column)))
     if numbers and len(text) > MAX_LEVELS:
         wanted = "two different values" if kind == "binary" else f"at most {MAX_LEVELS} different values"
@@ -247,18 +246,18 @@ def _find_levels(column: pd.Series, name: str, kind: str) -> tuple[str, ...]:
             f"Node column {name!r} is to be {kind}, which takes {wanted}, but has {len(text):,} of them, all "
             f"numbers ({first_few(list(text), most=3)}). Leave it as a number (gaussian), or cut it into "
             "classes."
-        )
+        ).about(column=name)
     if len(text) > MAX_LEVELS or (len(text) == len(column) > 2 and not numbers):
         what = "a different text in every row" if len(text) == len(column) else f"{len(text):,} levels"
         raise DataError(
             f"Node column {name!r} has {what}; a node may have {MAX_LEVELS}. Pool rare levels, "
             "give numbers as gaussian or count, or leave the column out."
-        )
+        ).about(column=name)
     if kind == "binary" and len(text) > 2:
         raise DataError(
             f"Node column {name!r} is to be binary, but has {len(text)} levels ({listing(text, most=4)}). "
             "Give it as categorical or ordinal."
-        )
+        ).about(column=name)
     if numbers:
         return tuple(sorted(text, key=_as_number))
     return tuple(level_order(column, text))
@@ -280,9 +279,9 @@ def _as_category(frame: Frame, name: str, levels: tuple[str, ...]) -> pd.Series:
     if len(unknown):
         row = int(unknown[0])
         raise DataError(
-            "Node {name!r} has a level that training did not have: {row} holds {value!r}, known are "
+            "Node {column!r} has a level that training did not have: {row} holds {value!r}, known are "
             "{levels}. Correct it, leave these rows out, or fit with rows that have it.",
-            name=name,
+            column=name,
             row=Row(row if frame.rows is None else int(frame.rows[row])),
             value=str(text[row]),
             levels=listing(levels),
@@ -297,9 +296,9 @@ def _check_counts(values: NDArray[np.float64], frame: Frame, name: str) -> None:
     if len(bad):
         row = int(bad[0])
         raise DataError(
-            "Node {name!r} is to be a count, a whole number from 0 on, but {row} holds {value:g}. Correct "
+            "Node {column!r} is to be a count, a whole number from 0 on, but {row} holds {value:g}. Correct "
             "it, or give the node as gaussian.",
-            name=name,
+            column=name,
             row=Row(row if frame.rows is None else int(frame.rows[row])),
             value=values[row],
         )

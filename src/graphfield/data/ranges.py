@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
 from graphfield.exceptions import DataError, agreed, named
-from graphfield.messages import Message, Row
+from graphfield.messages import Argument, Message, Row
 
 # Node values, and the inverse of how far they lie apart, whose squares are still numbers.
 MAX_MAGNITUDE = 1e100
@@ -28,7 +28,7 @@ def check_nodes(X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: 
     if n_nodes == 0:
         raise DataError(
             f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of {MIN_NODES} is required."
-        )
+        ).about(argument="X")
     if n_nodes < MIN_NODES:
         raise DataError(
             "A graph needs at least {least} nodes, but {found}. Add node columns.",
@@ -51,9 +51,9 @@ def check_nodes(X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: 
         row = int(np.argmax(np.abs(X[:, column])))
         advice = "" if most == MAX_MAGNITUDE else ", or standardize=True"
         raise DataError(
-            "Node {name!r} cannot be computed with: {row} holds {value:g}. Correct the value, or use other "
+            "Node {column!r} cannot be computed with: {row} holds {value:g}. Correct the value, or use other "
             "units for this column{advice}.",
-            name=names[column],
+            column=names[column],
             row=Row(int(rows[row])),
             value=X[row, column],
             advice=advice,
@@ -81,11 +81,11 @@ def check_reach(X: NDArray, names: Sequence[str], center: NDArray, scale: NDArra
         column = int(far[0])
         row = int(np.argmax(np.abs(X[:, column] - center[column])))
         raise DataError(
-            "Node {name!r} of {argument} cannot be computed with: {row} holds {value:g}, while training "
+            "Node {column!r} of {argument} cannot be computed with: {row} holds {value:g}, while training "
             "rows lie about {center:g}, {scale:g} apart. Correct the value, or use the units of the "
             "training rows.",
-            name=names[column],
-            argument=argument,
+            column=names[column],
+            argument=Argument(argument),
             row=Row(row),
             value=X[row, column],
             center=center[column],
@@ -100,4 +100,4 @@ def check_covariate_range(name: str, low: float, high: float, most: float) -> No
         raise DataError(
             f"Covariate {name!r} cannot be computed with: its values lie between {low:g} and {high:g}. "
             f"Correct them, or use other units for this column{advice}."
-        )
+        ).about(column=name)

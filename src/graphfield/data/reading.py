@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from graphfield.exceptions import ParameterError, check_choice, count
-from graphfield.messages import Argument
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 DECIMALS = (".", ",")
@@ -55,7 +54,9 @@ class ReadOptions:
         if self.thousands is not None:
             check_choice("thousands", self.thousands, THOUSANDS)
         if self.thousands is not None and self.thousands == self.decimal:
-            raise ParameterError(f"decimal and thousands must differ, got {self.decimal!r} for both.")
+            raise ParameterError(f"decimal and thousands must differ, got {self.decimal!r} for both.").about(
+                argument="thousands"
+            )
         if self.encoding is not None:
             _check_encoding(self.encoding)
         return replace(self, sep=sep)
@@ -65,7 +66,7 @@ class ReadOptions:
         for name in names:
             if getattr(self, name) is not None:
                 what = "text tables" if name != "sheet" else "Excel files"
-                raise ParameterError(f"{name} is for {what}, but this is {kind}. Leave it out.")
+                raise ParameterError.of(name, f"is for {what}, but this is {kind}. Leave it out.")
 
 
 def _check_encoding(encoding: str) -> None:
@@ -73,10 +74,8 @@ def _check_encoding(encoding: str) -> None:
         "a".encode(encoding)
         codecs.getincrementaldecoder(encoding)
     except (LookupError, ValueError, TypeError) as error:
-        raise ParameterError(
-            "{name} must be one that Python knows, such as 'cp1252' or 'utf-16', got {value!r}.",
-            name=Argument("encoding"),
-            value=encoding,
+        raise ParameterError.of(
+            "encoding", f"must be one that Python knows, such as 'cp1252' or 'utf-16', got {encoding!r}."
         ) from error
 
 

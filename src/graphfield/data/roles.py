@@ -236,11 +236,7 @@ def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[
     (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
     """
     if isinstance(rare, bool) or not isinstance(rare, int) or rare < 2:
-        raise ParameterError(
-            "{name} must be a whole number of rows, 2 or more, got {value!r}.",
-            name=Argument("rare"),
-            value=rare,
-        )
+        raise ParameterError.of("rare", f"must be a whole number of rows, 2 or more, got {rare!r}.")
     pooled: dict[str, list[str]] = {}
     columns = {}
     for name in Z.columns:
@@ -273,16 +269,18 @@ def time_values(column: pd.Series) -> NDArray[np.float64]:
     """When each row was measured, as numbers; dates in days."""
     missing = int(column.isna().sum())
     if missing:
-        raise DataError(f"Time column {column.name!r} has {missing:,} missing values. Leave these rows out.")
+        raise DataError(
+            f"Time column {column.name!r} has {missing:,} missing values. Leave these rows out."
+        ).about(column=column.name)
     if is_date(column):
         return to_days(column)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
     if not np.isfinite(numbers).all() or pd.api.types.is_bool_dtype(column):
         row = int(np.argmin(np.isfinite(numbers)))
         raise DataError(
-            "Time column {name!r} must hold dates (such as 2020-03-01) or numbers, but {row} holds "
+            "Time column {column!r} must hold dates (such as 2020-03-01) or numbers, but {row} holds "
             "{value!r}.",
-            name=column.name,
+            column=column.name,
             row=Row(row),
             value=column.iloc[row],
         )
@@ -302,7 +300,7 @@ def _dropped(drop: Sequence[str], names: list[str], by_name: set[str]) -> list[s
 def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequence[str] = ()) -> list[str]:
     """Columns that names and patterns stand for; patterns pass over those that are dropped."""
     if not wanted:
-        raise DataError(f"Name at least one column {role}. The table has {listing(names)}.")
+        raise DataError(f"Name at least one column {role}. The table has {listing(names)}.").about(role=role)
     found: list[str] = []
     for pattern in wanted:
         matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
@@ -310,17 +308,17 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequen
             raise DataError(
                 f"The table has no column {pattern!r} {role}.{suggestion(pattern, names)} It has "
                 f"{listing(names)}."
-            )
+            ).about(column=pattern)
         if pattern in dropped:
             raise DataError(
-                "{pattern!r}: a column cannot be left out ({drop}) and be named {role}.",
-                pattern=pattern,
+                "{column!r}: a column cannot be left out ({drop}) and be named {role}.",
+                column=pattern,
                 drop=Argument("drop"),
                 role=role,
             )
         found += [name for name in matches if name not in found and name not in dropped]
     if not found:
-        raise DataError(f"No column is left {role} without {listing(dropped)}.")
+        raise DataError(f"No column is left {role} without {listing(dropped)}.").about(role=role)
     return found
 
 
@@ -330,7 +328,9 @@ def _node_names(wanted: list[str], names: list[str], dropped: list[str], taken: 
     left = [name for name in found if name in wanted or name not in taken]
     if not left:
         have = agreed(len(found), "has", "have")
-        raise DataError(f"No column is left for a node: {listing(found)} {have} another role.")
+        raise DataError(f"No column is left for a node: {listing(found)} {have} another role.").about(
+            argument="nodes", column=found[0]
+        )
     return left
 
 
@@ -361,7 +361,7 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
         )
     if not names:
         raise DataError(
-            "No numeric column is left for the nodes. Name them with {nodes}.", nodes=Argument("nodes")
+            "No numeric column is left for the nodes. Name them with {argument}.", argument=Argument("nodes")
         )
     return names
 
@@ -369,10 +369,12 @@ def _other_numeric(frame: pd.DataFrame, taken: set[str]) -> list[str]:
 def _check_disjoint(nodes: list[str], covariates: list[str], group: list[str], time: list[str]) -> None:
     both = [name for name in nodes if name in covariates]
     if both:
-        raise DataError(f"{listing(both)}: a column is a node or a covariate, not both.")
+        raise DataError(f"{listing(both)}: a column is a node or a covariate, not both.").about(
+            column=both[0]
+        )
     if group and group[0] in covariates:
-        raise DataError(f"{group[0]!r}: the group column cannot be a covariate too.")
+        raise DataError(f"{group[0]!r}: the group column cannot be a covariate too.").about(column=group[0])
     if group and group[0] in nodes:
-        raise DataError(f"{group[0]!r}: the group column cannot be a node too.")
+        raise DataError(f"{group[0]!r}: the group column cannot be a node too.").about(column=group[0])
     if time and time[0] in nodes:
-        raise DataError(f"{time[0]!r}: the time column cannot be a node too.")
+        raise DataError(f"{time[0]!r}: the time column cannot be a node too.").about(column=time[0])

@@ -26,8 +26,11 @@ def check_room(needed: int, what: str) -> None:
     free = free_memory()
     if needed > free:
         raise DataError(
-            f"{what} would take {size_text(needed)} of memory, but {size_text(free)} are free. Use fewer "
-            "rows or columns, or a machine with more memory."
+            "{what} would take {needed} of memory, but {free} are free. {advice}.",
+            what=what,
+            needed=size_text(needed),
+            free=size_text(free),
+            advice="Use fewer rows or columns, or a machine with more memory",
         )
 
 

@@ -34,7 +34,9 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
             row=Row(int(np.argmax(missing))),
         )
     if labels.shape != (n_samples,):
-        raise DataError(f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}.")
+        raise DataError(
+            f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
+        ).about(argument="groups")
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(
@@ -55,13 +57,13 @@ def hold_out(
     a group with more rows than that share is left to training where others are not.
     """
     if not 0 <= fraction < 1:
-        raise ParameterError(f"validation_fraction must be in [0, 1), got {fraction!r}.")
+        raise ParameterError.of("validation_fraction", f"must be in [0, 1), got {fraction!r}.")
     if fraction == 0:
         return np.arange(n_samples), np.arange(0)
     if n_samples * (1 - fraction) < 2:
         raise ParameterError(
             f"validation_fraction={fraction} leaves no rows to train on: there are {n_samples} in all."
-        )
+        ).about(argument="validation_fraction")
     if groups is not None:
         is_out = _held_out_groups(groups, fraction, seed)
         return np.flatnonzero(~is_out), np.flatnonzero(is_out)
@@ -118,8 +120,8 @@ def folds(
     units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
     if n_folds > units:
         raise ParameterError(
-            "{folds} is more than there are {what} ({units}). Use fewer folds.",
-            folds=Argument("n_folds", n_folds),
+            "{argument} is more than there are {what} ({units}). Use fewer folds.",
+            argument=Argument("n_folds", n_folds),
             what=what,
             units=units,
         )

@@ -68,13 +68,17 @@ def read_table(
 def read_file(table: str | Path | Source, options: ReadOptions) -> TableFile:
     """As :func:`read_table`, with how it was read."""
     options = options.checked()
-    source = as_source(table)
+    name = table.name if isinstance(table, Source) else str(table)
     try:
-        return _read_source(source, options)
+        return _read_source(as_source(table), options)
+    except DataError as error:
+        error.about(file=name)
+        raise
     except OSError as error:
         if isinstance(error, GraphfieldError):
             raise
-        raise DataError(f"{source.name!r} cannot be read: {error.strerror or error}.") from error
+        reason = error.strerror or error
+        raise DataError(f"{name!r} cannot be read: {reason}.").about(file=name) from error
 
 
 def _read_source(source: Source, options: ReadOptions) -> TableFile:
@@ -92,7 +96,13 @@ def _read_source(source: Source, options: ReadOptions) -> TableFile:
     if kind not in TEXT_KINDS:  # text has its names without blanks at their ends already
         frame = frame.rename(columns=lambda name: name.strip() if isinstance(name, str) else name)
     if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise DataError(f"{source.name!r} holds no data: {frame.shape[0]} rows and {frame.shape[1]} columns.")
+        rows, columns = frame.shape
+        raise DataError(
+            "{file!r} holds no data: {rows} rows and {columns} columns.",
+            file=source.name,
+            rows=rows,
+            columns=columns,
+        )
     return TableFile(frame, reading)
 
 
@@ -118,14 +128,20 @@ def read_pairs(path: str | Path, first: str, second: str) -> dict[str, str]:
     """The first two columns of a table, what they hold being called so: each ``first`` has one ``second``."""
     table = read_table(path)
     if table.shape[1] < 2:
-        raise DataError(f"{str(path)!r} must have two columns, {first} and {second}, got {table.shape[1]}.")
+        raise DataError(
+            f"{str(path)!r} must have two columns, {first} and {second}, got {table.shape[1]}."
+        ).about(file=str(path))
     keys, values = table.iloc[:, 0], table.iloc[:, 1]
     if keys.isna().any() or values.isna().any():
-        raise DataError(f"{str(path)!r} has empty cells in its first two columns, {first} and {second}.")
+        raise DataError(
+            f"{str(path)!r} has empty cells in its first two columns, {first} and {second}."
+        ).about(file=str(path))
     names = [str(name) for name in keys]
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
-        raise DataError(f"{str(path)!r} must name each {first} once, but has {listing(again)} again.")
+        raise DataError(f"{str(path)!r} must name each {first} once, but has {listing(again)} again.").about(
+            file=str(path)
+        )
     return dict(zip(names, [str(value) for value in values], strict=True))
 
 

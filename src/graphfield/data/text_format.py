@@ -253,10 +253,10 @@ def _one_column(text: str, source: Source, given: str | None) -> Layout:
     others = [mark for mark in CANDIDATES if mark != sep and mark in name]
     if given is not None and others:
         raise DataError(
-            "{file!r} has one column called {name!r}: its separator is another one ({option}), or its "
+            "{file!r} has one column called {column!r}: its separator is another one ({option}), or its "
             "lines do not have the same number of cells.",
             file=source.name,
-            name=_shortened(name),
+            column=_shortened(name),
             option=Argument("sep", others[0]),
         )
     return Layout(given or ",", records[0], records[1:], records[0].line - 1)

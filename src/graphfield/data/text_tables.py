@@ -85,11 +85,11 @@ def _sampled_decimal(layout: Layout, source: Source, options: ReadOptions) -> st
         )
         cell = row.cells[layout.names.index(name)].strip()
         raise DataError(
-            "{file!r}: column {name!r} holds {cell!r} in line {line}, and no number of the table tells "
+            "{file!r}: column {column!r} holds {cell!r} in line {line}, and no number of the table tells "
             "whether {mark!r} is a decimal mark or stands between thousands. Say which: {decimal} or "
             "{thousands}.",
             file=source.name,
-            name=name,
+            column=name,
             cell=cell,
             line=row.line,
             mark=mark,
@@ -175,11 +175,11 @@ def _ask(misread: Misread, source: Source, packed: str, reading: Reading) -> Dat
     line = line_of_row(source, packed, reading, misread.row)
     written = "decimal commas" if reading.decimal == "," else "decimal points"
     return DataError(
-        "{file!r}: column {name!r} holds {text!r} in line {line}, which is no number in a table with "
+        "{file!r}: column {column!r} holds {text!r} in line {line}, which is no number in a table with "
         "{written}. Say how numbers are written ({options}), or write all of them in the same way. If they "
         "are no numbers, take the column as categories or drop it.",
         file=source.name,
-        name=misread.column,
+        column=misread.column,
         text=misread.text,
         line=line,
         written=written,

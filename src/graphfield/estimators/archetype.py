@@ -298,12 +298,15 @@ class ArchetypeCGM(GraphEstimator):
 def _checked_start(start: Any, inputs: Inputs) -> DNNCGM:
     """A copy, so that the user's model stays as it is."""
     if not isinstance(start, DNNCGM) or not hasattr(start, "field_"):
-        raise ParameterError(f"start must be a fitted DNNCGM, got {type(start).__name__} (not fitted?).")
+        raise ParameterError.of(
+            "start", f"must be a fitted DNNCGM, got {type(start).__name__} (not fitted?)."
+        )
     if start.rank_ is None:
-        raise ParameterError(
-            "start must be a DNNCGM that mixes patterns, but this one has rank=None, was fitted where "
+        raise ParameterError.of(
+            "start",
+            "must be a DNNCGM that mixes patterns, but this one has rank=None, was fitted where "
             "patterns are not possible, or to few rows, which preferred edges that follow single "
-            "covariates (fit it with additive=False). Fit without start."
+            "covariates (fit it with additive=False). Fit without start.",
         )
     start.field_.schema.match_nodes(node_table(inputs, slice(None)))
     start.field_.schema.match_covariates(inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy())

@@ -49,17 +49,17 @@ def _check_candidates(candidates: Any) -> None:
     if isinstance(candidates, str) and candidates == "auto":
         return
     if not isinstance(candidates, (list, tuple)):
-        raise ParameterError(f"candidates must be a list of names or 'auto', got {candidates!r}.")
+        raise ParameterError.of("candidates", f"must be a list of names or 'auto', got {candidates!r}.")
     known = registry.candidates()
     for name in candidates:
         check_choice("Each of candidates", name, known)
     if len(set(candidates)) < max(1, len(candidates)):
-        raise ParameterError(f"candidates must name one or more, each once, got {candidates!r}.")
+        raise ParameterError.of("candidates", f"must name one or more, each once, got {candidates!r}.")
 
 
 def _check_device_name(device: Any) -> None:
     if not isinstance(device, str):
-        raise ParameterError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}.")
+        raise ParameterError.of("device", f"must be 'auto', 'cpu' or 'cuda', got {device!r}.")
 
 
 @hyper_parameters

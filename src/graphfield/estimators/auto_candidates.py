@@ -61,7 +61,9 @@ def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeT
     own = short_names()[candidate] if types is None or entry.stand_in is None else entry.stand_in
     if types is not None and not takes_node_types(own):
         other = next(one for one in zip(types.names, types.kinds, strict=True) if one[1] != "gaussian")
-        raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.")
+        raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.").about(
+            column=other[0]
+        )
     return Plan(find_estimator(own)(**(entry.candidate or {})), start)
 
 

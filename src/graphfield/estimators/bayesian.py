@@ -148,9 +148,10 @@ class BayesianCGM(GraphEstimator):
     def _check_together(self) -> None:
         most = self.n_chains * (self.n_sweeps - self.n_sweeps // 2)
         if self.n_draws > most:
-            raise ParameterError(
-                f"n_draws of BayesianCGM must be at most n_chains * n_sweeps / 2 = {most}, the sweeps that "
-                f"are not forgotten, got {self.n_draws}. Raise n_sweeps, or keep fewer."
+            raise ParameterError.of(
+                "n_draws",
+                f"of BayesianCGM must be at most n_chains * n_sweeps / 2 = {most}, the sweeps that "
+                f"are not forgotten, got {self.n_draws}. Raise n_sweeps, or keep fewer.",
             )
 
     def _fit(self, data: TrainingSet) -> LinearField:

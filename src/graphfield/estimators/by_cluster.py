@@ -36,7 +36,7 @@ from graphfield.messages import Argument
 
 def _check_by(by: Any) -> None:
     if by is not None and not isinstance(by, str):
-        raise ParameterError(f"by must be the name of a covariate or None, got {by!r}.")
+        raise ParameterError.of("by", f"must be the name of a covariate or None, got {by!r}.")
 
 
 @hyper_parameters
@@ -148,7 +148,7 @@ def _only_categorical(encoder: CovariateEncoder) -> str:
         raise DataError(
             f"ByCluster needs one categorical covariate, which holds the clusters, and of "
             f"{listing(encoder.names)}, {found}. Name one with by=..."
-        )
+        ).about(argument="by")
     return names[0]
 
 
@@ -159,7 +159,7 @@ def _check_levels(encoder: CovariateEncoder, by: str, Z: Frame) -> None:
     raise DataError(
         f"Covariate {by!r} has one level only ({only!r}), so there is one cluster. Fit the estimator itself "
         "instead."
-    )
+    ).about(column=by)
 
 
 def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
@@ -170,7 +170,7 @@ def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
             f"ByCluster needs at least {MIN_SAMPLES} rows of each cluster for a graph of its own, but of "
             f"{field.by!r}, {', '.join(few[:8])}{' and more' if len(few) > 8 else ''}. Drop these rows "
             "or merge the level with another."
-        )
+        ).about(column=field.by)
 
 
 def _check_others(prototype: GraphEstimator, by: str, others: list[str]) -> None:
@@ -178,24 +178,24 @@ def _check_others(prototype: GraphEstimator, by: str, others: list[str]) -> None
         raise DataError(
             f"{type(prototype).__name__} needs a covariate besides {by!r}, but Z has no other. Add "
             "one, or use an estimator that ignores covariates, such as GraphicalLasso."
-        )
+        ).about(argument="Z")
 
 
 def _known(by: Any, Z: Frame) -> str:
     if by not in Z.names:
         hint = suggestion(by, Z.names) if isinstance(by, str) else ""
         raise ParameterError(
-            "{given} is no covariate. Known: {names}.{hint}",
-            given=Argument("by", by),
+            "{argument} is no covariate. Known: {names}.{hint}",
+            argument=Argument("by", by),
             names=listing(Z.names),
             hint=hint,
         )
     column = Z.values[by]
     if not is_categorical(column, by) and column.nunique() > MANY_LEVELS:
         raise ParameterError(
-            "{given} is a number with {n} different values. Name a covariate with few levels (at most {most} "
-            "if it is a number), or cut it into groups first.",
-            given=Argument("by", by),
+            "{argument} is a number with {n} different values. Name a covariate with few levels (at most "
+            "{most} if it is a number), or cut it into groups first.",
+            argument=Argument("by", by),
             n=column.nunique(),
             most=MANY_LEVELS,
         )

@@ -85,9 +85,10 @@ def check_estimator(estimator: Any) -> None:
 def given_estimator(estimator: Any) -> GraphEstimator:
     """The estimator that the user passed to be cloned and fitted."""
     if not isinstance(estimator, GraphEstimator):
-        raise ParameterError(
-            "estimator must be an estimator of graphfield (an object, such as gf.RegGMM()) or None, "
-            f"got {estimator!r}."
+        raise ParameterError.of(
+            "estimator",
+            "must be an estimator of graphfield (an object, such as gf.RegGMM()) or None, "
+            f"got {estimator!r}.",
         )
     return estimator
 

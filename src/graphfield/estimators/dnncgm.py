@@ -15,13 +15,13 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.dnncgm_setup import (
     STREAMS,
-    TRAINED,
     check_together,
     choose_way,
     chosen_penalty,
     field_config,
     problem_of,
     scale_features,
+    trained_seeds,
     training_config,
     wanted_marginals,
 )
@@ -282,13 +282,13 @@ class DNNCGM(NeuralEstimator):
     ) -> Job:
         train, held_out = (torch.as_tensor(part, device=device) for part in rows)
         config = field_config(self, schema, way.rank)
-        seeds = tuple(data.streams[name] for name in TRAINED)
+        seeds = trained_seeds(data.streams)
         if start is not None:
             start.check(schema, config)
         parts = tuple(torch.as_tensor(part, device=device) for part in cross_parts(rows[0], data.labels))
         rescale, penalty = bool(self.standardize), chosen_penalty(self)
         own = data.own is not None
-        return Job(config, train, held_out, seeds, start, rescale, parts, penalty, own, data.labels)
+        return Job(config, train, held_out, *seeds, start, rescale, parts, penalty, own, data.labels)
 
     def _take(self, fitted: Fitted, schema: Schema, units: NodeScaler) -> NeuralField:
         """What training found as a field, and the rest as attributes."""

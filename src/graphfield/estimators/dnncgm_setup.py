@@ -18,6 +18,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
 from graphfield.estimators.training_jobs import StartingPoint
+from graphfield.estimators.training_set import Streams
 from graphfield.estimators.ways import FullHead, MixedPatterns
 from graphfield.exceptions import ParameterError, TrainingWarning
 from graphfield.fields import Schema
@@ -30,10 +31,11 @@ from graphfield.training.config import (
     resolve_device,
 )
 from graphfield.training.mixture import RANKS
+from graphfield.training.plan import Seeds
 
-# What random numbers of a fit are drawn for, in this order; the last six train the mean and the edges.
-TRAINED = ("mean weights", "mean order", "mean dropout", "edge weights", "edge order", "edge dropout")
-STREAMS = ("split", "gap", *TRAINED)
+# What random numbers of a fit are drawn for, in this order.
+_NETWORKS = ("mean", "edge")
+STREAMS = ("split", "gap", *(f"{network} {what}" for network in _NETWORKS for what in Seeds._fields))
 EVALUATIONS = 40  # of the held-out loss in a full run
 LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 # Of the network that gives the shares of patterns, in each round.
@@ -73,16 +75,17 @@ def check_together(model: Parameters) -> None:
         raise ParameterError(
             f"rank={model.rank} mixes patterns in shares that one network gives, by squared errors: it "
             "needs sharing='all', loss='squared' and a network with hidden layers. Use rank=None here."
-        )
+        ).about(argument="rank")
     if model.marginals not in ("auto", "raw") and not _has_scores(model):
         raise ParameterError(
             f"marginals={model.marginals!r} needs standardize=True and center='covariates' or 'constant'; "
             f"with standardize={model.standardize} and center={model.center!r}, use marginals='raw'."
-        )
+        ).about(argument="marginals")
     if model.network == "linear" and model.sharing != "all":
-        raise ParameterError(
-            "sharing only applies to networks with hidden layers; a linear beta(z) has separate "
-            "weights for every edge already. Use sharing='all'."
+        raise ParameterError.of(
+            "sharing",
+            "only applies to networks with hidden layers; a linear beta(z) has separate "
+            "weights for every edge already. Use sharing='all'.",
         )
 
 
@@ -140,7 +143,7 @@ def field_config(model: Parameters, schema: Schema, rank: int | None) -> FieldCo
             f"{config.n_nodes} nodes with hidden_size={config.hidden_size} and sharing="
             f"{config.sharing!r} make a network of {config.n_weights:.2g} weights, which no memory "
             "holds. Use a smaller hidden_size or rank, and sharing='all'."
-        )
+        ).about(argument="hidden_size")
     return config
 
 
@@ -241,3 +244,9 @@ def problem_of(model: Parameters, tables: list[Any], origin: StartingPoint | Non
     if origin is not None:
         tables = [*tables, *(array.reshape(-1) for array in to_arrays(origin.coef, "start").values())]
     return fingerprint(params, tables)
+
+
+def trained_seeds(streams: Streams) -> tuple[Seeds, Seeds]:
+    """Those of the network of the mean and of that of the edges."""
+    mean, edge = (Seeds(*(streams[f"{network} {what}"] for what in Seeds._fields)) for network in _NETWORKS)
+    return mean, edge

@@ -186,7 +186,7 @@ class Ensemble(AveragedGraph):
             raise ParameterError(
                 f"{type(prototype).__name__} has no random_state, so {self.n_members} fits to the same rows "
                 "would all be equal. Use resample=True to draw the rows of each member."
-            )
+            ).about(argument="resample")
         return prototype
 
 
@@ -272,7 +272,7 @@ def _drawn_rows(inputs: Inputs, labels: NDArray | None, n_members: int, seed: in
                 f"{agreed(len(names), 'has', 'have')} the same value in all rows that were drawn, "
                 f"{_MOST_DRAWS} times over. Leave {agreed(len(names), 'it', 'them')} out, or use "
                 "resample=False."
-            )
+            ).about(column=names[0])
         drawn.append(own)
     return drawn
 

@@ -64,8 +64,8 @@ def check_standard(model: object, data: TrainingSet) -> None:
     for name, allowed in plain.items():
         if (value := getattr(model, name, allowed[0])) not in allowed:
             raise ParameterError(
-                "{name} must be {allowed} where {which}, got {value!r}.",
-                name=Argument(name),
+                "{argument} must be {allowed} where {which}, got {value!r}.",
+                argument=Argument(name),
                 allowed=" or ".join(map(repr, allowed)),
                 which=which,
                 value=value,

@@ -90,8 +90,8 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
             parts += [f"has unknown {listing(unknown)}"] if unknown else []
             hint = suggestion(unknown[0], names) if unknown else ""
             raise DataError(
-                "{z} must give every covariate once ({names}), but it {what}.{hint}",
-                z=Argument("z"),
+                "{argument} must give every covariate once ({names}), but it {what}.{hint}",
+                argument=Argument("z"),
                 names=listing(names),
                 what=" and ".join(parts),
                 hint=hint,
@@ -101,7 +101,7 @@ def one_row(z: Any, names: Sequence[str]) -> Any:
         array = plain_array(z, "z")
         z = np.atleast_2d(array)
     if len(z) != 1:
-        raise DataError(f"One covariate value was expected, got {len(z)} rows.")
+        raise DataError(f"One covariate value was expected, got {len(z)} rows.").about(argument="z")
     return z
 
 
@@ -135,8 +135,8 @@ def check_number(
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
         others = {(True, True): ", 'auto' or None", (True, False): " or 'auto'", (False, True): " or None"}
         raise ParameterError(
-            "{name} must be {what} {where}{others}, got {value!r}.",
-            name=Argument(name),
+            "{argument} must be {what} {where}{others}, got {value!r}.",
+            argument=Argument(name),
             what=what,
             where=_interval(low, high, left, right),
             others=others.get((auto, optional), ""),
@@ -164,27 +164,21 @@ def _interval(low: float, high: float, left: str, right: str) -> str:
 
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError("{name} must be True or False, got {value!r}.", name=Argument(name), value=value)
+        raise ParameterError.of(name, f"must be True or False, got {value!r}.")
 
 
 def root_seed(random_state: Any) -> int:
     """One whole number from an int, a NumPy generator or None; no global state is touched."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise ParameterError(
-                "{name} must not be negative, got {value}.",
-                name=Argument("random_state"),
-                value=random_state,
-            )
+            raise ParameterError.of("random_state", f"must not be negative, got {random_state}.")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return int(np.random.default_rng(random_state).integers(2**63))
-    raise ParameterError(
-        "{name} must be a whole number, a numpy Generator or None, got {value!r}.",
-        name=Argument("random_state"),
-        value=random_state,
+    raise ParameterError.of(
+        "random_state", f"must be a whole number, a numpy Generator or None, got {random_state!r}."
     )
 
 

@@ -54,7 +54,9 @@ _COLUMNS = ["strength", "log_likelihood", "behind", "standard_error"]
 def _check_by(by: Any) -> None:
     names = [by] if by is None or isinstance(by, str) else by
     if not isinstance(names, (list, tuple)) or not names or not all(isinstance(n, str | None) for n in names):
-        raise ParameterError(f"by must be the name of a covariate, several of them, or None, got {by!r}.")
+        raise ParameterError.of(
+            "by", f"must be the name of a covariate, several of them, or None, got {by!r}."
+        )
 
 
 @hyper_parameters
@@ -150,7 +152,7 @@ class JointGraphicalLasso(GraphEstimator):
             raise DataError(
                 f"JointGraphicalLasso(levels='ordered') needs one covariate whose levels have an order, got "
                 f"{names}. Name one with by=..., or use levels='unordered'."
-            )
+            ).about(argument="by")
         in_order = (
             len(columns) == 1 and columns[0].ordered if self.levels == "auto" else self.levels == "ordered"
         )

@@ -67,9 +67,9 @@ def _check_bandwidth(value: Any) -> None:
     if isinstance(value, str) and value == "auto":
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
-        raise ParameterError(
-            "bandwidth of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got "
-            f"{value!r}."
+        raise ParameterError.of(
+            "bandwidth",
+            f"of KernelCGM must be 'auto' or a number above 0 (infinity: one graph for all), got {value!r}.",
         )
 
 
@@ -268,7 +268,7 @@ def _check_room(encoder: CovariateEncoder, bandwidth: float | str) -> None:
         raise DataError(
             f"KernelCGM needs a graph for every combination of levels, at most {_MOST_LEVELS}, and {names} "
             f"have {n_levels:,}. Pool rare levels, leave a covariate out, or use TreeCGM or DNNCGM."
-        )
+        ).about(argument="Z")
     n_corners = n_levels * 2 ** len(encoder.numeric)
     if n_corners > _MOST_CORNERS and bandwidth != np.inf:
         levels = "" if n_levels == 1 else f" times {n_levels:,} combinations of levels"
@@ -276,7 +276,7 @@ def _check_room(encoder: CovariateEncoder, bandwidth: float | str) -> None:
             f"KernelCGM needs a grid over all covariates at once, of at most {_MOST_CORNERS:,} corners, and "
             f"got {len(encoder.numeric)} numbers{levels}: {n_corners:,} corners. Leave covariates out, or "
             "use TreeCGM or DNNCGM, which choose among them."
-        )
+        ).about(argument="Z")
     if len(encoder.numeric) > _MOST_NUMBERS:
         warnings.warn(
             f"KernelCGM is made for up to {_MOST_NUMBERS} numeric covariates and got {len(encoder.numeric)}: "

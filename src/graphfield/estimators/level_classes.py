@@ -105,8 +105,8 @@ def find_columns(encoder: CovariateEncoder, by: str | Sequence[str] | None) -> l
     if unknown:
         hint = suggestion(unknown[0], encoder.names)
         raise ParameterError(
-            "{given} is no covariate. Known: {names}.{hint}",
-            given=Argument("by", unknown[0]),
+            "{argument} is no covariate. Known: {names}.{hint}",
+            argument=Argument("by", unknown[0]),
             names=listing(encoder.names),
             hint=hint,
         )
@@ -117,7 +117,7 @@ def find_columns(encoder: CovariateEncoder, by: str | Sequence[str] | None) -> l
             f"JointGraphicalLasso needs covariates with levels, each of which has a graph, and got "
             f"{listing(numbers or names)}: {agreed(len(numbers), 'a number', 'numbers')}. Cut "
             f"{agreed(len(numbers), 'it', 'one')} into a few groups, with pandas.cut for example; {_OTHERS}."
-        )
+        ).about(argument="by")
     return found
 
 
@@ -131,7 +131,7 @@ def find_classes(
             f"JointGraphicalLasso has a graph for every combination of levels, and {names} have {n_points:,} "
             f"for {n_known:,} rows; at most {_MOST_LEVELS}, and no more than rows. Pool rare levels, leave a "
             "covariate out, or use TreeCGM or DNNCGM."
-        )
+        ).about(argument="Z")
     for column in columns:
         _name_rare(column.name, encoder.level_rows(column))
     which = np.array([encoder.categorical.index(column) for column in columns])
@@ -147,7 +147,7 @@ def _name_rare(name: str, n_rows: dict[str, int]) -> None:
         raise DataError(
             f"JointGraphicalLasso needs {_LEAST} rows of a level at least, and {listing(single)} of {name!r} "
             f"{agreed(len(single), 'has', 'have')} one. Pool rare levels with others, or drop these rows."
-        )
+        ).about(column=name)
     rare = {level: n for level, n in n_rows.items() if n < LEAST_ROWS}
     if rare:
         told = ", ".join(f"{level!r} ({n})" for level, n in rare.items())

@@ -111,7 +111,7 @@ def fit_means(
 ) -> list[MovingMean | None]:
     """mu(z), or None where rows that it was found without give no evidence that the mean moves with z."""
     fields = [_mean_field(job) for job in jobs]
-    members = [Member(job.rows, job.held_out, job.seeds[1], job.seeds[2]) for job in jobs]
+    members = [Member(job.rows, job.held_out, job.mean_seeds.order, job.mean_seeds.dropout) for job in jobs]
     fields, _ = train_fields(fields, data, members, training, "Mean", folder, stage="mean")
     judged = _judged_means(jobs, fields, data, training, folder)
     return [
@@ -121,7 +121,7 @@ def fit_means(
 
 
 def _mean_field(job: Job) -> MeanField:
-    field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.seeds[0]))
+    field = MeanField(mean_config(job.config), torch.Generator().manual_seed(job.mean_seeds.weights))
     return field if job.start is None or job.start.mean is None else begin_at(field, job.start.mean)
 
 
@@ -143,7 +143,12 @@ def _judged_means(
     ]
     parts = [(jobs[i], part) for i in few for part in range(len(jobs[i].parts))]
     members = [
-        Member(rows_without(job.parts, part), job.held_out, job.seeds[1] + part, job.seeds[2] + part)
+        Member(
+            rows_without(job.parts, part),
+            job.held_out,
+            job.mean_seeds.order + part,
+            job.mean_seeds.dropout + part,
+        )
         for job, part in parts
     ]
     judged = [[_Judged(field, job.rows, job.held_out, data)] for field, job in zip(fields, jobs, strict=True)]

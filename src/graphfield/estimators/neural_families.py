@@ -86,9 +86,10 @@ def check_options(model: Parameters, data: TrainingSet, start: object) -> None:
     """Raise for what a fit of design columns does not know."""
     check_standard(model, data)
     if start is not None:
-        raise ParameterError(
-            "start must be None where nodes are no plain numbers or enter by curves (features): such a fit "
-            "begins anew. Leave it out."
+        raise ParameterError.of(
+            "start",
+            "must be None where nodes are no plain numbers or enter by curves (features): such a fit "
+            "begins anew. Leave it out.",
         )
 
 
@@ -101,7 +102,7 @@ def check_way(way: Way, model: Parameters) -> MixedPatterns:
             f"layers. Got rank={model.rank!r}, sharing={model.sharing!r}, loss={model.loss!r} and network="
             f"{model.network!r} ({way.reason}). RegGMM takes such nodes, too, with coefficients that are "
             "linear in the covariates."
-        )
+        ).about(argument="rank")
     return way
 
 

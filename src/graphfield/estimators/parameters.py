@@ -66,7 +66,7 @@ class WordOrNumber:
         if not (numeric and 0 < value < np.inf):
             hint = suggestion(value, self.words) if isinstance(value, str) else ""
             words = f"one of {listing(self.words)}" if len(self.words) > 1 else listing(self.words)
-            raise ParameterError(f"{name} must be {words} or a number above 0, got {value!r}.{hint}")
+            raise ParameterError.of(name, f"must be {words} or a number above 0, got {value!r}.{hint}")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -13,11 +14,15 @@ class Entry:
 
     module: str  # imported on first use, so that a classical baseline never imports torch
     command: str  # what the command line and AutoCGM call it
+    how: str = "a fitted model"  # what the page says of how it works
     candidate: dict[str, Any] | None = None  # hyper-parameters with which AutoCGM fits it, if it does
     start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
     stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
     most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
+    composite: bool = False  # made of others, so that it is compared with them only where it is named
+    varies: bool = True  # its graph may follow the covariates
+    chosen: Mapping[str, str] = field(default_factory=dict)  # what the page calls what its fit chose
 
 
 # In the order in which they are offered and compared; the seed of a candidate follows from its place among
@@ -27,26 +32,72 @@ ESTIMATORS = {
     "GraphicalLasso": Entry(
         "graphfield.estimators.graphical_lasso",
         "static",
+        "one sparse graph for everybody",
         {"center": "covariates"},
         stand_in="NodewiseLasso",
+        varies=False,
     ),
-    "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
-    "BayesianCGM": Entry("graphfield.estimators.bayesian", "bayes"),
-    "TreeCGM": Entry("graphfield.estimators.tree", "tree", {}),
-    "JointGraphicalLasso": Entry("graphfield.estimators.joint", "joint"),
-    "DNNCGM": Entry("graphfield.estimators.dnncgm", "dnncgm", {}, neural=True),
-    "ArchetypeCGM": Entry("graphfield.estimators.archetype", "archetype", {}, "dnncgm", neural=True),
-    "KernelCGM": Entry("graphfield.estimators.kernel", "kernel", {}, most=(50_000, 60, 2)),
-    "ScoreCGM": Entry("graphfield.estimators.score", "score", neural=True),
-    "AutoCGM": Entry("graphfield.estimators.auto", "auto"),
-    "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters"),
-    "NodewiseLasso": Entry("graphfield.estimators.nodewise_lasso", "nodewise"),
-    "Ensemble": Entry("graphfield.estimators.ensemble", "ensemble"),
+    "RegGMM": Entry(
+        "graphfield.estimators.reggmm", "linear", "edges are linear in the covariates", {"ridge": 0.1}
+    ),
+    "BayesianCGM": Entry(
+        "graphfield.estimators.bayesian",
+        "bayes",
+        "edges are linear in the covariates, each with a probability that it is there",
+    ),
+    "TreeCGM": Entry(
+        "graphfield.estimators.tree",
+        "tree",
+        "one sparse graph per leaf of a tree over the covariates",
+        {},
+        chosen={"n_leaves_": "Leaves"},
+    ),
+    "JointGraphicalLasso": Entry(
+        "graphfield.estimators.joint",
+        "joint",
+        "one sparse graph per level of a covariate; levels share what they have in common",
+    ),
+    "DNNCGM": Entry(
+        "graphfield.estimators.dnncgm",
+        "dnncgm",
+        "edges follow the covariates through a neural network",
+        {},
+        neural=True,
+        chosen={"way_": "Way of fitting", "rank_": "Patterns mixed"},
+    ),
+    "ArchetypeCGM": Entry(
+        "graphfield.estimators.archetype",
+        "archetype",
+        "the graph mixes a few archetypes in shares that follow the covariates",
+        {},
+        "dnncgm",
+        neural=True,
+        chosen={"n_archetypes_": "Archetypes"},
+    ),
+    "KernelCGM": Entry(
+        "graphfield.estimators.kernel",
+        "kernel",
+        "the graph at each value of the covariates comes from the rows near it",
+        {},
+        most=(50_000, 60, 2),
+    ),
+    "ScoreCGM": Entry(
+        "graphfield.estimators.score",
+        "score",
+        "edges of any shape follow the covariates through a density",
+        neural=True,
+    ),
+    "AutoCGM": Entry(
+        "graphfield.estimators.auto", "auto", "the kind of model was chosen on held-out rows", composite=True
+    ),
+    "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters", "one graph per level of a covariate"),
+    "NodewiseLasso": Entry(
+        "graphfield.estimators.nodewise_lasso", "nodewise", "one sparse graph for everybody", varies=False
+    ),
+    "Ensemble": Entry(
+        "graphfield.estimators.ensemble", "ensemble", "the average of several fits", composite=True
+    ),
 }
-
-
-# Made of others, which would be fitted again: compared with them where they are named only.
-COMPOSITES = ("AutoCGM", "Ensemble")
 
 
 def short_names() -> dict[str, str]:
@@ -62,6 +113,11 @@ def candidates() -> dict[str, Entry]:
 def find_estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(ESTIMATORS[name].module), name)
+
+
+def entry_of(model: Any) -> Entry:
+    """Of the estimator that a model is; of others, such as a field, one that says little."""
+    return ESTIMATORS.get(type(model).__name__, Entry("", ""))
 
 
 def takes_node_types(name: str) -> bool:

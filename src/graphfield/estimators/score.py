@@ -17,7 +17,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.dnncgm_setup import STREAMS, TRAINED, read_training_columns
+from graphfield.estimators.dnncgm_setup import STREAMS, read_training_columns, trained_seeds
 from graphfield.estimators.neural import DEVICE, covariate_shape, make_samples
 from graphfield.estimators.neural_field import NeuralMean
 from graphfield.estimators.neural_fit import take_out_levels
@@ -182,8 +182,8 @@ class ScoreCGM(GraphEstimator):
             loss="squared",
             penalty=0.0,
         )
-        seeds = tuple(data.streams[name] for name in TRAINED)
-        return Job(config, train, held_out, seeds, None, True, parts, None, data.own is not None, data.labels)
+        own, seeds = data.own is not None, trained_seeds(data.streams)
+        return Job(config, train, held_out, *seeds, None, True, parts, None, own, data.labels)
 
     def _match_scores(self, job: Job, samples: Samples, W: NDArray) -> EnergyFit:
         assert isinstance(job.config, EnergyConfig)
@@ -193,7 +193,7 @@ class ScoreCGM(GraphEstimator):
             _moving_features(W, samples.x.device),
             job.rows,
             job.held_out,
-            job.seeds[3:],
+            job.edge_seeds,
             DEGREES if isinstance(self.degree, str) else (int(self.degree),),
             self.max_steps,
         )
@@ -271,7 +271,7 @@ def _check_nodes(data: TrainingSet) -> None:
         raise DataError(
             f"ScoreCGM looks at all pairs of nodes beside each node, for which {MAX_NODES} nodes have room, "
             f"but X has {p}. Use DNNCGM, or fewer nodes."
-        )
+        ).about(argument="X")
 
 
 def _find_node(name: str, role: str, names: list[str]) -> int:

@@ -77,17 +77,17 @@ def fit_together(
         raise ParameterError(
             "compete=True judges all models on the same held-out rows: leave rows out, and hold some out "
             f"(validation_fraction is {first.validation_fraction})."
-        )
+        ).about(argument="compete")
     if first.features != "linear":
         raise ParameterError(
             f"Models that train together have features='linear', got {first.features!r}. Fit them one by one."
-        )
+        ).about(argument="features")
     data = first._read_rows(X, Z, groups, X_val, Z_val)
     if data.inputs.types is not None:
         raise DataError(
             "Models that train together take numbers alone as nodes, but these are of other kinds: "
             f"{listing(data.inputs.types.others, most=4)}. Fit them one by one."
-        )
+        ).about(column=data.inputs.types.others[0])
     chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
     others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
     tables = [data, *(replace(data, streams=streams) for streams in others)]
@@ -103,13 +103,15 @@ def fit_together(
 
 def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
     if not isinstance(models, Iterable) or isinstance(models, (str, bytes)):
-        raise ParameterError(f"models must be a list of DNNCGM, got {type(models).__name__}.")
+        raise ParameterError.of("models", f"must be a list of DNNCGM, got {type(models).__name__}.")
     models = list(models)
     if not models or not all(isinstance(model, DNNCGM) for model in models):
         kinds = ", ".join(type(model).__name__ for model in models) or "none"
-        raise ParameterError(f"models must be one or more DNNCGM, got {kinds}.")
+        raise ParameterError.of("models", f"must be one or more DNNCGM, got {kinds}.")
     if len({id(model) for model in models}) < len(models):
-        raise ParameterError("The same model is there twice; each must be an object of its own (clone it).")
+        raise ParameterError(
+            "The same model is there twice; each must be an object of its own (clone it)."
+        ).about(argument="models")
     reference = models[0].get_params()
     for i, model in enumerate(models):
         model.check_parameters()
@@ -118,7 +120,7 @@ def _checked(models: Sequence[DNNCGM]) -> list[DNNCGM]:
                 raise ParameterError(
                     f"Models that train together may differ in {' and '.join(MAY_DIFFER)} only, but "
                     f"{name} is {reference[name]!r} in the first and {value!r} in model {i + 1}."
-                )
+                ).about(argument="models")
     return models
 
 
@@ -129,8 +131,8 @@ def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list
         return [np.arange(n_left)] * n_models
     if not isinstance(rows, (Sequence, np.ndarray)) or len(rows) != n_models:
         count = f"{len(rows)} of them" if hasattr(rows, "__len__") else f"a {type(rows).__name__}"
-        raise DataError(
-            f"rows must be a list with one array of row numbers per model ({n_models}), got {count}."
+        raise DataError.of(
+            "rows", f"must be a list with one array of row numbers per model ({n_models}), got {count}."
         )
     place = np.full(n_given, -1)
     place[inputs.rows] = np.arange(n_left)
@@ -140,15 +142,18 @@ def _chosen_rows(rows: Any, n_models: int, inputs: Inputs, n_given: int) -> list
 def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
     index, n_given = np.asarray(own), len(place)
     if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.dtype == bool):
-        raise DataError(f"rows of model {number} must be a list of row numbers or one True or False per row.")
+        raise DataError.of(
+            "rows", f"of model {number} must be a list of row numbers or one True or False per row."
+        )
     if index.dtype == bool:
         if len(index) != n_given:
-            raise DataError(f"rows of model {number} has {len(index)} flags, but X has {n_given} rows.")
+            raise DataError.of("rows", f"of model {number} has {len(index)} flags, but X has {n_given} rows.")
         index = np.flatnonzero(index)
     elif len(index) and (index.min() < 0 or index.max() >= n_given):
-        raise DataError(
-            f"rows of model {number} must be row numbers from 0 to {n_given - 1}, got {index.min()} to "
-            f"{index.max()}."
+        raise DataError.of(
+            "rows",
+            f"of model {number} must be row numbers from 0 to {n_given - 1}, got {index.min()} to "
+            f"{index.max()}.",
         )
     kept = place[index]
     kept = kept[kept >= 0]
@@ -157,7 +162,7 @@ def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
         raise DataError(
             f"At least {MIN_SAMPLES} different rows are needed, but model {number} has rows for {n_different}"
             f"{' without missing values' if len(kept) < len(index) else ''}."
-        )
+        ).about(argument="rows")
     return kept
 
 
@@ -171,7 +176,7 @@ def _split(
     distinct, index = np.unique(own, return_inverse=True)
     names = None if labels is None else labels[distinct]
     if names is not None and len(np.unique(names)) < 2:
-        raise DataError("rows of a model are all of one group, so no group can be held out.")
+        raise DataError.of("rows", "of a model are all of one group, so no group can be held out.")
     train, held_out = hold_out(len(distinct), model.validation_fraction, names, streams["split"])
     data.held_out = distinct[held_out]
     if len(own) == len(distinct):

@@ -18,7 +18,7 @@ from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpack
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
-from graphfield.training.plan import Member
+from graphfield.training.plan import Member, Seeds
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,13 @@ class StartingPoint:
         field = getattr(model, "field_", None)
         network = getattr(field, "network", None)
         if hasattr(field, "blocks"):
-            raise ParameterError(
-                "start must be a DNNCGM of nodes that are numbers; this one has others, too."
+            raise ParameterError.of(
+                "start", "must be a DNNCGM of nodes that are numbers; this one has others, too."
             )
         if not isinstance(network, CoefField):
-            raise ParameterError(f"start must be a fitted DNNCGM, got {type(model).__name__} (not fitted?).")
+            raise ParameterError.of(
+                "start", f"must be a fitted DNNCGM, got {type(model).__name__} (not fitted?)."
+            )
         schema, mean = model.field_.schema, model.field_.mean
         names, has_effects = (_names(schema), _levels(schema)), mean.effects is not None
         return cls(*names, network, mean.network, _marginals(schema), has_effects, model.additive_)
@@ -63,27 +65,31 @@ class StartingPoint:
         """Raise unless a model of these nodes and covariates can begin at these weights."""
         for what, mine in _names(schema).items():
             if self.names[what] != mine:
-                raise DataError(
-                    f"start was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}."
+                raise DataError.of(
+                    "start",
+                    f"was fitted to other {what}: {listing(self.names[what])} against {listing(mine)}.",
                 )
         for known, own in zip(self.levels, _levels(schema), strict=True):
             if known != own:
-                raise DataError(
-                    f"start knows other levels of a categorical covariate: {listing(known)} against "
-                    f"{listing(own)}. Fit without start."
+                raise DataError.of(
+                    "start",
+                    f"knows other levels of a categorical covariate: {listing(known)} against "
+                    f"{listing(own)}. Fit without start.",
                 )
         own_marginals = _marginals(schema)
         if self.marginals != own_marginals:
-            raise DataError(
-                f"start is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and "
-                f"weights do not mean the same there. Use marginals={self.marginals!r}, or fit without start."
+            raise DataError.of(
+                "start",
+                f"is a model of {_KINDS[self.marginals]}, this one of {_KINDS[own_marginals]}, and weights "
+                f"do not mean the same there. Use marginals={self.marginals!r}, or fit without start.",
             )
         for name, mine in _architecture(config).items():
             theirs = _architecture(self.coef.config)[name]
             if theirs != mine and not (self.additive and name == "rank"):
-                raise ParameterError(
-                    f"start has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
-                    "weights of the same network."
+                raise ParameterError.of(
+                    "start",
+                    f"has {name}={theirs!r}, this model {mine!r}; training can only begin at the "
+                    "weights of the same network.",
                 )
 
 
@@ -127,7 +133,8 @@ class Job:
     config: FieldConfig
     rows: Tensor
     held_out: Tensor  # may be empty
-    seeds: tuple[int, ...]  # mean: weights, order, dropout; edges: the same
+    mean_seeds: Seeds
+    edge_seeds: Seeds
     start: StartingPoint | None
     rescale: bool  # nodes to unit variance once the mean is taken out
     parts: tuple[Tensor, ...]  # the rows again, in parts for cross-fitting

@@ -146,7 +146,7 @@ def read_training_set(
         data.inputs, data.labels, data.levels = without_levels(inputs, groups, X, wanted=wanted)
         data.groups = np.asarray(groups, dtype=object)[inputs.rows]
     if (X_val is None) != (Z_val is None):
-        raise DataError("X_val and Z_val must be given together, or neither.")
+        raise DataError("X_val and Z_val must be given together, or neither.").about(argument="Z_val")
     if X_val is not None:
         data.own = _read_own_rows(data.inputs, X_val, Z_val, missing)
     return data
@@ -161,7 +161,7 @@ def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> Held
     check_same_length(x_frame, z_frame)
     x_frame, z_frame, _ = handle_missing(x_frame, z_frame, missing)
     if len(x_frame.values) == 0:
-        raise DataError("X_val and Z_val have no rows.")
+        raise DataError("X_val and Z_val have no rows.").about(argument="X_val")
     values = node_values(x_frame) if inputs.types is None else inputs.types.codes(x_frame)
     known = NodeScaler.learn(inputs.X, center=True, scale=True)
     check_reach(values, x_frame.names, known.center, known.scale, "X_val")

@@ -69,7 +69,9 @@ class FullHead(Way):
         self, jobs: Sequence[Job], data: Samples, folder: CheckpointFolder | None, *, compete: bool
     ) -> list[Edges]:
         fields = [_coef_field(job) for job in jobs]
-        members = [Member(job.rows, job.held_out, job.seeds[4], job.seeds[5]) for job in jobs]
+        members = [
+            Member(job.rows, job.held_out, job.edge_seeds.order, job.edge_seeds.dropout) for job in jobs
+        ]
         fields, results = train_fields(
             fields, data, members, self.training, "Graphs", folder, stage="edges", compete=compete
         )
@@ -81,7 +83,7 @@ class FullHead(Way):
 
 
 def _coef_field(job: Job) -> CoefField:
-    field = CoefField(job.config, torch.Generator().manual_seed(job.seeds[3]))
+    field = CoefField(job.config, torch.Generator().manual_seed(job.edge_seeds.weights))
     return field if job.start is None or job.start.additive else begin_at(field, job.start.coef)
 
 
@@ -111,7 +113,7 @@ class MixedPatterns(Way):
             MixtureTask(
                 job.parts,
                 job.held_out,
-                (job.seeds[3], job.seeds[4], job.seeds[5]),
+                job.edge_seeds,
                 job.penalty,
                 None if job.start is None else job.start.gate(),
                 job.units(len(data)),

@@ -142,7 +142,9 @@ def _parts(
         return [(np.ones(n_train, dtype=bool), np.ones(len(test_regime), dtype=bool))]
     parts = [(clusters == label, test_regime == label) for label in np.unique(test_regime)]
     if any(rows.sum() < 3 for rows, _ in parts):
-        raise DataError("A cluster of the test samples has fewer than 3 training samples; train on more.")
+        raise DataError(
+            "A cluster of the test samples has fewer than 3 training samples; train on more."
+        ).about(argument="n_train")
     return parts
 
 

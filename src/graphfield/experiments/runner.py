@@ -47,9 +47,11 @@ def choose(kind: str, wanted: Sequence[str] | None, known: Iterable[str]) -> lis
             raise ParameterError(
                 f"Unknown {kind} {name!r}.{suggestion(name, options)} Known here: "
                 f"{listing(options, most=len(options))}."
-            )
+            ).about(argument=f"{kind}s")
     if not wanted:
-        raise ParameterError(f"No {kind} was named. Known here: {listing(options, most=len(options))}.")
+        raise ParameterError(
+            f"No {kind} was named. Known here: {listing(options, most=len(options))}."
+        ).about(argument=f"{kind}s")
     return [name for name in options if name in wanted]
 
 

@@ -72,7 +72,7 @@ def long_frame(
             f"The edge list would have {total:,} rows ({16 * total / 1e9:.1f} GB), more than "
             f"max_rows={max_rows:,}. Use iter_edges to go through it in blocks, a higher threshold, "
             "or Z without repeated rows."
-        )
+        ).about(argument="max_rows")
     kind = blocks[0].source.dtype if blocks else np.dtype(np.int16)
     sample = np.repeat(np.arange(len(index), dtype=np.int32), lengths[index])
     source, target = np.empty(total, dtype=kind), np.empty(total, dtype=kind)

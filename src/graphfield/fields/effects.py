@@ -30,7 +30,7 @@ def find_node(field: GraphField, node: Any) -> int:
     if node not in names:
         raise ParameterError(
             f"There is no node {node!r}.{suggestion(str(node), names)} Nodes are {listing(names)}."
-        )
+        ).about(argument="node")
     return names.index(node)
 
 
@@ -59,14 +59,16 @@ def _check_single_columns(field: GraphField) -> None:
             f"Node {names[node]!r} {'has more than two levels' if levels else 'enters by a curve'}, so no "
             "single coefficient leads to or from it. Use predict_effect(Z, source, target), a table by level "
             "or value, or edge_weights(Z)."
-        )
+        ).about(column=names[node])
 
 
 def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame:
     """What ``source`` does to ``target`` at each row of Z, one line per level of either."""
     k, j = find_node(field, source), find_node(field, target)
     if k == j:
-        raise ParameterError(f"source and target must be two nodes, got {source!r} twice.")
+        raise ParameterError(f"source and target must be two nodes, got {source!r} twice.").about(
+            argument="target"
+        )
     types = field.schema.types
     if types is None:
         return _effect_table(coefficients(field, Z)[:, j, k][:, None, None], [""], [""])
@@ -117,7 +119,7 @@ def probabilities(field: GraphField, X: Any, Z: Any, node: Any) -> pd.DataFrame:
         raise ParameterError(
             f"Node {node!r} is {kind}, and probabilities are of levels, of binary, categorical and ordinal "
             "nodes. Use predict(X, Z) for its mean, or say what it is with node_types."
-        )
+        ).about(argument="node", column=node)
     x_frame, z_frame = match_rows(field, X, Z)
     check_complete(x_frame, z_frame)
     levels, blocks = types.types[j].levels, Blocks.of_links(types)
@@ -140,7 +142,7 @@ def explained(field: GraphField, X: Any, Z: Any, missing: str) -> float:
     x_frame, z_frame, _ = handle_missing(*match_rows(field, X, Z), missing)
     values, blocks = read_values(field, x_frame), Blocks.of_links(field.schema.types)
     if len(values) < 2:
-        raise DataError(f"Explained deviance needs at least 2 rows, got {len(values)}.")
+        raise DataError(f"Explained deviance needs at least 2 rows, got {len(values)}.").about(argument="X")
     columns, left = blocks.columns(values), np.zeros(field.n_nodes)
     for rows, links in field.fit_links(values, field.encode(z_frame)):
         left += blocks.losses(links, columns[rows]).sum(axis=0)

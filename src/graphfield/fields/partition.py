@@ -188,7 +188,7 @@ class ClusterField(PartitionField):
             raise DataError(
                 f"Covariate {self.by!r} has {listing(unseen)}, which training did not have, so there is "
                 f"no graph for it. Known: {listing(self.clusters)}."
-            )
+            ).about(column=self.by)
         return super().encode(frame)
 
     def part_of(self, rows: Rows) -> NDArray[np.intp]:

@@ -97,16 +97,14 @@ def _check_numbers(field: GraphField) -> None:
     """Raise where some nodes are no plain numbers, of which there is no precision matrix."""
     pairs = zip(field.schema.node_names, field.schema.node_kinds, strict=True)
     other = [f"{name!r} ({kind})" for name, kind in pairs if kind != "gaussian"]
-    if not other and field.n_columns > field.n_nodes:
-        raise DataError(
-            "A precision matrix is one of lines between numbers, and these enter by curves. Ask for "
-            "edge_weights or predict_effect instead."
-        )
     if other:
-        raise DataError(
-            f"A precision matrix is one of numbers, and {first_few(other, 4)} cannot have one. Ask for "
-            "edge_weights or predict_effect instead."
-        )
+        why = f"numbers, and {first_few(other, 4)} cannot have one"
+    elif field.n_columns > field.n_nodes:
+        why = "lines between numbers, and these enter by curves"
+    else:
+        return
+    advice = "Ask for edge_weights or predict_effect instead"
+    raise DataError("A precision matrix is one of {why}. {advice}.", why=why, advice=advice)
 
 
 def residual_scales(field: GraphField, Z: Any) -> NDArray[np.float64]:
@@ -161,7 +159,7 @@ def _restored(field: GraphField, weights: NDArray[np.float32], unit: NDArray) ->
             f"The coefficient of node {names[k]!r} for node {names[j]!r} is too "
             "large for float32: their units differ too much. Use other units for one of them, or ask for "
             "partial_correlations, which need none."
-        )
+        ).about(column=names[k])
     return restored
 
 
@@ -194,5 +192,5 @@ def score_values(field: GraphField, X: Any, Z: Any, missing: str) -> float:
     x_frame, z_frame, _ = handle_missing(*match_rows(field, X, Z), missing)
     values = read_values(field, x_frame)
     if len(values) < 2:
-        raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.")
+        raise DataError(f"R^2 needs at least 2 rows, got {len(values)}.").about(argument="X")
     return mean_r2(values, field.fit_values(values, field.encode(z_frame)))

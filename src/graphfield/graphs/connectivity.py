@@ -226,7 +226,9 @@ def check_measures(measures: Sequence[str], has_groups: bool) -> None:
     for name in measures:
         check_choice("measures", name, MEASURES)
         if MEASURES[name].needs_groups and not has_groups:
-            raise ParameterError(f"The measure {name!r} compares groups of nodes. Pass groups.")
+            raise ParameterError(f"The measure {name!r} compares groups of nodes. Pass groups.").about(
+                argument="groups"
+            )
 
 
 def _adjacency(graphs: NDArray) -> NDArray[np.bool_]:

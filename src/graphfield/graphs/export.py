@@ -66,7 +66,7 @@ def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> st
     raise ParameterError(
         "parquet is a binary format: {file}, or choose csv.",
         file=Message("write it with write_graph", code="name-file"),
-    )
+    ).about(argument="format")
 
 
 def _check_xml(graph: nx.Graph) -> None:
@@ -78,7 +78,7 @@ def _check_xml(graph: nx.Graph) -> None:
             raise DataError(
                 f"GraphML cannot hold the character {found.group()!r} of {text!r}. Rename it, or choose the "
                 "format csv or json."
-            )
+            ).about(argument="format")
 
 
 def write_graph(graph: nx.Graph, path: str | Path, format: str | None = None) -> Path:
@@ -104,7 +104,7 @@ def check_format(path: Path, format: str | None = None) -> str:
         raise ParameterError(
             f"The ending of {path.name!r} names no known format. Use one of .csv, .parquet, "
             ".graphml, .json, or pass the format."
-        )
+        ).about(argument="format")
     if format == "parquet":
         check_package("pyarrow", "parquet", "A Parquet file")
     return format

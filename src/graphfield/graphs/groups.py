@@ -30,8 +30,8 @@ def group_labels(groups: Groups, names: Sequence[str]) -> list[str]:
         if lacking:
             hint = f" Did you mean {lacking[0]!r} by {unknown[0]!r}?" if len(unknown) == 1 else ""
             raise DataError(
-                "{groups} must give every node a group, but it lacks {lacking}.{hint}",
-                groups=Argument("groups"),
+                "{argument} must give every node a group, but it lacks {lacking}.{hint}",
+                argument=Argument("groups"),
                 lacking=listing(lacking),
                 hint=hint,
             )
@@ -39,9 +39,9 @@ def group_labels(groups: Groups, names: Sequence[str]) -> list[str]:
     labels = [str(group) for group in groups]
     if isinstance(groups, str) or len(labels) != len(names):
         raise DataError(
-            "{groups} must have one entry for each of the {n} nodes, got {found}. Pass a mapping from "
+            "{argument} must have one entry for each of the {n} nodes, got {found}. Pass a mapping from "
             "node name to group to be safe from the order.",
-            groups=Argument("groups"),
+            argument=Argument("groups"),
             n=len(names),
             found=len(labels),
         )
@@ -73,7 +73,7 @@ def node_positions(nodes: Sequence[str], names: Sequence[str]) -> NDArray[np.int
             raise DataError(
                 f"There is no node called {str(node)!r}.{suggestion(str(node), known)} "
                 f"The nodes are {listing(known)}."
-            )
+            ).about(column=str(node))
     return np.array([known[str(node)] for node in nodes], dtype=np.intp)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import ParameterError, check_choice
-from graphfield.messages import Argument
 
 # The smallest eigenvalue, in partial correlation units, of a precision matrix that had to be made definite,
 # and the one below which a matrix is not definite to the accuracy of its single-precision coefficients.
@@ -100,10 +99,8 @@ def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and")
     """
     check_choice("rule", rule, ("and", "or"))
     if not np.all(np.asarray(threshold) >= 0):
-        raise ParameterError(
-            "{threshold} must be a number >= 0 in units of partial correlation, got {value!r}.",
-            threshold=Argument("threshold"),
-            value=threshold,
+        raise ParameterError.of(
+            "threshold", f"must be a number >= 0 in units of partial correlation, got {threshold!r}."
         )
     strong, back = np.abs(directed) > threshold, np.swapaxes(directed, -1, -2)
     if rule == "and":

@@ -193,11 +193,10 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArr
         return found.gap.value
     is_number = np.isscalar(threshold) and not isinstance(threshold, (str, bool))
     if not (is_number and 0 <= float(threshold) <= 1):
-        raise ParameterError(
-            "{threshold} must be 'auto', 'gap', None, or a partial correlation, a number from 0 to 1, "
-            "got {value!r}.",
-            threshold=Argument("threshold"),
-            value=threshold,
+        raise ParameterError.of(
+            "threshold",
+            "must be 'auto', 'gap', None, or a partial correlation, a number from 0 to 1, "
+            f"got {threshold!r}.",
         )
     return float(threshold)
 

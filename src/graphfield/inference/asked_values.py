@@ -27,7 +27,7 @@ def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
             raise DataError(
                 f"There is no covariate called {name!r}.{suggestion(str(name), known)} The covariates are "
                 f"{listing(known)}."
-            )
+            ).about(column=str(name))
 
 
 def hold_values(encoder: CovariateEncoder, encoded: Encoded, values: Mapping[str, Any]) -> Encoded:
@@ -90,7 +90,7 @@ def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
         raise ParameterError(
             f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
             "alone stands for all levels of a category."
-        )
+        ).about(argument="a", column=name)
     return [{name: level} for level in column.levels]
 
 
@@ -100,16 +100,16 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
         if not isinstance(side, Mapping) or not side:
             raise ParameterError(
                 f"a and b must give values of covariates, for example {{{known[0]!r}: ...}}, got {side!r}."
-            )
+            ).about(argument="a")
         check_covariates(encoder, side)
         if set(side) != set(sides[0]):
             raise ParameterError(
                 f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
-            )
+            ).about(argument="b")
     if len({tuple(place.values()) for place in places_of(encoder, sides)}) < len(sides):
         raise ParameterError(
             "a and b are the same: nothing can differ between them."
             if len(sides) == 2
             else "Two of the values to compare are the same: name each once."
-        )
+        ).about(argument="b")
     return sides

@@ -63,10 +63,10 @@ def _rows_at(question: Question, side: Mapping[str, Any]) -> NDArray[np.intp]:
             raise ParameterError(
                 f"{name!r} is a number. Where some nodes are no numbers, graphs are compared between levels "
                 "of categories: make classes of it (pandas.cut), or leave the other nodes out."
-            )
+            ).about(argument="a", column=name)
         found &= codes[:, position] == int(encoder.encode_value(name, value))
     if not found.any():
-        raise DataError(f"No row has {_words(side)}. Compare values that occur together.")
+        raise DataError(f"No row has {_words(side)}. Compare values that occur together.").about(argument="a")
     return np.flatnonzero(found)
 
 
@@ -130,4 +130,4 @@ def _check_rows(n_coefficients: int, graphs: Mapping[str, NDArray[np.intp]]) -> 
                 f"There are {count(len(rows), 'row')} with {words}, and {needed:,} are needed for "
                 f"regressions of {n_coefficients} coefficients each. Leave nodes or covariates out, pool "
                 "levels of nodes, or compare larger groups of rows."
-            )
+            ).about(argument="X")

@@ -16,7 +16,7 @@ from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
-from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, ParameterError, count, listing, suggestion
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.method_fits import Failed, MethodFit, MethodTask
@@ -124,7 +124,7 @@ def _compare(found: Sequence[MethodFit | Failed]) -> MethodComparison:
         if one.name == STATIC:
             raise DataError(
                 f"There is nothing to compare with: one graph for all cannot be fitted. {one.why}"
-            )
+            ).about(argument="X")
     return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed)
 
 
@@ -135,7 +135,7 @@ def _check_rows(inputs: Inputs, units: Units) -> None:
         raise DataError(
             f"{n} rows{in_groups} are too few to compare methods on rows that they have not seen: at least "
             f"{MIN_ROWS} rows{'' if labels is None else f' and {MIN_UNITS} groups'} are needed."
-        )
+        ).about(argument="X")
 
 
 def _asked_rows(inputs: Inputs) -> Any:
@@ -152,10 +152,10 @@ def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
     if isinstance(methods, str) and methods == "all":
-        methods = [name for name in ESTIMATORS if name not in COMPOSITES]
+        methods = [name for name, entry in ESTIMATORS.items() if not entry.composite]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
-        raise ParameterError(
-            f"methods must be 'all', a list of names, or estimators by name, got {methods!r}."
+        raise ParameterError.of(
+            "methods", f"must be 'all', a list of names, or estimators by name, got {methods!r}."
         )
     names = [_class_name(name) for name in methods]
     return static | {ESTIMATORS[name].command: _make(name, seed) for name in names}
@@ -166,7 +166,7 @@ def _own_name(name: Any) -> str:
         raise ParameterError(
             f"Names of methods must be letters, digits, and - . + or spaces, and not {STATIC!r}, which is "
             f"one graph for all and always there; got {name!r}."
-        )
+        ).about(argument="methods")
     return name
 
 
@@ -175,7 +175,9 @@ def _class_name(name: Any) -> str:
     if not isinstance(name, str) or name not in known:
         hint = suggestion(name, known) if isinstance(name, str) else ""
         commands = [entry.command for entry in ESTIMATORS.values()]
-        raise ParameterError(f"There is no method {name!r}.{hint} Methods are {listing(commands, most=20)}.")
+        raise ParameterError(
+            f"There is no method {name!r}.{hint} Methods are {listing(commands, most=20)}."
+        ).about(argument="methods")
     return known[name]
 
 

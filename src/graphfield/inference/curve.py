@@ -124,7 +124,9 @@ def curve_of_pair(
     """
     check_covariates(encoder, (covariate, *others))
     if covariate in others:
-        raise ParameterError(f"{covariate!r} is the covariate that moves: it cannot be fixed in others.")
+        raise ParameterError(
+            f"{covariate!r} is the covariate that moves: it cannot be fixed in others."
+        ).about(argument="others", column=covariate)
     known = stratum_of(encoder, encoded, starts, places_of(encoder, [others]))
     encoded = known.encoded
     degrees = value_degrees(encoder, known.n_units, (covariate, *others))

@@ -169,7 +169,7 @@ def dependence_test(
     if model is None:
         return evidence
     if not isinstance(model, GraphEstimator):
-        raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
+        raise ParameterError.of("model", f"must be a graphfield estimator such as DNNCGM(), got {model!r}.")
     units, in_time = (question.units(), True) if labels is None and question.timed else (labels, False)
     if not can_compare(len(inputs.X), units):
         return evidence
@@ -327,8 +327,9 @@ def chosen_covariates(covariates: Sequence[str] | None, encoder: CovariateEncode
     chosen = [covariates] if isinstance(covariates, str) else [str(name) for name in covariates]
     for name in chosen:
         if name not in known:
-            raise DataError(
-                f"covariates names {name!r}, which Z does not have or which is constant."
-                f"{suggestion(name, known)} It has {listing(known)}."
+            raise DataError.of(
+                "covariates",
+                f"names {name!r}, which Z does not have or which is constant."
+                f"{suggestion(name, known)} It has {listing(known)}.",
             )
     return chosen

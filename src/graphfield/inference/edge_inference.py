@@ -182,7 +182,7 @@ class EdgeInference:
                 f"The edge of {source!r} and {target!r} is several numbers, since a node has three levels or "
                 "more, and a band has one. Ask for its strength by level with predict_effect of a fitted "
                 "model, or name two other nodes."
-            )
+            ).about(argument="target")
         curve = self._curve(pair, covariate, others, n_points)
         low, high = curve.intervals(level, simultaneous, self.seed)
         return WideTable({"value": curve.values, "estimate": curve.estimate, "low": low, "high": high})
@@ -190,7 +190,9 @@ class EdgeInference:
     def _pair(self, source: str, target: str) -> int:
         j, k = np.sort(node_positions([source, target], self.schema.node_names))
         if j == k:
-            raise ParameterError(f"{source!r} has no edge to itself: name two different nodes.")
+            raise ParameterError(f"{source!r} has no edge to itself: name two different nodes.").about(
+                argument="target"
+            )
         p = self.schema.n_nodes
         return int(j * (2 * p - j - 1) // 2 + k - j - 1)
 

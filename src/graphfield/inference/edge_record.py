@@ -143,7 +143,7 @@ class EdgeRecord:
                 f"{count(len(names), 'node')} ({', '.join(map(str, names[:3]))} ...), the tests have "
                 f"{count(len(self.nodes), 'node')} ({', '.join(self.nodes[:3])} ...). Test the table that "
                 "the model was fitted to, with the same nodes in the same order."
-            )
+            ).about(argument="model")
 
     def applied_to(self, model: M) -> M:
         """With the edges of the pairs that the tests find, where they are above :attr:`cut`."""

@@ -286,7 +286,7 @@ def _check_numbers(question: Question, n_units: int) -> None:
         f"There are {count(n_units, unit)} for {count(covariates, 'covariate')}, and edges "
         f"of nodes that are no numbers ({listing(other, most=4)}) are tested with ten {unit}s for each "
         "covariate or level at least. Leave covariates out, pool levels, or leave these nodes out."
-    )
+    ).about(argument="Z")
 
 
 def _many_tests(

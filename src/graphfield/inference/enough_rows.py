@@ -126,12 +126,12 @@ def check_enough(encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np
         raise DataError(
             f"At least {needed} rows are needed for these covariates, got {n}. Add rows, or leave covariates "
             "(or levels of them) out."
-        )
+        ).about(argument="Z")
     if labels is not None and (n_groups := int(labels.max()) + 1) < N_FOLDS:
         raise DataError(
             f"groups has {count(n_groups, 'label')}, fewer than the {N_FOLDS} folds that groups are put in. "
             f"Give at least {N_FOLDS} groups, or leave groups out if rows are independent."
-        )
+        ).about(argument="groups")
     for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
         _check_levels(column, codes, labels)
 
@@ -141,21 +141,21 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
         rows = codes == code
         if rows.sum() < LEAST_LEVEL:
             raise DataError(
-                "Level {level!r} of covariate {name!r} has {rows}, and {least} are needed to say anything of "
-                "its edges. Pool rare levels ({rare}), or leave these rows out.",
+                "Level {level!r} of covariate {column!r} has {rows}, and {least} are needed to say anything "
+                "of its edges. Pool rare levels ({rare}), or leave these rows out.",
                 level=level,
-                name=column.name,
+                column=column.name,
                 rows=count(int(rows.sum()), "row"),
                 least=LEAST_LEVEL,
                 rare=Argument("rare", LEAST_LEVEL, "from_table"),
             )
         if labels is not None and len(np.unique(labels[rows])) == 1:
             raise DataError(
-                "Level {level!r} of covariate {name!r} occurs in one group only: what is special about the "
+                "Level {level!r} of covariate {column!r} occurs in one group only: what is special about the "
                 "level cannot be told from what is special about the group. Pool it with another, or leave "
                 "these rows out.",
                 level=level,
-                name=column.name,
+                column=column.name,
             )
 
 
@@ -165,7 +165,7 @@ def check_nodes_vary(values: NDArray[Any], names: Sequence[str], where: str) -> 
         raise DataError(
             f"Node {name!r} has the same value in all {count(len(values), 'row')} with {where}, so nothing "
             "is known of its edges there. Leave the node out, or pool these rows with others."
-        )
+        ).about(column=name)
 
 
 def warn_of_constants(encoder: CovariateEncoder, inputs: Inputs, but: Iterable[str] = ()) -> None:
@@ -200,4 +200,4 @@ def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.in
                 raise DataError(
                     f"Covariate {column.name!r} has one value in all rows outside one of {N_FOLDS} folds: "
                     "its other values are those of a few rows or groups. Leave the covariate out."
-                )
+                ).about(column=column.name)

@@ -161,12 +161,12 @@ def gain_over_one_graph(
     'better'
     """
     if not isinstance(model, GraphEstimator):
-        raise ParameterError(f"model must be a graphfield estimator such as DNNCGM(), got {model!r}.")
+        raise ParameterError.of("model", f"must be a graphfield estimator such as DNNCGM(), got {model!r}.")
     if getattr(model, "features", "linear") != "linear":
         raise ParameterError(
             "A model is compared with its own average graph, which has a meaning for lines alone: features "
             f"must be 'linear', got {getattr(model, 'features', None)!r}."
-        )
+        ).about(argument="model")
     policy = missing or model.missing_policy()
     inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
     wanted = getattr(model, "center", "") != "none"

@@ -16,7 +16,6 @@ from graphfield.exceptions import DataError, ParameterError
 from graphfield.fields import GraphField
 from graphfield.graphs.strength import partial_from_precision, precision_from_partial
 from graphfield.inference.movement_words import pair_name
-from graphfield.messages import Argument
 from graphfield.simulate import Field, Simulation, make_setting
 from graphfield.simulate.gaussian import GaussianField
 
@@ -54,11 +53,15 @@ def read_truth(
     shares = field.skeleton(rows)[:, *np.triu_indices(p, 1)].mean(axis=0)
     true, size = _true_pairs(field, rows, question, shares > 0)
     if least > 0 and not np.isfinite(size).all():
-        raise ParameterError(f"The sizes of the edges of {subject} are not known: leave least at 0.")
+        raise ParameterError(f"The sizes of the edges of {subject} are not known: leave least at 0.").about(
+            argument="least"
+        )
     wanted = true & (size >= least)
     if not wanted.any():
         of = f" of size {least:g}" if least else ""
-        raise DataError(f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for.")
+        raise DataError(
+            f"There is no {QUESTIONS[question]}{of} in {subject}: there is nothing to plan for."
+        ).about(argument="question")
     nodes = (
         field.field.schema.node_names if isinstance(field, PilotField) else [f"x{i + 1}" for i in range(p)]
     )
@@ -93,20 +96,17 @@ def _true_pairs(
 def _read_field(source: Any, Z: Any, threshold: float | str | None, seed: int) -> tuple[Field, str]:
     if isinstance(source, str | Simulation):
         if Z is not None:
-            raise ParameterError(
-                "{Z} is for a fitted model: a setting has covariates of its own.", Z=Argument("Z")
-            )
+            raise ParameterError.of("Z", "is for a fitted model: a setting has covariates of its own.")
         sim = make_setting(source, 2, seed) if isinstance(source, str) else source
         return sim.field, f"setting {sim.setting}"
     if not isinstance(source, GraphEstimator | GraphField):
         raise ParameterError(
             "A fitted model, its field, or the name of a setting such as 'G1' was expected, got "
             f"{source!r:.60}."
-        )
+        ).about(argument="source")
     if Z is None:
-        raise ParameterError(
-            "{Z} is needed for a fitted model: covariates as they will be, such as those it was fitted to.",
-            Z=Argument("Z"),
+        raise ParameterError.of(
+            "Z", "is needed for a fitted model: covariates as they will be, such as those it was fitted to."
         )
     field = field_of(source)
     return PilotField(field, covariate_rows(field, Z).reset_index(drop=True), threshold), "the fitted model"

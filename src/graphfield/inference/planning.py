@@ -18,7 +18,6 @@ from graphfield.exceptions import DataError, GraphfieldError, ParameterError, ch
 from graphfield.inference.edges import infer_edges
 from graphfield.inference.planned_truth import QUESTIONS, Truth, read_truth
 from graphfield.inference.sample_plan import SamplePlan, plan_from
-from graphfield.messages import Argument
 from graphfield.training.progress import progress_bar
 
 # Rows with which the search begins, and the fewest it goes down to.
@@ -122,10 +121,8 @@ def _check_sizes(sizes: Sequence[int] | None) -> None:
     if sizes is None:
         return
     if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or not len(sizes):
-        raise ParameterError(
-            "{sizes} must be a list of numbers of rows, such as [500, 1000], or None, got {value!r}.",
-            sizes=Argument("sizes"),
-            value=sizes,
+        raise ParameterError.of(
+            "sizes", f"must be a list of numbers of rows, such as [500, 1000], or None, got {sizes!r}."
         )
     for size in sizes:
         check_number("sizes", size, _FEWEST, integer=True)
@@ -184,7 +181,7 @@ def _try_size(
         tick()
     errors = [outcome for outcome in found if isinstance(outcome, str)]
     if len(errors) == len(found) and n >= _FIRST:
-        raise DataError(f"Tables of {n:,} rows cannot be tested: {errors[0]}")
+        raise DataError(f"Tables of {n:,} rows cannot be tested: {errors[0]}").about(argument="sizes")
     return np.array([(0.0, 0.0) if isinstance(outcome, str) else outcome for outcome in found])
 
 

@@ -249,8 +249,8 @@ def times_of(time: Any, X: Any) -> NDArray[np.float64]:
     values = pd.Series(np.asarray(time), name="time")
     if len(values) != len(X):
         raise DataError(
-            "{time} must hold one value per row of X ({n}), got {found}.",
-            time=Argument("time"),
+            "{argument} must hold one value per row of X ({n}), got {found}.",
+            argument=Argument("time"),
             n=len(X),
             found=len(values),
         )

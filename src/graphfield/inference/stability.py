@@ -22,7 +22,6 @@ from graphfield.fields.schema import Schema
 from graphfield.inference.resample_fits import MOST_ROWS, Outcome, Task, fit_resamples, fitted_parameters
 from graphfield.inference.stability_folder import About, Resample, StabilityFolder, planned_resamples
 from graphfield.inference.stability_result import Stability
-from graphfield.messages import Argument
 from graphfield.training.progress import progress_bar
 
 # Rows or groups, half of which must make a graph.
@@ -126,16 +125,16 @@ def stability(
             keep(resample, outcome)
             advance(done, "")
     if failures and len(failures) == len(todo):
-        raise DataError(f"No fit to a part of the rows succeeded; the first: {next(iter(failures.values()))}")
+        raise DataError(
+            f"No fit to a part of the rows succeeded; the first: {next(iter(failures.values()))}"
+        ).about(argument="model")
     return Stability(about, dict(sorted(graphs.items())), failures)
 
 
 def _checked_shares(shares: Sequence[float]) -> list[float]:
     if isinstance(shares, (str, bytes)) or not isinstance(shares, Sequence | np.ndarray):
-        raise ParameterError(
-            "{shares} must be a list of shares of rows, such as [0.25, 0.5], got {value!r}.",
-            shares=Argument("shares"),
-            value=shares,
+        raise ParameterError.of(
+            "shares", f"must be a list of shares of rows, such as [0.25, 0.5], got {shares!r}."
         )
     for share in shares:
         check_number("shares", share, 0.01, 0.99)
@@ -154,7 +153,7 @@ def _read_task(model: Any, X: Any, Z: Any, groups: Any, at: Any, threshold: floa
         raise DataError(
             f"At least {_LEAST_UNITS} {what}s are needed, of which halves are fitted, got "
             f"{count(n_units, what)}."
-        )
+        ).about(argument="X")
     rows = inputs.Z.values
     over = rows.iloc[np.sort(spread(rows)[:MOST_ROWS])].reset_index(drop=True)
     return Task(estimator, inputs, labels, over, _read_places(at, inputs), threshold)

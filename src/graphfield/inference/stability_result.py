@@ -124,7 +124,9 @@ class Stability:
         estimate = self._centralities(measure, self._all_rows[None])[0]
         draws = self._of_kind("draw")
         if not len(draws):
-            raise ParameterError("Intervals need rows drawn with replacement: n_bootstraps was 0.")
+            raise ParameterError("Intervals need rows drawn with replacement: n_bootstraps was 0.").about(
+                argument="n_bootstraps"
+            )
         values = self._centralities(measure, draws)
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
         found = WideTable({"node": self.about.node_names, "estimate": estimate, "low": low, "high": high})
@@ -139,7 +141,9 @@ class Stability:
         kept = [one for one in self.graphs if one.kind in ("half", "drop")]
         failed = [one for one in self.failures if one.kind in ("half", "drop")]
         if not kept and not failed:
-            raise ParameterError("No rows were left out: n_drops and n_pairs were 0.")
+            raise ParameterError("No rows were left out: n_drops and n_pairs were 0.").about(
+                argument="n_drops"
+            )
         whole = self._centralities(measure, self._all_rows[None])[0]
         parts = self._centralities(measure, np.array([self.graphs[one][self.place] for one in kept]))
         values = [_correlation(whole, part) for part in parts] + [0.0] * len(failed)
@@ -179,7 +183,7 @@ class Stability:
         known = listing(self.about.places) or "none"
         raise ParameterError(
             f"No graph was asked for at {dict(z)!r}. Name the values in at; those there are {known}."
-        )
+        ).about(argument="z")
 
     def merge(self, *others: Stability) -> Stability:
         """One result from several of the same rows and estimator, with other seeds or other numbers of fits.
@@ -189,12 +193,14 @@ class Stability:
         graphs, failures = dict(self.graphs), dict(self.failures)
         for other in others:
             if not isinstance(other, Stability):
-                raise ParameterError(f"merge takes results of stability, got {other!r}.")
+                raise ParameterError(f"merge takes results of stability, got {other!r}.").about(
+                    argument="others"
+                )
             if other.about.fingerprint != self.about.fingerprint:
                 raise DataError(
                     "These results are not of the same rows, estimator and places: "
                     f"{self._subject()} and {other._subject()}. Merge results of one table only."
-                )
+                ).about(argument="others")
             graphs, failures = {**other.graphs, **graphs}, {**other.failures, **failures}
         return replace(self, graphs=dict(sorted(graphs.items())), failures=failures)
 
@@ -211,7 +217,9 @@ class Stability:
         about = read_about(Path(folder))
         graphs = read_resamples(Path(folder), about)
         if Resample("all") not in graphs:
-            raise DataError(f"{folder} does not have the fit to all rows yet: let the run go on.")
+            raise DataError(f"{folder} does not have the fit to all rows yet: let the run go on.").about(
+                file=str(folder)
+            )
         return cls(about, graphs)
 
     # -- in words ---------------------------------------------------------------------------
@@ -296,7 +304,9 @@ class Stability:
 
     def _need_pairs(self) -> None:
         if not self.n_pairs:
-            raise ParameterError("There are no pairs of half-samples: n_pairs was 0, or they broke down.")
+            raise ParameterError(
+                "There are no pairs of half-samples: n_pairs was 0, or they broke down."
+            ).about(argument="n_pairs")
 
     def _centralities(self, measure: str, graphs: NDArray[np.float32]) -> NDArray[np.float64]:
         """Of graphs given by their pairs, (m, pairs): (m, p)."""

@@ -44,7 +44,7 @@ def told_kinds(model: GraphEstimator, inputs: Inputs) -> GraphEstimator:
         raise DataError(
             f"{type(model).__name__} takes numbers alone as nodes, and {listing(types.others, most=4)} are "
             "none. Give a model that has node_types, such as RegGMM()."
-        )
+        ).about(argument="model")
     kinds = dict(zip(types.names, types.kinds, strict=True))
     return copied.set_params(**dict.fromkeys(parameters, kinds))
 

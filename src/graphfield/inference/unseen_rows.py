@@ -221,7 +221,7 @@ def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int
         raise DataError(
             f"{what} are too few to compare a model with one graph on rows that it has not seen: at least "
             f"{MIN_ROWS} rows{'' if labels is None else f' and {MIN_UNITS} groups'} are needed."
-        )
+        ).about(argument="X")
     if n_folds is None:
         n_folds = N_FOLDS if n <= FOLD_ROWS else 1
     if ordered and labels is not None:

@@ -38,9 +38,11 @@ def plot_archetypes(model: ArchetypeCGM, Z: Any, covariate: str | None = None, *
     """
     plt = pyplot()
     if not hasattr(model, "shares"):
-        raise ParameterError(f"plot_archetypes draws an ArchetypeCGM, got {type(model).__name__}.")
+        raise ParameterError(f"plot_archetypes draws an ArchetypeCGM, got {type(model).__name__}.").about(
+            argument="model"
+        )
     if most < 1:
-        raise ParameterError(f"most must be 1 or more, got {most}.")
+        raise ParameterError.of("most", f"must be 1 or more, got {most}.")
     shares = model.shares(Z)
     name = model.covariate_names_[0] if covariate is None else covariate
     check_choice("covariate", name, model.covariate_names_)

@@ -69,7 +69,7 @@ def plot_connectivity(
         raise DataError(
             f"Connectivity and what it is drawn against must have the same rows, got {len(series)} and "
             f"{len(against)}."
-        )
+        ).about(argument="against")
     where = pd.Series(np.asarray(against))
     below = name or str(getattr(against, "name", None) or "")
     ax = new_axes(ax, 8.5 if _is_time(where) else 6.5, 4.0)
@@ -123,7 +123,7 @@ def _dots_and_bins(ax: Any, where: NDArray, series: NDArray, dots: Any, line: An
     known = np.isfinite(where) & np.isfinite(series)
     where, series = where[known], series[known]
     if not len(where):
-        raise DataError("There is no row in which both are known: nothing to draw.")
+        raise DataError("There is no row in which both are known: nothing to draw.").about(argument="against")
     ax.plot(where, series, ".", color=dots, markersize=3, alpha=float(np.clip(300 / len(where), 0.08, 0.6)))
     n_bins = int(np.clip(len(where) // _FEWEST, 1, _BINS))
     cuts = np.unique(np.quantile(where, np.arange(1, n_bins) / n_bins)) if n_bins > 1 else np.zeros(0)
@@ -155,7 +155,7 @@ def _boxes(ax: Any, where: NDArray, series: NDArray, colour: Any) -> None:
 def _second_axis(ax: Any, where: pd.Series, beside: Any, colour: Any) -> None:
     values = np.asarray(beside, dtype=np.float64)
     if len(values) != len(where):
-        raise DataError(f"beside must have the same rows: {len(where)}, got {len(values)}.")
+        raise DataError.of("beside", f"must have the same rows: {len(where)}, got {len(values)}.")
     other = ax.twinx()
     order = np.argsort(where.to_numpy(), kind="stable")
     other.plot(where.to_numpy()[order], values[order], color=colour, linewidth=0.8, alpha=0.75)

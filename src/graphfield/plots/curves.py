@@ -63,13 +63,17 @@ def plot_edge_curves(
     if isinstance(curves, EdgeInference):
         curves, reach = _banded_table(curves, along, edges, level), level
     elif along is not None or edges is not None:
-        raise ParameterError("A table of curves has its covariate and edges: leave along and edges out.")
+        raise ParameterError(
+            "A table of curves has its covariate and edges: leave along and edges out."
+        ).about(argument="along")
     else:
         reach = LEVEL
     require_columns(curves, ["covariate", "value", "source", "target", "partial_correlation"], "edge_curves")
     names = list(curves["covariate"].unique())
     if len(names) > 1:
-        raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.")
+        raise DataError(f"One covariate is drawn at a time, but the table has {listing(names)}.").about(
+            argument="curves"
+        )
     parts = [part for _, part in curves.groupby(["source", "target"], sort=False)]
     ax = new_axes(ax, 7.5, 4.2)
     has_intervals = {"interval_low", "interval_high"} <= set(curves.columns)
@@ -105,13 +109,17 @@ def _banded_table(
     """Curves of some edges with both bands, in the columns of a table of curves."""
     known = [column.name for column in found.schema.encoder.columns]
     if along is None and len(known) > 1:
-        raise ParameterError(f"Say along which covariate the curves go: {listing(known)}.")
+        raise ParameterError(f"Say along which covariate the curves go: {listing(known)}.").about(
+            argument="along"
+        )
     along = known[0] if along is None else along
     if edges is None:
         clear = found.varying() if len(found.varying()) else found.edges()
         edges = list(zip(clear["source"][:1], clear["target"][:1], strict=True))
     if not len(edges):
-        raise ParameterError("No edge is clear of chance: name those to draw, such as edges=[('a', 'b')].")
+        raise ParameterError(
+            "No edge is clear of chance: name those to draw, such as edges=[('a', 'b')]."
+        ).about(argument="edges")
     parts = []
     for source, target in edges:
         one, whole = (found.bands(source, target, along, level, flag) for flag in (False, True))
@@ -191,7 +199,7 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
         raise ParameterError(
             "plot_training draws a fitted DNNCGM or its training_ table with step, train_loss and "
             f"held_out_loss, got {type(training).__name__}."
-        )
+        ).about(argument="training")
     ax = new_axes(ax, 7.0, 3.8)
     marker = "o" if len(table) <= 60 else None
     lines = zip(("train_loss", "held_out_loss"), ("training rows", "held-out rows"), colours(2), strict=True)

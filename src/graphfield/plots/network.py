@@ -177,7 +177,7 @@ def _places(
         positions = network_positions(matrix, names, groups=groups, layout=layout)
     lacking = [name for name in names if name not in positions]
     if lacking:
-        raise DataError(f"positions must give every node a place, but it lacks {listing(lacking)}.")
+        raise DataError.of("positions", f"must give every node a place, but it lacks {listing(lacking)}.")
     return np.array([positions[name] for name in names], dtype=np.float64)
 
 

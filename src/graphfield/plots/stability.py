@@ -71,7 +71,9 @@ def plot_selection(found: Stability, *, most: int = 30, ax: Axes | None = None) 
     table = found.edges(0.0)
     top = table[table["frequency"] > 0].iloc[:most]
     if not len(top):
-        raise DataError("No pair was selected from any half-sample: there is nothing to draw.")
+        raise DataError("No pair was selected from any half-sample: there is nothing to draw.").about(
+            argument="found"
+        )
     ax = new_axes(ax, 6.5, 1.2 + 0.22 * len(top))
     where, (blue, orange) = np.arange(len(top)), colours(2)
     is_edge = top["partial_correlation"].to_numpy() != 0

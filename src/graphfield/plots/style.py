@@ -80,9 +80,13 @@ def matrix_and_names(
         names = [str(name) for name in partial.columns]
     matrix = np.asarray(partial)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise DataError(f"One graph is a square matrix, got an array of shape {matrix.shape}.")
+        raise DataError(f"One graph is a square matrix, got an array of shape {matrix.shape}.").about(
+            argument="matrix"
+        )
     if names is not None and len(names) != len(matrix):
-        raise DataError(f"There must be one name per node: {len(matrix)} nodes, {len(names)} names.")
+        raise DataError(f"There must be one name per node: {len(matrix)} nodes, {len(names)} names.").about(
+            argument="names"
+        )
     return matrix, None if names is None else [str(name) for name in names]
 
 
@@ -169,4 +173,6 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], maker: str) -> 
     lacking = [name for name in columns if name not in getattr(table, "columns", ())]
     if lacking or not len(table):
         what = f"lacks {', '.join(lacking)}" if lacking else "is empty"
-        raise DataError(f"This picture wants a table from graphfield.analysis.{maker}, but it {what}.")
+        raise DataError(f"This picture wants a table from graphfield.analysis.{maker}, but it {what}.").about(
+            argument="table"
+        )

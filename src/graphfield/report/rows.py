@@ -102,7 +102,7 @@ def _plain(field: GraphField, Z: Any) -> pd.DataFrame:
     encoder = field.schema.encoder
     frame = field.schema.match_covariates(Z).values.dropna()
     if frame.empty and len(encoder.columns):
-        raise DataError("Z has no complete rows: a report needs at least one.")
+        raise DataError.of("Z", "has no complete rows: a report needs at least one.")
     numbers = {column.name: _numbers(encoder, frame, i) for i, column in enumerate(encoder.numeric)}
     columns = {n: numbers[n] if n in numbers else as_text(frame[n]) for n in frame.columns}
     return pd.DataFrame(columns, index=frame.index)

@@ -13,6 +13,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.check.findings import NOTES
+from graphfield.estimators.registry import entry_of
 from graphfield.exceptions import count
 from graphfield.fields import GraphField
 from graphfield.fields.base import Draws
@@ -23,20 +24,10 @@ from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
-_STATIC = ("GraphicalLasso", "NodewiseLasso")
-_KINDS = {
-    "DNNCGM": "edges follow the covariates through a neural network",
-    "ArchetypeCGM": "the graph mixes a few archetypes in shares that follow the covariates",
-    "ScoreCGM": "edges of any shape follow the covariates through a density",
-    "RegGMM": "edges are linear in the covariates",
-    "BayesianCGM": "edges are linear in the covariates, each with a probability that it is there",
-    "KernelCGM": "the graph at each value of the covariates comes from the rows near it",
-    "JointGraphicalLasso": "one sparse graph per level of a covariate; levels share what they have in common",
-    **dict.fromkeys(_STATIC, "one sparse graph for everybody"),
-    "TreeCGM": "one sparse graph per leaf of a tree over the covariates",
-    "ByCluster": "one graph per level of a covariate",
-    "AutoCGM": "the kind of model was chosen on held-out rows",
-    "Ensemble": "the average of several fits",
+_CHOSEN = {
+    "penalty_": "Penalty in use",
+    "variation_": "Share of variation kept",
+    "n_steps_": "Gradient steps",
 }
 
 
@@ -55,7 +46,6 @@ def about(
     model: FieldLike, fit: Mapping[str, Any] | None, verdict: Verdict, used: RowsUsed | None = None
 ) -> dict[str, str]:
     """What was fitted to what, and how that kind of model works."""
-    kind = type(model).__name__
     field = field_of(model)
     names = [column.name for column in field.schema.encoder.columns]
     given = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -64,10 +54,11 @@ def about(
     if fit and used:
         table = f" of {file_name(fit['table'])}" if fit.get("table") else ""
         what += f", fitted to {count(used.used, 'row')}{table}{used.left_out_words()}"
-    how = _KINDS.get(kind, "a fitted model")
-    if verdict.model == ONE_GRAPH and kind not in _STATIC:
+    entry = entry_of(model)
+    how = entry.how
+    if verdict.model == ONE_GRAPH and entry.varies:
         how = "one graph for everybody; such a model may follow the covariates, this one does not"
-    return {"fitted": what, "estimator": kind, "how": how}
+    return {"fitted": what, "estimator": type(model).__name__, "how": how}
 
 
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,14 +106,6 @@ def _gain_cell(gain: float | None, error: float | None) -> str:
     return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
 
 
-_CHOSEN = {
-    "way_": "Way of fitting",
-    "rank_": "Patterns mixed",
-    "n_archetypes_": "Archetypes",
-    "n_leaves_": "Leaves",
-}
-_CHOSEN |= {"penalty_": "Penalty in use", "variation_": "Share of variation kept"}
-_CHOSEN |= {"n_steps_": "Gradient steps"}
 _NODES = {
     "raw": "as they are",
     "normal": "normal scores",
@@ -138,7 +121,9 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> dict[str, Any]:
         facts.append(("Seed", str(params["random_state"])))
     if getattr(model, "marginals_", None):
         facts.append(("Nodes", _NODES.get(model.marginals_, model.marginals_)))
-    chosen = {label: getattr(model, name, None) for name, label in _CHOSEN.items()}
+    chosen = {
+        label: getattr(model, name, None) for name, label in {**entry_of(model).chosen, **_CHOSEN}.items()
+    }
     facts += [(label, _cell(value)) for label, value in chosen.items() if value is not None]
     if hasattr(model, "mean_depends_on_covariates_"):
         moves = "moves with the covariates" if model.mean_depends_on_covariates_ else "constant"

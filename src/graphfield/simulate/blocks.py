@@ -26,7 +26,7 @@ class Blocks(MixtureField):
             raise ParameterError(
                 "G2 and N2 need clip=True: the formula in the text gives negative mixing weights, "
                 "so its matrices are no precision matrices."
-            )
+            ).about(argument="clip")
         matrix_rng, network_rng = rng.spawn(2)
         self.candidates = np.stack([block_precision(which, matrix_rng) for which in range(N_BLOCKS)])
         self.centres = network_rng.uniform(-1, 1, (N_CENTRES, N_COVARIATES))

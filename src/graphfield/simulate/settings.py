@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphfield.exceptions import ParameterError, listing, suggestion
-from graphfield.messages import Argument
 from graphfield.simulate.banded import Banded, make_n1
 from graphfield.simulate.blocks import Blocks, make_n2
 from graphfield.simulate.dags import HermiteDag, LinearDag
@@ -69,15 +68,13 @@ def make_setting(
     if name not in SETTINGS:
         raise ParameterError(
             f"Unknown setting {name!r}.{suggestion(str(name), SETTINGS)} Known: {listing(SETTINGS)}."
-        )
+        ).about(argument="name")
     if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ParameterError(f"n_samples must be a whole number >= 1, got {n_samples!r}.")
+        raise ParameterError.of("n_samples", f"must be a whole number >= 1, got {n_samples!r}.")
     if n_samples > MAX_SAMPLES:
-        raise ParameterError(f"n_samples is at most {MAX_SAMPLES:,}, got {n_samples:,}.")
+        raise ParameterError.of("n_samples", f"is at most {MAX_SAMPLES:,}, got {n_samples:,}.")
     if isinstance(random_state, (int, np.integer)) and random_state < 0:
-        raise ParameterError(
-            "{name} must not be negative, got {value}.", name=Argument("random_state"), value=random_state
-        )
+        raise ParameterError.of("random_state", f"must not be negative, got {random_state}.")
     structure_rng, covariate_rng, noise_rng = np.random.default_rng(random_state).spawn(3)
     field = SETTINGS[name](structure_rng, clip=clip)
     Z = field.covariates(int(n_samples), covariate_rng)

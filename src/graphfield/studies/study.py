@@ -271,8 +271,8 @@ class Steps:
     ) -> GraphEstimator:
         """A fitted copy."""
         if not isinstance(estimator, GraphEstimator):
-            raise ParameterError(
-                f"estimator must be a graphfield estimator such as DNNCGM(), got {estimator!r}."
+            raise ParameterError.of(
+                "estimator", f"must be a graphfield estimator such as DNNCGM(), got {estimator!r}."
             )
         with self.take("fit", f"Fitting {what} ..."):
             return clone(estimator).fit(X, Z, **options)

@@ -9,7 +9,6 @@ from typing import Any, cast
 import torch
 
 from graphfield.exceptions import ParameterError
-from graphfield.messages import Argument
 
 Schedule = str | tuple[Any, ...]
 CLIP_NORM = 1.0  # gradients are clipped at this norm, as published
@@ -64,10 +63,11 @@ def check_schedule(schedule: Schedule) -> None:
         and 0 < schedule[2] <= 1
     )
     if not valid:
-        raise ParameterError(
-            "schedule must be 'cosine', 'constant', ('step', epochs, factor) such as "
+        raise ParameterError.of(
+            "schedule",
+            "must be 'cosine', 'constant', ('step', epochs, factor) such as "
             "('step', 20, 0.25), or ('multistep', (epoch, ...), factor) such as "
-            f"('multistep', (20, 50), 0.5); got {schedule!r}."
+            f"('multistep', (20, 50), 0.5); got {schedule!r}.",
         )
 
 
@@ -107,17 +107,15 @@ def resolve_device(device: str, *, fallback: bool = False) -> torch.device:
     try:
         chosen = torch.device(str(device))  # a number alone would be one of CUDA's
     except (RuntimeError, TypeError) as error:
-        raise ParameterError(
-            "{name} must be 'auto', 'cpu' or 'cuda' (or 'cuda:1'), got {value!r}.",
-            name=Argument("device"),
-            value=device,
+        raise ParameterError.of(
+            "device", f"must be 'auto', 'cpu' or 'cuda' (or 'cuda:1'), got {device!r}."
         ) from error
     if chosen.type not in ("cpu", "cuda"):
-        raise ParameterError(
-            "{name} must be 'auto', 'cpu' or 'cuda', got {value!r}.", name=Argument("device"), value=device
-        )
+        raise ParameterError.of("device", f"must be 'auto', 'cpu' or 'cuda', got {device!r}.")
     if chosen.type == "cuda" and not torch.cuda.is_available():
         if fallback:
             return torch.device("cpu")
-        raise ParameterError("device='cuda' was asked for, but torch finds no CUDA device. Use 'auto'.")
+        raise ParameterError(
+            "device='cuda' was asked for, but torch finds no CUDA device. Use 'auto'."
+        ).about(argument="device")
     return chosen

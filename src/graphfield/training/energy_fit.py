@@ -18,7 +18,7 @@ from graphfield.nn.threads import one_thread_each
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
 from graphfield.training.pair_energies import EnergyProblem, ScoreMoments, best_energies, moving_pairs
-from graphfield.training.plan import Member
+from graphfield.training.plan import Member, Seeds
 
 _STEPS, _RATE, _EVALUATIONS, _PATIENCE, _BATCH = 400, 5e-3, 40, 10, 512
 
@@ -32,7 +32,7 @@ class EnergyTask:
     features: Tensor
     rows: Tensor
     held_out: Tensor
-    seeds: tuple[int, ...]  # weights, order of rows, dropout
+    seeds: Seeds
     degrees: Sequence[int]
     max_steps: int | None
 
@@ -98,7 +98,7 @@ def _still_network(task: EnergyTask, degree: int, pairs: Tensor, own: Tensor, th
     first, second = torch.nonzero(torch.triu(there, 1)).T
     places = tuple((int(j), int(k)) for j, k in zip(first, second, strict=True))
     config = replace(task.config, degree=degree, pairs=places)
-    network = EnergyField(config, torch.Generator().manual_seed(task.seeds[0])).to(own.device)
+    network = EnergyField(config, torch.Generator().manual_seed(task.seeds.weights)).to(own.device)
     network.begin_at(pairs[first, :, second], own)
     return network.eval()
 
@@ -137,7 +137,7 @@ def _train(task: EnergyTask, network: EnergyField) -> tuple[EnergyField, Trainin
     batch = max(2, min(_BATCH, n // 4))
     every = max(1, steps // _EVALUATIONS)
     training = TrainingConfig(batch, steps, steps // 4, every, _RATE, "cosine", _PATIENCE)
-    member = Member(task.rows, task.held_out, task.seeds[1], task.seeds[2])
+    member = Member(task.rows, task.held_out, task.seeds.order, task.seeds.dropout)
     (result,) = train(network, task.data, [member], training, description="Energies")
     network.embedding.settle_untrained(task.data.codes[task.rows])
     return network, result

@@ -151,7 +151,8 @@ class LastStep:
         """A gate for each of these sets of rows; they train together."""
         data, task = self.data, self.task
         members = [
-            Member(rows, task.held_out, task.seeds[1] + i, task.seeds[2] + i) for i, rows in enumerate(each)
+            Member(rows, task.held_out, task.seeds.order + i, task.seeds.dropout + i)
+            for i, rows in enumerate(each)
         ]
         together = packed([new_gate(task, self.mixture.rank, self.config, data) for _ in members])
         train(together, replace(data, x=table), members, self.training, description=None)

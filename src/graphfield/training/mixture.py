@@ -24,7 +24,7 @@ from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
 from graphfield.training.penalty_path import best_penalty
-from graphfield.training.plan import Member
+from graphfield.training.plan import Member, Seeds
 from graphfield.training.progress import progress_bar
 from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each, total
 
@@ -47,7 +47,7 @@ class MixtureTask:
 
     parts: tuple[Tensor, ...]
     held_out: Tensor  # may be empty
-    seeds: tuple[int, int, int]  # weights, order of rows, dropout
+    seeds: Seeds
     penalty: float | None  # None: the best on held-out rows
     start: Arrays | None = None  # weights of a gate to begin with
     labels: Tensor | None = None  # of the groups of all rows; None: each row is on its own
@@ -168,7 +168,7 @@ class MixtureFits:
         """A gate that knows nothing, one that is given, or the best one with half the patterns, split."""
         task, smaller = self.tasks[i], self.standings[i].chosen
         if smaller is not None and rank == 2 * smaller.rank:
-            generator = torch.Generator().manual_seed(task.seeds[0] + rank)
+            generator = torch.Generator().manual_seed(task.seeds.weights + rank)
             return split_gate(self._gate(smaller.gate, smaller.rank), generator)
         return new_gate(task, rank, self.config, self.data)
 
@@ -234,7 +234,7 @@ class MixtureFits:
         gates = [self._gate(self.standings[i].gate, rank) for i in moving]
         tasks = [self.tasks[i] for i in moving]
         turn = 1_000 * self.level + self.rounds
-        members = [Member(t.rows, t.held_out, t.seeds[1] + turn, t.seeds[2] + turn) for t in tasks]
+        members = [Member(t.rows, t.held_out, t.seeds.order + turn, t.seeds.dropout + turn) for t in tasks]
         data = replace(self.data, x=tables[0] if len(tables) == 1 else torch.stack(tables))
         together = packed(gates)
         train(together, data, members, self.training, description=None)
@@ -280,7 +280,7 @@ def new_gate(task: MixtureTask, rank: int, config: FieldConfig, data: Samples) -
     """A gate that knows nothing, or the one that is given."""
     if task.start is not None:
         return gate_of(task.start, rank, config, data.x.device)
-    generator = torch.Generator().manual_seed(task.seeds[0])
+    generator = torch.Generator().manual_seed(task.seeds.weights)
     gate = GateField(replace(config, rank=rank), generator).to(data.x.device)
     gate.spread(data)
     return gate

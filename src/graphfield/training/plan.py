@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +21,14 @@ from graphfield.training.config import TrainingConfig, learning_rate
 _FACTOR_ENTRIES = 4_000_000
 # Steps drawn at a time on the CPU, where the next ones are drawn during the last.
 _STEPS_AHEAD = 8
+
+
+class Seeds(NamedTuple):
+    """What the training of a network draws at random."""
+
+    weights: int
+    order: int  # of rows
+    dropout: int
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
 from graphfield.training.loop import _Run
 from graphfield.training.mixture import RANKS, MixtureFits, MixtureTask
-from graphfield.training.plan import Member, Plan
+from graphfield.training.plan import Member, Plan, Seeds
 
 _ENDLESS = 10**9
 
@@ -105,7 +105,7 @@ def our_curve(
     if model.rank is not None:
         watch = _Watch(start, until)
         parts = tuple(train[torch.as_tensor(part)] for part in cross_parts(np.arange(len(X)), None))
-        task = MixtureTask(parts, held_out, (0, 1, 2), penalty)
+        task = MixtureTask(parts, held_out, Seeds(0, 1, 2), penalty)
         with suppress(_ReachedError):
             MixtureFits(shape, data, [task], gate_training(model, len(X)), RANKS, watch).run()
         return watch.curve

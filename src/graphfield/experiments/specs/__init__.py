@@ -85,15 +85,20 @@ def load_table(name: str) -> TableSpec:
         return _table(name, text)
     path = Path(name)
     if path.suffix == ".toml" and path.stem in _RESERVED:
-        raise ParameterError(f"{path} would take the name of a table of ours. Rename the file.")
+        raise ParameterError(f"{path} would take the name of a table of ours. Rename the file.").about(
+            argument="name"
+        )
     if path.suffix != ".toml":
         raise ParameterError(
             f"Unknown table {name!r}.{suggestion(name, TABLES)} Known: {listing(TABLES)}, or a .toml file."
-        )
+        ).about(argument="name")
     try:
         return _table(path.stem, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"Cannot read {path}: {error}.") from error
+        raise ParameterError(f"Cannot read {path}: {error}.").about(argument="name", file=name) from error
+    except ParameterError as error:
+        error.about(argument="name", file=name)
+        raise
 
 
 def published(table: str, method: str, setting: str) -> dict[str, float]:
@@ -106,7 +111,9 @@ def published(table: str, method: str, setting: str) -> dict[str, float]:
         if column == setting
     }
     if not values:
-        raise ParameterError(f"{table} has no published value of {method!r} in {setting!r}.")
+        raise ParameterError(f"{table} has no published value of {method!r} in {setting!r}.").about(
+            argument="setting"
+        )
     return values
 
 
@@ -120,7 +127,9 @@ def paper_recipe(setting: str, n_train: int, method: str = "dnn-cgm") -> dict[st
     """
     recipe = _recipes()[method]
     if setting not in recipe["by_setting"]:
-        raise ParameterError(f"No recipe for setting {setting!r}. Known: {listing(recipe['by_setting'])}.")
+        raise ParameterError(
+            f"No recipe for setting {setting!r}. Known: {listing(recipe['by_setting'])}."
+        ).about(argument="setting")
     params = {**recipe["common"], **recipe["by_setting"][setting]}
     epochs = params.pop("epochs")
     params["schedule"] = _tuples(params["schedule"])

@@ -34,10 +34,14 @@ def complete_days(
     check_number("max_missing", max_missing, 0, 1)
     X, Z = dated_table(returns, "The table of returns"), dated_table(covariates, "The table of covariates")
     if not Z.shape[1]:
-        raise DataError("The table of covariates has no column beside the dates.")
+        raise DataError("The table of covariates has no column beside the dates.").about(
+            argument="covariates"
+        )
     shared = sorted(set(X.columns) & set(Z.columns))
     if shared:
-        raise DataError(f"{listing(shared)} is a stock and a covariate at the same time. Rename one of them.")
+        raise DataError(
+            f"{listing(shared)} is a stock and a covariate at the same time. Rename one of them."
+        ).about(argument="covariates", column=shared[0])
     first = X.index[0] if start is None else as_day(start, Argument("start"))
     last = X.index[-1] if end is None else as_day(end, Argument("end"))
     X = X.loc[first:last]
@@ -54,7 +58,7 @@ def complete_days(
     if X.shape[1] < 2:
         raise DataError(
             f"A network needs at least 2 stocks with returns, {X.shape[1]} are left. " + " ".join(notes)
-        )
+        ).about(argument="returns")
     whole = X.notna().all(axis=1)
     known = Z.notna().all(axis=1).reindex(X.index, fill_value=False)
     for lost, what in ((~whole, "a stock has no return"), (whole & ~known, "a covariate is not known")):
@@ -66,7 +70,9 @@ def complete_days(
         warnings.warn(note, DataWarning, stacklevel=3)
     kept = X.index[whole & known]
     if not len(kept):
-        raise DataError("There is no day on which all stocks and covariates are known. " + " ".join(notes))
+        raise DataError(
+            "There is no day on which all stocks and covariates are known. " + " ".join(notes)
+        ).about(argument="covariates")
     return X.loc[kept], Z.loc[kept], tuple(notes)
 
 
@@ -83,8 +89,8 @@ def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = 
     second = first if valid_until is None else as_day(valid_until, Argument("valid_until"))
     if second < first:
         raise ParameterError(
-            "{second} ({second_day}) must not be before {first} ({first_day}).",
-            second=Argument("valid_until"),
+            "{argument} ({second_day}) must not be before {first} ({first_day}).",
+            argument=Argument("valid_until"),
             second_day=second.date(),
             first=Argument("train_until"),
             first_day=first.date(),
@@ -97,7 +103,7 @@ def split_by_date(dates: pd.DatetimeIndex, train_until: Any, valid_until: Any = 
                 f"The {period} period has {count} days, at least {_FEWEST_DAYS[period]} are needed. The days "
                 f"go from {dates[0].date()} to {dates[-1].date()}; training ends with {first.date()}"
                 + (f", validation with {second.date()}." if valid_until is not None else ".")
-            )
+            ).about(argument="train_until")
     return pd.Series(labels, index=dates, name="period", dtype=object)
 
 
@@ -112,7 +118,7 @@ def chosen_days(days: Sequence[Any], dates: pd.DatetimeIndex) -> list[pd.Timesta
             raise DataError(
                 f"{day.date()} is no day of the study: not a trading day, or one that was left out. The "
                 f"nearest are {' and '.join(near)}."
-            )
+            ).about(argument="days")
     return chosen
 
 
@@ -123,20 +129,17 @@ def volatility_name(Z: pd.DataFrame, name: str | None) -> str:
         found = [column for column in known if "vix" in column.lower()]
         if len(found) != 1:
             raise ParameterError(
-                "{volatility} must name the covariate that tells calm from turbulent days; of {known}, "
+                "{argument} must name the covariate that tells calm from turbulent days; of {known}, "
                 "{how_many} 'vix' in the name.",
-                volatility=Argument("volatility"),
+                argument=Argument("volatility"),
                 known=listing(known),
                 how_many="several have" if found else "none has",
             )
         return found[0]
     if name not in known:
-        raise ParameterError(
-            "{volatility} must be a covariate, got {name!r}.{hint} They are {known}.",
-            volatility=Argument("volatility"),
-            name=name,
-            hint=suggestion(name, known),
-            known=listing(known),
+        raise ParameterError.of(
+            "volatility",
+            f"must be a covariate, got {name!r}.{suggestion(name, known)} They are {listing(known)}.",
         )
     return name
 
@@ -165,7 +168,7 @@ def high_and_normal(
             raise DataError(
                 f"No test day has {values.name!r} {what} {cut:g}: it hardly moves in the test period. Choose "
                 "another covariate for volatility, or other values of high and normal."
-            )
+            ).about(argument="volatility", column=values.name)
     labels = np.full(len(values), None, dtype=object)
     labels[below], labels[above] = NORMAL, HIGH
     return labels, {HIGH: upper, NORMAL: lower}
@@ -175,6 +178,8 @@ def event_date(place: Any) -> Any:
     """A date, or (start, end)."""
     if isinstance(place, tuple):
         if len(place) != 2:
-            raise ParameterError(f"An event is at a date, or from (start, end), got {place!r}.")
+            raise ParameterError(f"An event is at a date, or from (start, end), got {place!r}.").about(
+                argument="events"
+            )
         return as_day(place[0], "The start of an event"), as_day(place[1], "The end of an event")
     return as_day(place, "The date of an event")

@@ -96,7 +96,9 @@ def against_volatility(study: MarketGraphs, measure: str = "density", ax: Axes |
 def graphs_of_days(study: MarketGraphs) -> NDArray:
     """Heatmaps of the chosen days, by sector, edges only, on one colour scale: one Axes per day."""
     if study.days is None:
-        raise ParameterError("No days were chosen: name some in days=[...] of finance_study.")
+        raise ParameterError("No days were chosen: name some in days=[...] of finance_study.").about(
+            argument="days"
+        )
     level = study.Z.loc[pd.DatetimeIndex(study.days.labels), study.volatility].to_numpy()
     titles = [
         f"{label}\n{study.volatility} {value:.4g}, density {100 * share:.1f} %"

@@ -76,7 +76,9 @@ def residual_returns(
     residuals = moves - beta.mul(market_moves, axis=0)
     known = residuals.notna().any(axis=1).to_numpy()
     if not known.any():
-        raise DataError("No stock has returns in enough days of any look-back: there are no residuals.")
+        raise DataError(
+            "No stock has returns in enough days of any look-back: there are no residuals."
+        ).about(argument="prices")
     return residuals.iloc[int(np.argmax(known)) :]
 
 
@@ -101,7 +103,7 @@ def daily_returns(prices: Any, returns: str = "log") -> pd.DataFrame:
         raise DataError(
             f"Prices must be above zero, but {table.columns[column[0]]!r} has {values[row[0], column[0]]:g} "
             f"on {table.index[row[0]].date()}. Set days without a price to missing."
-        )
+        ).about(argument="prices", column=table.columns[column[0]])
     steps = np.diff(np.log(values), axis=0)
     _warn_of_splits(steps, table)
     moves = steps if returns == "log" else np.expm1(steps)
@@ -123,7 +125,7 @@ def rolling_beta(
         raise DataError(
             f"A look-back of {lookback} days with a lag of {lag} needs at least {first + 2} dates with "
             f"prices, got {n + 1}. Give more history, or a shorter lookback."
-        )
+        ).about(argument="lookback")
     x = market.to_numpy(dtype=np.float64)
     windows = sliding_window_view(x, lookback)[: n - first]
     fewest = max(3, int(np.ceil(min_share * lookback)))
@@ -143,7 +145,7 @@ def _slopes(x: NDArray, y: NDArray, fewest: int) -> NDArray[np.float64]:
     if np.any((spread == 0) & (count >= fewest)):
         raise DataError(
             "The index does not move over a whole look-back. Check that it is a series of prices."
-        )
+        ).about(argument="index")
     together = np.einsum("wl,wl->w", centred, np.where(known, y, 0.0))
     enough = count >= fewest
     return np.divide(together, spread, out=np.full(len(x), np.nan), where=enough)
@@ -157,21 +159,21 @@ def aligned_prices(prices: Any, index: Any) -> tuple[pd.DataFrame, pd.Series]:
             raise DataError(
                 f"The table of prices has no column {index!r} for the index."
                 f"{suggestion(index, stocks.columns)} It has {listing(stocks.columns)}."
-            )
+            ).about(argument="index")
         market, stocks = stocks[index], stocks.drop(columns=index)
     else:
         table = dated_table(index, "The index")
         if table.shape[1] != 1:
             raise DataError(
                 f"The index must be one series, got {listing(table.columns)}. Choose one of them."
-            )
+            ).about(argument="index")
         market = table.iloc[:, 0]
     if not stocks.shape[1]:
-        raise DataError("The table of prices holds no stocks beside the index.")
+        raise DataError("The table of prices holds no stocks beside the index.").about(argument="prices")
     traded = stocks.index[stocks.notna().any(axis=1)]
     both = traded.intersection(market.index[market.notna()])
     if not len(both):
-        raise DataError("Prices and index have no date in common.")
+        raise DataError("Prices and index have no date in common.").about(argument="index")
     lost = traded[(traded >= both[0]) & (traded <= both[-1])].difference(both)
     if len(lost):
         warnings.warn(

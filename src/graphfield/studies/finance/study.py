@@ -158,7 +158,7 @@ def finance_study(
     for name, value in (("high", high), ("normal", normal)):
         check_number(name, value, 0, 1, open_low=True, open_high=True)
     if high < normal:
-        raise ParameterError(f"high must not be below normal, got high={high} and normal={normal}.")
+        raise ParameterError.of("high", f"must not be below normal, got high={high} and normal={normal}.")
     check_number("n_permutations", n_permutations, 0, integer=True)
     X, Z, notes = complete_days(returns, covariates, start=start, end=end, max_missing=max_missing)
     dates = pd.DatetimeIndex(X.index)

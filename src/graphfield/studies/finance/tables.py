@@ -41,7 +41,9 @@ def dated_table(table: Any, what: str = "The table") -> pd.DataFrame:
     values = values.set_axis([str(name) for name in values.columns], axis=1)
     repeated = sorted({name for name in values.columns if list(values.columns).count(name) > 1})
     if repeated:
-        raise DataError(f"{what} has more than one column called {listing(repeated)}. Rename or drop them.")
+        raise DataError(
+            f"{what} has more than one column called {listing(repeated)}. Rename or drop them."
+        ).about(table=what, column=repeated[0])
     numbers = pd.DataFrame(
         {name: _numbers(values[name], dates, what) for name in values.columns}, index=dates
     )
@@ -50,7 +52,7 @@ def dated_table(table: Any, what: str = "The table") -> pd.DataFrame:
         raise DataError(
             f"{what} must have each date once, but {len(again)} come more than once, the first on "
             f"{_day(again[0])}. Keep one row of each."
-        )
+        ).about(table=what)
     return numbers.sort_index()
 
 
@@ -77,17 +79,19 @@ def _frame(table: Any, what: str) -> pd.DataFrame:
     if isinstance(table, pd.Series):
         table = table.to_frame(str(table.name) if table.name is not None else "value")
     if not isinstance(table, pd.DataFrame):
-        raise DataError(f"{what} must be a pandas DataFrame or Series by date, got {type(table).__name__}.")
+        raise DataError(
+            f"{what} must be a pandas DataFrame or Series by date, got {type(table).__name__}."
+        ).about(table=what)
     if isinstance(table.columns, pd.MultiIndex):
         raise DataError(
             f"{what} has columns of several levels, as downloads from Yahoo Finance have. Choose the "
             "adjusted closing prices first, for example table['Close'] of a download with auto_adjust=True."
-        )
+        ).about(table=what)
     if {str(name).lower() for name in table.columns} >= _BARS:
         raise DataError(
             f"{what} holds opening, high, low and closing prices of one stock. Expected one column of "
             "adjusted closing prices per ticker."
-        )
+        ).about(table=what)
     return table
 
 
@@ -101,7 +105,9 @@ def _dates(frame: pd.DataFrame, what: str) -> tuple[pd.DatetimeIndex, pd.DataFra
         return _days(frame[named[0]], what), frame.drop(columns=named[0])
     if len(frame) and not pd.api.types.is_numeric_dtype(frame.index):
         return _days(frame.index.to_series(), what), frame
-    raise DataError(f"{what} has no dates: expected a column called 'date', or dates as the index.")
+    raise DataError(f"{what} has no dates: expected a column called 'date', or dates as the index.").about(
+        table=what
+    )
 
 
 def _days(column: pd.Series, what: str) -> pd.DatetimeIndex:
@@ -132,5 +138,5 @@ def _numbers(column: pd.Series, dates: pd.DatetimeIndex, what: str) -> np.ndarra
         raise DataError(
             f"{what}: column {str(column.name)!r} must hold numbers, but has {column.iloc[row]!r} on "
             f"{_day(dates[row])}."
-        )
+        ).about(table=what, column=str(column.name), row=Row(row))
     return values

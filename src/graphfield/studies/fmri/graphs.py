@@ -72,7 +72,7 @@ class SubjectGraphs(Study):
             raise DataError(
                 f"There is no subject {str(subject)!r}.{suggestion(str(subject), ids)} "
                 f"The subjects are {listing(ids, most=5)}."
-            )
+            ).about(argument="subject")
         z = self.subjects.table.loc[[str(subject)]].reset_index(drop=True)
         return graph_at(self.model, z, threshold=threshold)
 

@@ -32,17 +32,21 @@ def read_phenotypes(
             raise DataError(
                 f"The phenotype table has no column {column!r}.{suggestion(column, names)} "
                 f"It has {listing(names)}."
-            )
+            ).about(column=column)
     twice = [name for name in dict.fromkeys(columns) if list(columns).count(name) > 1]
     if twice or id_column in columns:
         what = listing(twice) if twice else f"{id_column!r}, the column of subjects,"
-        raise DataError(f"{what} is asked for twice. The score and each covariate are named once.")
+        raise DataError(f"{what} is asked for twice. The score and each covariate are named once.").about(
+            argument="covariates"
+        )
     if id_column is None:
         return frame[list(columns)], None
     if frame[id_column].isna().any():
         row = int(np.argmax(frame[id_column].isna().to_numpy()))
         raise DataError(
-            "Column {name!r} has no subject in {row} of the phenotype table.", name=id_column, row=Row(row)
+            "Column {column!r} has no subject in {row} of the phenotype table.",
+            column=id_column,
+            row=Row(row),
         )
     ids = [_text(value) for value in frame[id_column]]
     repeated = [name for name in dict.fromkeys(ids) if ids.count(name) > 1]
@@ -50,7 +54,7 @@ def read_phenotypes(
         raise DataError(
             f"The phenotype table must have one row per subject, but {listing(repeated, most=5)} "
             "is there more than once. Keep one visit of each."
-        )
+        ).about(argument="id_column")
     return frame[list(columns)], ids
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError, ParameterError, listing
-from graphfield.messages import Argument
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".1D", ".txt")
 _ID = "{id}"
@@ -38,7 +37,9 @@ def read_folder(folder: str | Path, pattern: str | None = None) -> dict[str, Sca
     folder = Path(folder)
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
-        raise DataError(f"Expected a folder with one file per subject, but {str(folder)!r} {what}.")
+        raise DataError(f"Expected a folder with one file per subject, but {str(folder)!r} {what}.").about(
+            file=str(folder)
+        )
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*") if pattern and "/" in pattern else folder.iterdir()):
         subject = _subject(path.relative_to(folder).as_posix(), pattern) if path.is_file() else None
@@ -48,13 +49,13 @@ def read_folder(folder: str | Path, pattern: str | None = None) -> dict[str, Sca
             raise DataError(
                 f"Subject {subject!r} has two files: {found[subject].name!r} and {path.name!r}. Keep one, or "
                 "say by a pattern with {id} which files count."
-            )
+            ).about(file=str(path))
         found[subject] = path
     if not found:
         wanted = f"that fits {pattern!r}" if pattern else f"ending in {', '.join(SUFFIXES)}"
         there = [path.name for path in sorted(folder.iterdir())]
         held = f"it holds {listing(there, most=3)}" if there else "it is empty"
-        raise DataError(f"{str(folder)!r} has no file {wanted}; {held}.")
+        raise DataError(f"{str(folder)!r} has no file {wanted}; {held}.").about(file=str(folder))
     return {subject: read_scan(path) for subject, path in found.items()}
 
 
@@ -65,12 +66,7 @@ def _subject(name: str, pattern: str | None) -> str | None:
         known = path.suffix in SUFFIXES and not path.name.startswith(".")
         return path.stem if known else None
     if pattern.count(_ID) < 1:
-        raise ParameterError(
-            "{name} must have {id} where the subject is, got {pattern!r}.",
-            name=Argument("pattern"),
-            id=_ID,
-            pattern=pattern,
-        )
+        raise ParameterError.of("pattern", f"must have {_ID} where the subject is, got {pattern!r}.")
     if not fnmatchcase(name, pattern.replace(_ID, "*")):
         return None
     parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.split(_ID)]
@@ -82,14 +78,19 @@ def _subject(name: str, pattern: str | None) -> str | None:
 def read_scan(path: Path) -> Scan:
     """One file; its kind follows from the ending."""
     if path.suffix not in _READERS:
-        raise DataError(f"{str(path)!r} is no time series: expected a name ending in {', '.join(SUFFIXES)}.")
+        raise DataError(
+            f"{str(path)!r} is no time series: expected a name ending in {', '.join(SUFFIXES)}."
+        ).about(file=str(path))
     try:
         scan = _READERS[path.suffix](path)
-    except DataError:
+    except DataError as error:
+        error.about(file=str(path))
         raise
     except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{str(path)!r} cannot be read as {path.suffix[1:]}: {first_line}") from error
+        raise DataError(f"{str(path)!r} cannot be read as {path.suffix[1:]}: {first_line}").about(
+            file=str(path)
+        ) from error
     return scan
 
 

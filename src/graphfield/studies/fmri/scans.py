@@ -38,14 +38,18 @@ def collect(data: Any, subjects: Sequence[Any] | None, pattern: str | None) -> d
         raise DataError(
             "Time series of many subjects must be an array (subjects, time, regions), a list or mapping of "
             f"arrays (time, regions), or a folder, got an array of shape {data.shape}."
-        )
+        ).about(argument="series")
     items = list(data)
     names = [str(i) for i in range(len(items))] if subjects is None else [str(name) for name in subjects]
     if len(names) != len(items):
-        raise DataError(f"There must be one subject name per time series: {len(items)}, got {len(names)}.")
+        raise DataError(
+            f"There must be one subject name per time series: {len(items)}, got {len(names)}."
+        ).about(argument="subjects")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"Subjects must have different names, but {listing(twice)} is there more than once.")
+        raise DataError(
+            f"Subjects must have different names, but {listing(twice)} is there more than once."
+        ).about(subject=twice[0])
     return {name: _scan(values, name) for name, values in zip(names, items, strict=True)}
 
 
@@ -58,7 +62,7 @@ def _scan(values: Any, subject: str) -> Scan:
         raise DataError(
             f"The time series of subject {subject!r} must be a two-dimensional array of numbers (time x "
             f"regions), got shape {array.shape} of {array.dtype}."
-        )
+        ).about(subject=subject)
     return Scan(np.asarray(array, dtype=np.float64), names)
 
 
@@ -82,7 +86,7 @@ def check_shapes(scans: dict[str, Scan], n_regions: int | None) -> int:
         raise DataError(
             f"The time series look like regions x time: the first length is {next(iter(heights))} for all. "
             "Expected time x regions: pass transposed=True."
-        )
+        ).about(argument="transposed")
     expected = common if n_regions is None else n_regions
     odd = [subject for subject, scan in scans.items() if scan.values.shape[1] != expected]
     if not odd:
@@ -91,12 +95,12 @@ def check_shapes(scans: dict[str, Scan], n_regions: int | None) -> int:
         raise DataError(
             f"{len(odd)} of {len(scans)} subjects look like regions x time ({listing(odd, most=5)}): they "
             f"have {expected} rows, where the others have {expected} columns. Transpose these."
-        )
+        ).about(subject=odd[0])
     shapes = [f"{subject!r} {scans[subject].values.shape[1]}" for subject in odd]
     raise DataError(
         f"Every subject must have the same {expected} regions, but {len(odd)} of {len(scans)} have another "
         f"number: {first_few(shapes, most=5)}. Use the same atlas for all, or leave these subjects out."
-    )
+    ).about(subject=odd[0])
 
 
 def region_names(scans: dict[str, Scan], given: Sequence[str] | None, n_regions: int) -> list[str]:
@@ -104,7 +108,9 @@ def region_names(scans: dict[str, Scan], given: Sequence[str] | None, n_regions:
     if given is not None:
         names = [str(name) for name in given]
         if len(names) != n_regions:
-            raise DataError(f"There must be one name per region: {n_regions} regions, {len(names)} names.")
+            raise DataError(
+                f"There must be one name per region: {n_regions} regions, {len(names)} names."
+            ).about(argument="regions")
     else:
         own = {subject: scan.names for subject, scan in scans.items() if scan.names is not None}
         if len(own) < len(scans) or not own:
@@ -116,11 +122,13 @@ def region_names(scans: dict[str, Scan], given: Sequence[str] | None, n_regions:
                 f"Subjects {first_subject!r} and {other!r} name their regions differently: "
                 f"{listing(first, most=3)} and {listing(own[other] or [], most=3)}. "
                 "Bring the columns into one order."
-            )
+            ).about(subject=other)
         names = list(first or [])
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"Regions must have different names, but {listing(twice)} is there more than once.")
+        raise DataError(
+            f"Regions must have different names, but {listing(twice)} is there more than once."
+        ).about(column=twice[0])
     return names
 
 
@@ -159,7 +167,7 @@ def usable(
             continue
         kept[subject] = (thin - thin.mean(axis=0)) / spread
     if dropped and missing == "error":
-        raise DataError(_complaint(dropped, flat, len(values)))
+        raise DataError(_complaint(dropped, flat, len(values))).about(argument="missing")
     return kept, dropped
 
 

@@ -178,8 +178,8 @@ def load_subjects(
     check_choice("missing", missing, ("error", "drop"))
     check_number("every", every, 1, integer=True)
     if isinstance(covariates, str):
-        raise ParameterError(
-            f"covariates must be a list of names, got {covariates!r}: write [{covariates!r}]."
+        raise ParameterError.of(
+            "covariates", f"must be a list of names, got {covariates!r}: write [{covariates!r}]."
         )
     scans = collect(series, subjects, pattern)
     if transposed:
@@ -221,7 +221,7 @@ def load_subjects(
     if people[score].nunique() < 2:
         raise DataError(
             f"The score {score!r} is the same for every subject: there is nothing to relate to it."
-        )
+        ).about(argument="score", column=score)
     return Subjects(
         list(values),
         list(values.values()),
@@ -244,7 +244,7 @@ def read_networks(path: str | Path) -> dict[str, str] | list[str]:
             raise DataError(
                 f"{str(path)!r} must have the columns 'region' and 'network', "
                 f"it has {listing(table.columns)}."
-            )
+            ).about(file=str(path))
         chosen = list(table.columns)
     region, network = (table[name].astype(str).str.strip() for name in chosen)
     return dict(zip(region, network, strict=True))
@@ -258,15 +258,16 @@ def _plausible(scans: Mapping[str, Any], n_given: int | None) -> int | None:
 
 def _in_order(series: Any, scans: list[str], n_rows: int, notes: list[str]) -> list[str]:
     if isinstance(series, (str, Path, Mapping)):
-        raise ParameterError(
-            "id_column must name the column of the phenotype table that has the subjects: files and mappings "
-            "have no order."
+        raise ParameterError.of(
+            "id_column",
+            "must name the column of the phenotype table that has the subjects: files and mappings "
+            "have no order.",
         )
     if n_rows != len(scans):
         raise DataError(
             f"Without id_column the phenotype table must have one row per time series, in the same order: "
             f"{len(scans)} series, {n_rows} rows. Name the subjects, and the column that has them."
-        )
+        ).about(argument="id_column")
     notes.append("The rows of the phenotype table were taken to be in the order of the time series.")
     return scans
 
@@ -288,4 +289,4 @@ def _check_enough(values: Mapping[str, Any], score: str) -> None:
         raise DataError(
             f"At least {FEWEST_SUBJECTS} subjects are needed to relate graphs to {score!r} and to judge by "
             f"subjects left out, got {len(values)}."
-        )
+        ).about(argument="score")
