@@ -243,13 +243,6 @@ def test_a_test_alone_has_a_verdict():
     assert reach_verdict().answer == "not known"
 
 
-def test_clear_is_one_rule():
-    assert not Gain(0.02, 0.01).is_clear
-    assert Gain(0.0201, 0.01).is_clear
-    assert Gain(-0.0201, 0.01).is_clear_loss
-    assert not Gain(1e-9, 0.0).is_clear, "rounding"
-
-
 # -- numbers -----------------------------------------------------------------------------------
 
 

@@ -119,7 +119,7 @@ class _Comparison:
         return result
 
     def gain(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> Gain:
-        return Gain(*self.yardstick.gain(before, after))
+        return self.yardstick.gain(before, after)
 
     def _search(self, blocks: list[list[int]]) -> dict[tuple[float, ...], NDArray[np.float64]]:
         """Penalties per block that were tried, and the errors of the folds with them."""

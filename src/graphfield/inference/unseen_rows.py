@@ -33,7 +33,7 @@ from graphfield.inference.unseen_kinds import (
     static_kinds,
     told_kinds,
 )
-from graphfield.numbers import Gain
+from graphfield.numbers import Gain, standard_errors
 
 # Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
 FOLD_ROWS, N_FOLDS, HELD_OUT = 3_000, 5, 0.2
@@ -90,11 +90,11 @@ class Predicted:
         """
         stick = self.yardstick
         before, after = stick.errors(other), stick.errors(self.model)
-        value, error = stick.gain(before, after)
-        if self.n_folds >= _LEAST_FOLDS:
-            means = [float((before - after)[self.fold == k].mean()) for k in range(self.n_folds)]
-            error = max(error, float(np.std(means, ddof=1)) / np.sqrt(self.n_folds))
-        return Gain(value, float(error))
+        gain = stick.gain(before, after)
+        if self.n_folds < _LEAST_FOLDS:
+            return gain
+        means = np.array([(before - after)[self.fold == k].mean() for k in range(self.n_folds)])
+        return Gain(gain.value, max(gain.standard_error, float(standard_errors(means))))
 
 
 def predict_held_out(

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.numbers import is_clear, mean_and_error
+from graphfield.solvers.moving_lasso import MOVES
 from graphfield.solvers.sparse_blocks import solve_path, zero_solution
 from graphfield.solvers.working import FamilyRows
 
@@ -28,13 +30,13 @@ def cross_fitted_families(
     :func:`~graphfield.solvers.moving_lasso.cross_fitted_coefficients`. ``tick`` is called
     :func:`n_ticks` times at most.
     """
-    n, (size, d) = len(rows.W), rows.shape
+    size, d = rows.shape
     found, loss = _best_coefficients(rows, fold, tick)
     if rows.W.shape[1] == 1:
         return found
     still, loss_of_still = _best_coefficients(replace(rows, W=rows.W[:, :1]), fold, tick)
     gain = loss_of_still - loss
-    clear = (gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(n))[rows.blocks.nodes]
+    clear = is_clear(*mean_and_error(gain, ddof=0), MOVES)[rows.blocks.nodes]
     wide = np.zeros((len(found), size, d))
     wide[:, :d], wide[:, rows.W.shape[1] * d :] = still[:, :d], still[:, d:]
     return np.where(clear, found, wide)

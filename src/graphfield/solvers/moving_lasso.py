@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_gram
 from graphfield.solvers.shrinkage import remaining_share, shrink_entries
 
@@ -26,6 +27,9 @@ _PENALTIES = np.geomspace(2.0, 0.1, 9)
 _SWEEPS, _PRECISION = 40, 2e-3
 # Smaller penalties are not tried where so few nodes gained from the last.
 _FEW = 0.05
+# Standard errors by which held-out rows of a node must be better predicted for its edges to move: one, as
+# tests of movement follow.
+MOVES = 1.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def cross_fitted_coefficients(
     coef[..., :1] = _best_coefficients(average, counts, X.shape[1])
     still = MovingCoefficients(coef, fold)
     gain = np.square(still.residuals(X, W)) - np.square(moving.residuals(X, W))
-    clear = gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(len(X))
+    clear = is_clear(*mean_and_error(gain, ddof=0), MOVES)
     return MovingCoefficients(np.where(clear[:, None, None], moving.coef, still.coef), fold)
 
 
