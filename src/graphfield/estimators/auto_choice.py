@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.estimators.held_out import Yardstick
+from graphfield.estimators.one_graph import STATIC
 from graphfield.fields import GraphField
 from graphfield.numbers import Gain
 
-STATIC, AVERAGE = "static", "average"
+AVERAGE = "average"
 _NAMES = {AVERAGE: "an average of several"}
 TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds", "gain_over_own_average"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]

@@ -16,19 +16,16 @@ class Entry:
     candidate: dict[str, Any] | None = None  # hyper-parameters with which AutoCGM fits it, if it does
     start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
-    stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
+    one_graph: str | None = None  # what its method is called, if its graph is the same for everybody
     most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
 
 
 # In the order in which they are offered and compared; the seed of a candidate follows from its place among
 # them, so that a new one comes last. RegGMM as a candidate has more ridge than by default:
-# nearly the same graphs, and better predictions from few rows.
+# nearly the same graphs, and better predictions from few rows. Those with one graph are made in one_graph.py.
 ESTIMATORS = {
     "GraphicalLasso": Entry(
-        "graphfield.estimators.graphical_lasso",
-        "static",
-        {"center": "covariates"},
-        stand_in="NodewiseLasso",
+        "graphfield.estimators.graphical_lasso", "static", {}, one_graph="graphical lasso"
     ),
     "RegGMM": Entry("graphfield.estimators.reggmm", "linear", {"ridge": 0.1}),
     "BayesianCGM": Entry("graphfield.estimators.bayesian", "bayes"),
@@ -40,7 +37,7 @@ ESTIMATORS = {
     "ScoreCGM": Entry("graphfield.estimators.score", "score", neural=True),
     "AutoCGM": Entry("graphfield.estimators.auto", "auto"),
     "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters"),
-    "NodewiseLasso": Entry("graphfield.estimators.nodewise_lasso", "nodewise"),
+    "NodewiseLasso": Entry("graphfield.estimators.nodewise_lasso", "nodewise", one_graph="nodewise lasso"),
     "Ensemble": Entry("graphfield.estimators.ensemble", "ensemble"),
 }
 

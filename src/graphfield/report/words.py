@@ -13,6 +13,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.check.findings import NOTES
+from graphfield.estimators.registry import ESTIMATORS
 from graphfield.exceptions import count
 from graphfield.fields import GraphField
 from graphfield.fields.base import Draws
@@ -23,7 +24,7 @@ from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
-_STATIC = ("GraphicalLasso", "NodewiseLasso")
+_STATIC = [name for name, entry in ESTIMATORS.items() if entry.one_graph is not None]
 _KINDS = {
     "DNNCGM": "edges follow the covariates through a neural network",
     "ArchetypeCGM": "the graph mixes a few archetypes in shares that follow the covariates",
