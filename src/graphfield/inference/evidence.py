@@ -64,7 +64,7 @@ class Evidence:
     Attributes
     ----------
     verdict : str
-        By two numbers, the p-value and the held-out gain over a static graph:
+        By two numbers, the p-value and the held-out gain over edges that do not move:
 
         - "strong evidence": p at most .01 and a gain of more than three standard errors;
         - "evidence": p at most .05 and a gain of more than two standard errors;
@@ -80,8 +80,9 @@ class Evidence:
         Of the permutation test.
     gain_over_static, gain_over_linear : Gain or None
         ``value`` and ``standard_error`` of the share of the held-out ``error`` that edges which vary with
-        z (as splines, or as straight lines where those would be too many) save, against a static graph and
-        against edges linear in z (both as shares of the error of the static graph). The latter is None where
+        z (as splines, or as straight lines where those would be too many) save, against the same regressions
+        with edges that do not move and with edges linear in z (both as shares of the error of the former,
+        which are no rival of a model: see :func:`graphfield.gain_over_one_graph`). The latter is None where
         they are linear themselves, as they are in the levels of categories.
     per_covariate : tuple of CovariateEvidence
         Also as a table: :attr:`covariates`.

@@ -73,7 +73,7 @@ def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None)
 
 
 def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[], None]) -> Gains:
-    """By how much edges that follow the covariates lower the held-out deviance of a static graph.
+    """By how much edges that follow the covariates lower the held-out deviance of regressions.
 
     As :func:`graphfield.inference.held_out_gain.held_out_gains`, with sparse regressions by likelihood.
     """
@@ -87,9 +87,9 @@ def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[],
         tick()
         return found
 
-    static = errors([])
-    stick = Yardstick.of(static, question.units())
-    still = stick.errors(static)
+    unmoved = errors([])
+    stick = Yardstick.of(unmoved, question.units())
+    still = stick.errors(unmoved)
 
     def relative(columns: list[Array]) -> Array:
         return _preferred([still, stick.errors(errors(columns))], fold) if columns else still
