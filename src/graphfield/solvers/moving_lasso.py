@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.penalties import search_each_node
 from graphfield.solvers.shrinkage import remaining_share, shrink_entries
 
 # Penalties that are tried, in units of what the largest of p chance correlations is.
@@ -92,18 +93,22 @@ def _best_coefficients(
     best = np.zeros((len(counts), p, p, m))
     least = np.diag(total)[::m].copy()  # the error of no coefficient at all
     empty = least.sum()
-    for penalty in unit * _PENALTIES:
+
+    def attempt(penalty: float) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
         found = []
         for problem in problems:
             found.append(problem.solve(penalty))
             tick()
-        errors = sum(squared_errors(coef, part) for coef, part in zip(found, parts, strict=True))
-        better = errors < least
-        least = np.where(better, errors, least)
+        return found, np.sum([squared_errors(*both) for both in zip(found, parts, strict=True)], axis=0)
+
+    def keep(found: list[NDArray[np.float64]], better: NDArray[np.bool_]) -> None:
         for f, coef in enumerate(found):
             best[f, better] = coef[better]
-        if better.mean() < _FEW and least.sum() < empty:
-            break
+
+    def ends(better: NDArray[np.bool_], losses: NDArray[np.float64]) -> bool:
+        return bool(better.mean() < _FEW and losses.sum() < empty)
+
+    search_each_node(unit * _PENALTIES, attempt, keep, least, ends)
     return best
 
 

@@ -97,6 +97,31 @@ class PathSearch:
             self.best = self.last
 
 
+def search_each_node(
+    values: Any,
+    attempt: Callable[[Any], tuple[Any, NDArray[np.float64]]],
+    keep: Callable[[Any, NDArray[np.bool_]], None],
+    least: NDArray[np.float64],
+    ends: Callable[[NDArray[np.bool_], NDArray[np.float64]], Any],
+) -> None:
+    """A :class:`PathSearch` in which each node has its own best value.
+
+    ``attempt`` leads from a value to a solution and the losses of nodes, (p,). ``keep`` is given the solution
+    and which nodes gain by it: those whose loss is below the ``least`` so far. ``ends`` is given the latter
+    two, and says whether to stop.
+    """
+
+    def attempt_all(value: Any, _: Any) -> tuple[float, NDArray[np.bool_]]:
+        nonlocal least
+        found, losses = attempt(value)
+        better = losses < least
+        least = np.where(better, losses, least)
+        keep(found, better)
+        return float(least.sum()), better
+
+    PathSearch(values, attempt_all).walk(0, lambda search: ends(search.last.solution, least))
+
+
 def compare_rows(
     rows: Iterable[NDArray], units: NDArray[np.intp] | None = None, ddof: int = 1
 ) -> tuple[NDArray, int]:
