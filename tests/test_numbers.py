@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphfield as gf
+from graphfield.inference.evidence import verdict
 from graphfield.numbers import CLEAR, Gain, is_clear, mean_and_error, standard_errors
 
 SOURCE = Path(gf.__file__).parent
@@ -67,3 +68,8 @@ def test_nothing_is_held_against_its_standard_error_by_hand():
         if BY_HAND.search(line)
     ]
     assert not found, "use is_clear, mean_and_error or standard_errors of graphfield.numbers"
+
+
+def test_what_rounding_makes_is_no_evidence():
+    assert verdict(0.001, Gain(1e-8, 1e-10)) == "weak evidence"
+    assert verdict(0.001, Gain(1e-5, 1e-7)) == "strong evidence"
