@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# By how many standard errors a number must differ from zero to be called clear, everywhere.
+# By how many standard errors a number must differ from zero to be called clear, where nothing else is said.
 CLEAR = 2.0
 # A p-value up to this says that something is there.
 SIGNIFICANT = 0.05
@@ -19,6 +19,19 @@ _EQUAL = 1e-6  # a difference of rounding
 _MOST_DIGITS = 6
 _EXACT = 17  # digits from which a number is read back as it was
 _SMALLEST = 0.001  # p-values below it are not written out
+
+
+def is_clear(value: Any, standard_error: Any, n_errors: float = CLEAR, least: float = 0.0) -> Any:
+    """Whether numbers are above zero by more than so many of their standard errors, and above ``least``.
+
+    This is what "clear" means everywhere; of arrays, entry by entry. A number whose error is not known (NaN)
+    is not clear.
+
+    >>> is_clear(0.05, 0.01), is_clear(0.05, 0.02, n_errors=3), is_clear(0.05, 0.01, least=0.1)
+    (True, False, False)
+    """
+    found = np.asarray(value) > np.maximum(n_errors * np.asarray(standard_error), least)
+    return found if found.ndim else bool(found)
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,11 @@ class Gain:
     @property
     def is_clear(self) -> bool:
         """Above zero by more than two standard errors (and more than rounding makes)."""
-        return self.value > max(CLEAR * self.standard_error, _EQUAL)
+        return self.is_clear_by(CLEAR)
+
+    def is_clear_by(self, n_errors: float) -> bool:
+        """The same by another number of standard errors."""
+        return bool(is_clear(self.value, self.standard_error, n_errors, least=_EQUAL))
 
     @property
     def is_clear_loss(self) -> bool:
@@ -67,19 +84,33 @@ class Gain:
         return None if values is None else cls(float(values["value"]), float(values["standard_error"]))
 
 
-def standard_errors(gains: NDArray[np.floating], units: NDArray[np.intp]) -> NDArray[np.float64]:
+def mean_and_error(
+    gains: NDArray[np.floating], units: NDArray[np.intp] | None = None, ddof: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means over rows of (n,) or (n, p), and their standard errors: what :func:`is_clear` asks for."""
+    return gains.mean(axis=0, dtype=np.float64), standard_errors(gains, units, ddof)
+
+
+def standard_errors(
+    gains: NDArray[np.floating], units: NDArray[np.intp] | None = None, ddof: int = 1
+) -> NDArray[np.float64]:
     """Of the means over rows of (n,) or (n, p); rows of one unit may go together in any way.
 
-    With units of equal size these are the standard errors of the means of the units' means.
+    With units of equal size these are the standard errors of the means of the units' means. Without units,
+    each row is one.
 
     >>> float(standard_errors(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1])))
     1.0
     """
+    if units is None:
+        if len(gains) <= ddof:
+            return np.full(gains.shape[1:], np.nan)
+        return gains.std(axis=0, dtype=np.float64, ddof=ddof) / np.sqrt(len(gains))
     mean = gains.mean(axis=0, dtype=np.float64, keepdims=True)
     order = np.argsort(units, kind="stable")
     starts = np.flatnonzero(np.diff(units[order], prepend=-1))
     totals = np.add.reduceat((gains - mean)[order], starts, axis=0)
-    return np.sqrt(np.square(totals).sum(axis=0) * len(starts) / max(1, len(starts) - 1)) / len(gains)
+    return np.sqrt(np.square(totals).sum(axis=0) * len(starts) / max(1, len(starts) - ddof)) / len(gains)
 
 
 def _digits(size: float) -> int:

@@ -18,6 +18,7 @@ from graphfield.estimators.inputs import child_seeds
 from graphfield.estimators.registry import ESTIMATORS, Entry
 from graphfield.fields.average import average
 from graphfield.graphs.strength import partial_correlations
+from graphfield.numbers import Gain
 from graphfield.solvers.simplex import simplex_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -146,10 +147,10 @@ def test_errors_are_relative_and_paired():
     assert yardstick.errors(base * [1, 1, 1, 0.5]).mean() == pytest.approx((3 + 0.25) / 4)
     difference = rng.normal(size=60)
     expected = difference.std(ddof=1) / np.sqrt(60)
-    assert yardstick.standard_error(difference) == pytest.approx(expected)
+    assert yardstick.gain(difference, np.zeros(60)) == Gain(difference.mean(), pytest.approx(expected))
     grouped = Yardstick.of(base, np.repeat(np.arange(15), 4))
-    means = difference.reshape(15, 4).mean(axis=1)
-    assert grouped.standard_error(difference) == pytest.approx(means.std(ddof=1) / np.sqrt(15))
+    expected = difference.reshape(15, 4).mean(axis=1).std(ddof=1) / np.sqrt(15)
+    assert grouped.gain(difference, np.zeros(60)).standard_error == pytest.approx(expected)
 
 
 # -- Ensemble ---------------------------------------------------------------------------------------
@@ -566,7 +567,7 @@ def test_neural_candidates_take_part(monkeypatch, tmp_path):
     X, Z = steps(120)
     small = Plan(gf.DNNCGM(**{**FULL, "device": "auto", "max_steps": 10}))
     change_plans(monkeypatch, dnncgm=lambda *_: small)
-    monkeypatch.setattr(auto_choice, "_OVER_STATIC", -1e9)  # however bad
+    monkeypatch.setattr(Gain, "is_clear", property(lambda gain: gain.standard_error > 0))  # however bad
     model = gf.AutoCGM(candidates=("dnncgm",), device="cpu", random_state=0).fit(X, Z)
     assert model.chosen_ == {"dnncgm": 1.0}
     assert model.members_[0].device == "cpu"

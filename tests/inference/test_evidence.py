@@ -444,7 +444,7 @@ def test_errors_from_gram_matrices_are_those_of_the_residuals():
         comparison._fold_errors(blocks, (0.3, 1.0), comparison.common), direct, rtol=1e-8
     )
     only = held_out_gains(X, smooths[:1], comparison.splits, np.arange(120), ["z1"], lambda: None)
-    assert only.of_covariate["z1"] == only.over_static
+    assert only.of_covariate["z1"] == only.over_still
 
 
 def test_command_line(tmp_path, capsys):

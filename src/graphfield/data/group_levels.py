@@ -17,6 +17,7 @@ from scipy.stats import t as student
 from graphfield.data.node_units import NodeUnits, choose_units, group_means
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import listing
+from graphfield.numbers import is_clear, mean_and_error
 
 # Levels are there where they are clear of chance over the groups, and make up so much of a node's variance.
 _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
@@ -236,8 +237,8 @@ def _is_clear(gains: NDArray[np.float64], least: float = 0.0) -> bool:
     """Whether the mean of the gains of groups is above ``least`` and clear of chance."""
     if len(gains) < _FEWEST_GROUPS:
         return False
-    error = float(gains.std(ddof=1)) / len(gains) ** 0.5
-    return float(gains.mean()) > max(least, float(student.ppf(_CONFIDENCE, len(gains) - 1)) * error)
+    n_errors = float(student.ppf(_CONFIDENCE, len(gains) - 1))  # groups are few
+    return bool(is_clear(*mean_and_error(gains), n_errors, least))
 
 
 def _halves(labels: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -272,6 +273,6 @@ def _judged(products: NDArray[np.float64], shares: NDArray[np.float64], n_groups
     gains = products.mean(axis=1)
     gain, error = float("nan"), float("nan")
     if len(gains) >= _FEWEST_GROUPS:
-        gain, error = float(gains.mean()), float(gains.std(ddof=1)) / len(gains) ** 0.5
+        gain, error = (float(own) for own in mean_and_error(gains))
     share = float(shares.mean())
     return LevelCheck(_is_clear(gains, _LEAST_SHARE) and share >= _LEAST_SHARE, share, gain, error, n_groups)

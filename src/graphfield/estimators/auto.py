@@ -16,7 +16,6 @@ from graphfield.estimators import registry
 from graphfield.estimators.auto_candidates import Fits
 from graphfield.estimators.auto_choice import (
     AVERAGE,
-    STATIC,
     TABLE_NUMBERS,
     Choice,
     Judged,
@@ -26,6 +25,7 @@ from graphfield.estimators.auto_choice import (
 )
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.one_graph import STATIC
 from graphfield.estimators.parameters import (
     MARGINAL,
     MISSING,

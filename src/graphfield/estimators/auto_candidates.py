@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from graphfield.cores import side_by_side
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.node_types import NodeTypes
-from graphfield.estimators.auto_choice import STATIC, Judged, LeftOut
+from graphfield.estimators.auto_choice import Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table, own_tables
 from graphfield.estimators.held_out import HeldOut
+from graphfield.estimators.one_graph import STATIC, static_model
 from graphfield.estimators.registry import candidates, find_estimator, short_names, takes_node_types
 from graphfield.estimators.static import StaticGraph
 from graphfield.estimators.training_set import TrainingSet
@@ -54,11 +55,12 @@ def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeT
 
     ``types`` are those of the nodes where some are no plain numbers.
     """
-    entry = candidates()[candidate]
+    if candidate == STATIC:
+        return Plan(static_model(types))
+    entry, own = candidates()[candidate], short_names()[candidate]
     begin = fitted.get(entry.start or "")
     # Only a model that mixes patterns is one to begin with.
     start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
-    own = short_names()[candidate] if types is None or entry.stand_in is None else entry.stand_in
     if types is not None and not takes_node_types(own):
         other = next(one for one in zip(types.names, types.kinds, strict=True) if one[1] != "gaussian")
         raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.").about(

@@ -10,16 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.estimators.held_out import Yardstick
+from graphfield.estimators.one_graph import STATIC
 from graphfield.fields import GraphField
-from graphfield.numbers import CLEAR
+from graphfield.numbers import Gain
 
-STATIC, AVERAGE = "static", "average"
+AVERAGE = "average"
 _NAMES = {AVERAGE: "an average of several"}
 TABLE_NUMBERS = ["error", "gain", "standard_error", "weight", "seconds", "gain_over_own_average"]
 TABLE_COLUMNS = ["model", *TABLE_NUMBERS, "note"]
-# By how many standard errors a model must beat one graph for everybody (and its own average graph, to be said
-# to vary), and an average the best model.
-_OVER_STATIC, _OVER_BEST = CLEAR, 1.0
+# By how many standard errors an average must beat the best model, which beats one graph clearly already.
+_OVER_BEST = 1.0
 # So many rows (or groups) can be compared on if the share that is held out is the default.
 _ENOUGH_UNITS = 25
 
@@ -74,7 +74,7 @@ def choose(
         errors[AVERAGE] = yardstick.errors(average[0].residuals)
     everything = [*judged, average[0]] if average is not None else judged
     gains = _Gains(errors, {one.name: yardstick.errors(one.of_average) for one in everything}, yardstick)
-    singles = [name for name in errors if name != AVERAGE and gains.clear(name, STATIC, _OVER_STATIC)]
+    singles = [name for name in errors if name != AVERAGE and gains.over(name, STATIC).is_clear]
     best = min(singles, key=gains.error, default=STATIC)
     weights = {best: 1.0}
     seconds = {one.name: one.seconds for one in judged}
@@ -82,16 +82,16 @@ def choose(
     if average is not None:
         seconds[AVERAGE] = average[0].seconds
         notes[AVERAGE] = _mix(average[1])
-        if gains.clear(AVERAGE, best, _OVER_BEST) and gains.clear(AVERAGE, STATIC, _OVER_STATIC):
+        if gains.over(AVERAGE, best).is_clear_by(_OVER_BEST) and gains.over(AVERAGE, STATIC).is_clear:
             best, weights = AVERAGE, dict(average[1])
     lines: list[tuple[str, float, float, float, float, float, float, str]] = []
     for name in errors:
-        gain, standard_error = gains.over(name, STATIC)
+        gain = gains.over(name, STATIC)
         weight = np.nan if name == AVERAGE else weights.get(name, 0.0)
         note = notes.get(name, "")
-        error = 1 - gain
-        own = 0.0 if name == STATIC else gains.over_own_average(name)[0]
-        lines.append((name, error, 1 - error, standard_error, weight, seconds[name], own, note))
+        error = 1 - gain.value
+        own = 0.0 if name == STATIC else gains.over_own_average(name).value
+        lines.append((name, error, 1 - error, gain.standard_error, weight, seconds[name], own, note))
     lines += [(one.name, np.nan, np.nan, np.nan, 0.0, one.seconds, np.nan, one.note) for one in left_out]
     table = pd.DataFrame(lines, columns=TABLE_COLUMNS)
     varies = gains.varies(best) if len(judged) > 1 else None
@@ -132,24 +132,19 @@ class _Gains:
     def error(self, name: str) -> float:
         return float(self.errors[name].mean())
 
-    def over(self, name: str, other: str) -> tuple[float, float]:
-        """By how much ``name`` has the smaller error, and the standard error of that."""
+    def over(self, name: str, other: str) -> Gain:
+        """By how much ``name`` has the smaller error."""
         return self.yardstick.gain(self.errors[other], self.errors[name])
 
-    def over_own_average(self, name: str) -> tuple[float, float]:
-        """The share of the error of its average over z that the graph saves, and its standard error."""
-        gain, standard_error = self.yardstick.gain(self.of_average[name], self.errors[name])
+    def over_own_average(self, name: str) -> Gain:
+        """The share of the error of its average over z that the graph saves."""
+        gain = self.yardstick.gain(self.of_average[name], self.errors[name])
         of_average = float(self.of_average[name].mean())
-        return gain / of_average, standard_error / of_average
+        return Gain(gain.value / of_average, gain.standard_error / of_average)
 
     def varies(self, name: str) -> bool:
         """Whether it is clearly better that the graph varies; the static graph does not."""
-        gain, standard_error = self.over_own_average(name)
-        return name != STATIC and gain > _OVER_STATIC * standard_error
-
-    def clear(self, name: str, other: str, times: float) -> bool:
-        gain, standard_error = self.over(name, other)
-        return gain > times * standard_error
+        return name != STATIC and self.over_own_average(name).is_clear
 
 
 def _summary(
@@ -168,18 +163,18 @@ def _summary(
         if nearest is None:
             text = "The model is one graph for everybody; nothing else was compared with it."
         else:
-            gain, standard_error = gains.over(nearest, STATIC)
+            gain = gains.over(nearest, STATIC)
             text = (
                 f"The model is one graph for everybody. Nothing else predicts {rows} better by more than two "
-                f"standard errors; the nearest is {_NAMES.get(nearest, nearest)}, {_better(gain)} (standard "
-                f"error {_percent(standard_error)})."
+                f"standard errors; the nearest is {_NAMES.get(nearest, nearest)}, {_better(gain.value)} "
+                f"(standard error {_percent(gain.standard_error)})."
             )
     else:
-        gain, standard_error = gains.over(best, STATIC)
+        gain = gains.over(best, STATIC)
         kept = f"an average of {_mix(weights)}" if best == AVERAGE else best
         text = (
-            f"The model is {kept}. On {rows} its {unit} is {_percent(gain)} (standard error "
-            f"{_percent(standard_error)}) below that of one graph for everybody"
+            f"The model is {kept}. On {rows} its {unit} is {_percent(gain.value)} (standard error "
+            f"{_percent(gain.standard_error)}) below that of one graph for everybody"
         )
         if singles:
             nearest = min([*singles, STATIC], key=gains.error)
@@ -193,9 +188,11 @@ def _summary(
                     f"; that of {nearest} is smaller, but not by a clear margin below one graph for everybody"
                 )
         text += "."
-        gain, standard_error = gains.over_own_average(best)
-        where = f"{_percent(abs(gain))} {'below' if gain > 0 else 'above'}"
-        text += f" It is {where} that of its own average graph (standard error {_percent(standard_error)})."
+        own = gains.over_own_average(best)
+        where = f"{_percent(abs(own.value))} {'below' if own.value > 0 else 'above'}"
+        text += (
+            f" It is {where} that of its own average graph (standard error {_percent(own.standard_error)})."
+        )
     if left_out:
         text += f" Left out, see held_out_: {', '.join(one.name for one in left_out)}."
     return text

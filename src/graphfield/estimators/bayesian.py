@@ -36,6 +36,7 @@ from graphfield.fields.linear import LinearField
 from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.pair_tests import FALSE_SHARE
+from graphfield.numbers import standard_errors
 from graphfield.solvers.interaction import interaction_gram
 from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_posterior
 
@@ -184,7 +185,7 @@ class BayesianCGM(GraphEstimator):
         present = (found.present + found.present.swapaxes(-1, -2)) / 2
         share = present.mean(axis=0)
         self.covariate_inclusion_, self.inclusion_ = share[:-1], share[-1]
-        self.inclusion_error_ = present[:, -1].std(axis=0, ddof=1) / np.sqrt(len(present))
+        self.inclusion_error_ = standard_errors(present[:, -1])
         self.rhat_, self.coefficient_draws_, self.scale_draws_ = found.rhat, found.draws, found.scales
         n_pairs = int((np.triu(self.inclusion_error_) > _MOST_ERROR).sum())
         if n_pairs or self.rhat_.max() > _MOST_RHAT:

@@ -16,7 +16,7 @@ from graphfield.estimators.inputs import HeldOutTable
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields import Conditionals, GraphField, Rows
 from graphfield.fields.walker import parts_of, rows_at_a_time
-from graphfield.numbers import standard_errors
+from graphfield.numbers import Gain, mean_and_error
 from graphfield.solvers.simplex import simplex_weights
 
 # A member with less weight than this is not worth its time.
@@ -135,14 +135,10 @@ class Yardstick:
         """Mean over nodes of the relative squared error of each row, (n,)."""
         return (np.square(residuals) / self.mean_squares).mean(axis=1)
 
-    def gain(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[float, float]:
-        """By how much errors of rows are smaller ``after`` than ``before``, and its standard error."""
-        lower = before - after
-        return float(lower.mean()), self.standard_error(lower)
-
-    def standard_error(self, differences: NDArray[np.float64]) -> float:
-        """Of the mean of ``differences``, one per row."""
-        return float(standard_errors(differences, self.units))
+    def gain(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> Gain:
+        """By how much errors of rows are smaller ``after`` than ``before``."""
+        value, error = mean_and_error(before - after, self.units)
+        return Gain(float(value), float(error))
 
     def weights(self, residuals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Weights (they sum to one) whose average of the residuals has the smallest mean error."""

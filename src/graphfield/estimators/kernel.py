@@ -41,7 +41,7 @@ from graphfield.solvers.kernel_graphs import (
     local_moments,
 )
 from graphfield.solvers.leaf_likelihood import factor_of
-from graphfield.solvers.penalties import compare_rows
+from graphfield.solvers.penalties import PathSearch, compare_rows
 
 # Bandwidths that are tried, in standard deviations of a covariate: from one graph for all down.
 _WIDEST, _NARROWEST, _RATIO = 4.0, 0.1, 0.6
@@ -179,18 +179,20 @@ class KernelCGM(GraphEstimator):
             return float(self.bandwidth), np.nan
         known, new = data.split(self.validation_fraction)
         new = new[:: 1 + len(new) // _MOST_HELD_OUT]
-        tried: list[tuple[float, float, NDArray]] = []
-        step = None
-        for bandwidth in [float(self.bandwidth)] if given else _bandwidths():
-            step, rows = self._judge(values, z, (known, new), encoder, bandwidth, step)
-            tried.append((bandwidth, factor_of(step), rows))
-            means = [own.mean() for *_, own in tried]
-            if len(tried) - 1 - int(np.argmax(means)) >= _PATIENCE:
-                break
-        table, which = compare_rows(own for *_, own in tried)
-        self.held_out_ = pd.DataFrame([(one, *own) for (one, *_), own in zip(tried, table, strict=True)])
+
+        def attempt(bandwidth: float, near: tuple[int, NDArray] | None) -> tuple[float, tuple[int, NDArray]]:
+            step = None if near is None else near[0]
+            found = self._judge(values, z, (known, new), encoder, bandwidth, step)
+            return -float(found[1].mean()), found
+
+        bandwidths = [float(self.bandwidth)] if given else _bandwidths()
+        search = PathSearch(bandwidths, attempt).walk(0, lambda s: s.worse >= _PATIENCE)
+        tried = list(search.tried.values())
+        table, which = compare_rows(one.solution[1] for one in tried)
+        self.held_out_ = pd.DataFrame([(one.value, *own) for one, own in zip(tried, table, strict=True)])
         self.held_out_.columns = pd.Index(_COLUMNS)
-        return tried[which][0], tried[which][1] if self.penalty == "auto" else np.nan
+        chosen = tried[which]
+        return chosen.value, factor_of(chosen.solution[0]) if self.penalty == "auto" else np.nan
 
     def _judge(
         self,

@@ -17,15 +17,12 @@ from torch import Tensor
 from graphfield.estimators.neural import evaluate_mean
 from graphfield.estimators.training_jobs import Job, begin_at, train_fields
 from graphfield.nn.fields import MeanField, Samples, mean_config
-from graphfield.numbers import standard_errors
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import TrainingConfig
 from graphfield.training.plan import Member
 from graphfield.training.supported_variation import is_few, rows_without
 
-# A mean that moves with z is kept when it lowers the loss of rows that it was found without by so many
-# standard errors.
-_MEAN_EVIDENCE = 2.0
 # Rows that a main effect is held back by: the mean of a level with one row is halved.
 _RIDGE = 1.0
 # Main effects at most: levels beyond are for the network.
@@ -185,6 +182,5 @@ def _moves(gain: Tensor, units: Tensor) -> bool:
     """Whether rows gain clearly; where there are next to none, a mean may move."""
     if len(gain) < 2:
         return True
-    values = gain.cpu().numpy()
-    error = float(standard_errors(values, np.unique(units.cpu().numpy(), return_inverse=True)[1]))
-    return float(values.mean()) > _MEAN_EVIDENCE * error
+    codes = np.unique(units.cpu().numpy(), return_inverse=True)[1]
+    return bool(is_clear(*mean_and_error(gain.cpu().numpy(), codes)))

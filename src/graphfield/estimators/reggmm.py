@@ -33,6 +33,7 @@ from graphfield.exceptions import check_package
 from graphfield.fields.base import GraphField, State
 from graphfield.fields.blocks import BlockField
 from graphfield.fields.linear import LinearField
+from graphfield.numbers import standard_errors
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.sparse_blocks import held_out_losses, solve_path, zero_solution
 from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
@@ -163,7 +164,7 @@ class RegGMM(GraphEstimator):
             losses = held_out_losses(rows, folds, penalties, start, self.mix, covariate)
             error = losses.mean(axis=1)
             self.penalty_ = float(penalties[np.argmin(error)])
-            spread = losses.std(axis=1, ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else np.nan
+            spread = standard_errors(losses.T)
             tried = {"penalty": penalties[: len(error)], "error": error, "standard_error": spread}
             self.cv_path_ = pd.DataFrame(tried, columns=_PATH_COLUMNS)
         else:

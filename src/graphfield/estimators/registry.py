@@ -18,24 +18,22 @@ class Entry:
     candidate: dict[str, Any] | None = None  # hyper-parameters with which AutoCGM fits it, if it does
     start: str | None = None  # the candidate whose fitted model it may begin with: the option of ``fit``
     neural: bool = False  # needs torch and most of the time, so that the others are fitted beside it
-    stand_in: str | None = None  # the candidate in its place where some nodes are no plain numbers
+    one_graph: str | None = None  # what its method is called, if its graph is the same for everybody
     most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
     composite: bool = False  # made of others, so that it is compared with them only where it is named
-    varies: bool = True  # its graph may follow the covariates
     chosen: Mapping[str, str] = field(default_factory=dict)  # what the page calls what its fit chose
 
 
 # In the order in which they are offered and compared; the seed of a candidate follows from its place among
 # them, so that a new one comes last. RegGMM as a candidate has more ridge than by default:
-# nearly the same graphs, and better predictions from few rows.
+# nearly the same graphs, and better predictions from few rows. Those with one graph are made in one_graph.py.
 ESTIMATORS = {
     "GraphicalLasso": Entry(
         "graphfield.estimators.graphical_lasso",
         "static",
         "one sparse graph for everybody",
-        {"center": "covariates"},
-        stand_in="NodewiseLasso",
-        varies=False,
+        {},
+        one_graph="graphical lasso",
     ),
     "RegGMM": Entry(
         "graphfield.estimators.reggmm", "linear", "edges are linear in the covariates", {"ridge": 0.1}
@@ -92,7 +90,10 @@ ESTIMATORS = {
     ),
     "ByCluster": Entry("graphfield.estimators.by_cluster", "clusters", "one graph per level of a covariate"),
     "NodewiseLasso": Entry(
-        "graphfield.estimators.nodewise_lasso", "nodewise", "one sparse graph for everybody", varies=False
+        "graphfield.estimators.nodewise_lasso",
+        "nodewise",
+        "one sparse graph for everybody",
+        one_graph="nodewise lasso",
     ),
     "Ensemble": Entry(
         "graphfield.estimators.ensemble", "ensemble", "the average of several fits", composite=True

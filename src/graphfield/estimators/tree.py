@@ -36,10 +36,9 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import TreeField, tree_features
 from graphfield.fields.tree import Tree
-from graphfield.numbers import standard_errors
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import linear_mean
 from graphfield.solvers.leaf_likelihood import HeldOutSearch, grow_covariance_tree, penalty_of
-from graphfield.solvers.scale_choice import EVIDENCE
 
 # Leaves from this size on take the penalty that was best on their held-out rows.
 _MANY_ROWS = 500
@@ -218,8 +217,7 @@ def _moving_mean(
     new = values[held_out]
     gain = (np.square(new) - np.square(new - W[held_out] @ mean)).mean(axis=1)
     units = held_out if labels is None or held_out.max() >= len(labels) else labels[held_out]
-    error = standard_errors(gain, np.unique(units, return_inverse=True)[1])
-    return mean if gain.mean() > EVIDENCE * error else None
+    return mean if is_clear(*mean_and_error(gain, np.unique(units, return_inverse=True)[1])) else None
 
 
 def _varying(Z: pd.DataFrame) -> list[str]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from graphfield.analysis.rows import spread
 from graphfield.cores import in_processes
-from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
+from graphfield.estimators.one_graph import STATIC, static_model, static_models
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, ParameterError, count, listing, suggestion
 from graphfield.inference.method_comparison import MethodComparison
@@ -147,7 +147,7 @@ def _asked_rows(inputs: Inputs) -> Any:
 
 def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
     """Estimators by name, one graph for all first."""
-    static = {STATIC: _make("GraphicalLasso", seed)}
+    static: dict[str, GraphEstimator] = {STATIC: static_model()}
     if isinstance(methods, Mapping):
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
@@ -182,10 +182,11 @@ def _class_name(name: Any) -> str:
 
 
 def _make(name: str, seed: int) -> GraphEstimator:
-    """As :class:`AutoCGM` fits it, itself or in the place of another, else as it is by default."""
-    entries = [entry for own, entry in ESTIMATORS.items() if name in (own, entry.stand_in)]
-    options = next((entry.candidate for entry in entries if entry.candidate is not None), {})
-    model: GraphEstimator = find_estimator(name)(**options)
+    """As :class:`AutoCGM` fits it or would, else as it is by default."""
+    entry = ESTIMATORS[name]
+    if entry.one_graph is not None:
+        return static_models()[entry.one_graph]
+    model: GraphEstimator = find_estimator(name)(**(entry.candidate or {}))
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 

@@ -78,8 +78,8 @@ def dependence_test(
     they are is tested by rearranging the covariates (see ``Evidence.scheme``): rows change places; with
     ``groups`` whole groups do, and for what varies within groups rows of one group; with ``time``
     covariates are shifted circularly. No model is fitted for that, so the test takes seconds. How much it
-    matters is measured by cross-validation: ridge regressions of every node on all others, static, with
-    coefficients linear in z, and with coefficients that are splines of z.
+    matters is measured by cross-validation: ridge regressions of every node on all others, whose
+    coefficients do not move, are linear in z, or are splines of z.
 
     A covariate is tested given all others: what products of nodes, and the covariate itself, owe to
     functions of the others and to products of these is subtracted. What each row then adds to the scores
@@ -222,10 +222,10 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
         )
     names = [smooth.name for smooth in smooths]
     return Evidence(
-        verdict=verdict(overall.p_value, gains.over_static),
-        sentence=overall_sentence(names, overall, gains.over_static, of),
+        verdict=verdict(overall.p_value, gains.over_still),
+        sentence=overall_sentence(names, overall, gains.over_still, of),
         p_value=overall.p_value,
-        gain_over_static=gains.over_static,
+        gain_over_static=gains.over_still,
         gain_over_linear=gains.over_linear,
         per_covariate=_lines(given_others, gains, is_only, of),
         n_permutations=overall.n_permutations,

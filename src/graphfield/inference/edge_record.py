@@ -17,7 +17,7 @@ from graphfield.exceptions import DataError, ModelFileError, count
 from graphfield.fields import GraphField
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import pair_name
-from graphfield.numbers import is_significant
+from graphfield.numbers import CLEAR, is_significant
 
 FORMAT, FORMAT_VERSION = "graphfield-edges", 2
 # The rate at which a pair counts as found, and the level of bands.
@@ -168,7 +168,7 @@ class EdgeRecord:
     @property
     def cut(self) -> float:
         """What at one z is no edge: up to two standard errors of a partial correlation of so many rows."""
-        return 2 / float(np.sqrt(self.n_groups or self.n_rows))
+        return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
 
 
 def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:

@@ -18,11 +18,11 @@ from graphfield.inference.verdict_facts import WEAK
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
 from graphfield.messages import Message
-from graphfield.numbers import CLEAR, SIGNIFICANT, Gain, is_significant, p_text
+from graphfield.numbers import Gain, is_significant, p_text
 
 FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
-# What the words stand for: the largest p-value, and how many standard errors the gain must exceed.
-STRONG, PLAIN = (0.01, 3.0), (SIGNIFICANT, CLEAR)
+# What "strong" stands for: the largest p-value, and how many standard errors the gain must exceed.
+_STRONG = (0.01, 3.0)
 _ADJUSTED = "adjusted for the number of covariates"
 _AS_IF = AS_IF.capitalize()
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
@@ -38,9 +38,9 @@ def verdict(p_value: float | None, gain: Gain | None) -> str:
         return "not known"
     if not is_significant(p_value):
         return "no evidence"
-    if p_value - _ROUNDING <= STRONG[0] and gain.value > STRONG[1] * gain.standard_error:
+    if p_value - _ROUNDING <= _STRONG[0] and gain.is_clear_by(_STRONG[1]):
         return "strong evidence"
-    return "evidence" if gain.value > PLAIN[1] * gain.standard_error else WEAK
+    return "evidence" if gain.is_clear else WEAK
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Evidence:
     Attributes
     ----------
     verdict : str
-        By two numbers, the p-value and the held-out gain over a static graph:
+        By two numbers, the p-value and the held-out gain over edges that do not move:
 
         - "strong evidence": p at most .01 and a gain of more than three standard errors;
         - "evidence": p at most .05 and a gain of more than two standard errors;
@@ -80,8 +80,9 @@ class Evidence:
         Of the permutation test.
     gain_over_static, gain_over_linear : Gain or None
         ``value`` and ``standard_error`` of the share of the held-out ``error`` that edges which vary with
-        z (as splines, or as straight lines where those would be too many) save, against a static graph and
-        against edges linear in z (both as shares of the error of the static graph). The latter is None where
+        z (as splines, or as straight lines where those would be too many) save, against the same regressions
+        with edges that do not move and with edges linear in z (both as shares of the error of the former,
+        which are no rival of a model: see :func:`graphfield.gain_over_one_graph`). The latter is None where
         they are linear themselves, as they are in the levels of categories.
     per_covariate : tuple of CovariateEvidence
         Also as a table: :attr:`covariates`.
@@ -290,8 +291,7 @@ def percent(share: float) -> str:
 
 def _both(gain: Gain, test: Tested, p_value: float, of: Measured) -> str:
     """What the cross-validation says and what the test says, joined by "but" where they differ."""
-    lowers = gain.value > PLAIN[1] * gain.standard_error
-    join = "and" if lowers == is_significant(p_value) else "but"
+    join = "and" if gain.is_clear == is_significant(p_value) else "but"
     return f"{_held_out(gain, of)}, {join} {_compared(test, p_value)}"
 
 
@@ -303,7 +303,7 @@ def _held_out(gain: Gain, of: Measured) -> str:
         return f"{start} does not lower held-out {of.error}"
     if gain.value < 0:
         return f"{start} does not lower held-out {of.error} ({percent(-gain.value)} higher, {error})"
-    doubt = "" if gain.value > PLAIN[1] * gain.standard_error else ", which may be chance"
+    doubt = "" if gain.is_clear else ", which may be chance"
     return f"{start} lowers held-out {of.error} by {percent(gain.value)} ({error}){doubt}"
 
 

@@ -1,4 +1,8 @@
-"""By how much edges that follow the covariates lower the held-out error of a static graph."""
+"""By how much edges that follow the covariates lower the held-out error of regressions.
+
+They are compared with the same regressions whose edges stay as they are: what is measured is an effect. What
+a model must beat is another thing, the static graph of :mod:`graphfield.estimators.one_graph`.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,9 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class Gains:
-    """Of all covariates over the static graph and over linear edges, and of each beyond all others."""
+    """Of all covariates over edges that do not move and over linear ones, and of each beyond all others."""
 
-    over_static: Gain
+    over_still: Gain
     over_linear: Gain | None
     of_covariate: dict[str, Gain]
 
@@ -42,7 +46,7 @@ def held_out_gains(
     wanted: list[str],
     tick: Callable[[], None],
 ) -> Gains:
-    """Ridge regressions of each node on all others, static and with coefficients that are functions of z.
+    """Ridge regressions of each node on all others, with coefficients that do not move or are functions of z.
 
     Penalties for the rows of a fold are chosen on the other folds, and so is whether to use all covariates,
     all but one, or none: a covariate without effect gains about nothing rather than losing. Nodes (n, p) are
@@ -62,7 +66,7 @@ def held_out_gains(
         tick()
     best = comparison.best([every, *without.values()])
     return Gains(
-        comparison.gain(comparison.static, best),
+        comparison.gain(comparison.still, best),
         None if all(smooth.is_linear for smooth in covariates) else comparison.gain(linear, best),
         {name: comparison.gain(rest, comparison.best([rest, every])) for name, rest in without.items()},
     )
@@ -90,7 +94,7 @@ class _Comparison:
         self.common = np.array(_COMMON)[self._chosen(np.array(tried))]
         residuals = self._residuals([], [()] * len(splits))
         self.yardstick = Yardstick.of(residuals, units)
-        self.mean_squares, self.static = self.yardstick.mean_squares, self.yardstick.errors(residuals)
+        self.mean_squares, self.still = self.yardstick.mean_squares, self.yardstick.errors(residuals)
 
     def blocks(self) -> dict[str, list[int]]:
         """The columns of W that stand for each covariate."""
@@ -103,12 +107,12 @@ class _Comparison:
     def errors(self, blocks: list[list[int]]) -> NDArray[np.float64]:
         """The relative squared error of every row when edges are functions of these columns of W, (n,)."""
         if not blocks:
-            return self.static
+            return self.still
         tried = self._search(blocks)
         penalties = list(tried)
         chosen = self._chosen(np.array([tried[penalty] for penalty in penalties]))
         residuals = self._residuals(blocks, [penalties[choice] for choice in chosen])
-        return self.best([self.static, self.yardstick.errors(residuals)])
+        return self.best([self.still, self.yardstick.errors(residuals)])
 
     def best(self, candidates: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Errors of the candidate that the other folds prefer, fold by fold."""
@@ -119,7 +123,7 @@ class _Comparison:
         return result
 
     def gain(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> Gain:
-        return Gain(*self.yardstick.gain(before, after))
+        return self.yardstick.gain(before, after)
 
     def _search(self, blocks: list[list[int]]) -> dict[tuple[float, ...], NDArray[np.float64]]:
         """Penalties per block that were tried, and the errors of the folds with them."""

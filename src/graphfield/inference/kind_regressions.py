@@ -17,7 +17,6 @@ from graphfield.inference.held_out_gain import Gains
 from graphfield.inference.kind_scores import KindScores, kind_scores
 from graphfield.inference.pair_scores import scores_inflation
 from graphfield.inference.question import Question
-from graphfield.numbers import Gain
 from graphfield.solvers.family_folds import cross_fitted_families, held_out_losses
 from graphfield.solvers.node_likelihood import NUMBERS
 from graphfield.solvers.working import FamilyRows
@@ -74,7 +73,7 @@ def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None)
 
 
 def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[], None]) -> Gains:
-    """By how much edges that follow the covariates lower the held-out deviance of a static graph.
+    """By how much edges that follow the covariates lower the held-out deviance of regressions.
 
     As :func:`graphfield.inference.held_out_gain.held_out_gains`, with sparse regressions by likelihood.
     """
@@ -88,9 +87,9 @@ def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[],
         tick()
         return found
 
-    static = errors([])
-    stick = Yardstick.of(static, question.units())
-    still = stick.errors(static)
+    unmoved = errors([])
+    stick = Yardstick.of(unmoved, question.units())
+    still = stick.errors(unmoved)
 
     def relative(columns: list[Array]) -> Array:
         return _preferred([still, stick.errors(errors(columns))], fold) if columns else still
@@ -100,9 +99,9 @@ def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[],
     best = _preferred([every, *without.values()], fold)
     linear = None
     if not all(own.is_linear for own in smooths):
-        linear = Gain(*stick.gain(relative([own.linear for own in smooths]), best))
-    own = {name: Gain(*stick.gain(rest, _preferred([rest, every], fold))) for name, rest in without.items()}
-    return Gains(Gain(*stick.gain(still, best)), linear, own)
+        linear = stick.gain(relative([own.linear for own in smooths]), best)
+    own = {name: stick.gain(rest, _preferred([rest, every], fold)) for name, rest in without.items()}
+    return Gains(stick.gain(still, best), linear, own)
 
 
 def _preferred(candidates: list[Array], fold: NDArray[np.intp]) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.estimators.auto_choice import STATIC
+from graphfield.estimators.one_graph import STATIC
 from graphfield.exceptions import agreed, count, first_few
 from graphfield.inference.method_fits import Failed, MethodFit
 from graphfield.inference.model_gain import ModelGain

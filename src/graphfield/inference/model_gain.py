@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.splits import time_blocks
-from graphfield.estimators.auto_choice import STATIC
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.ensemble import Ensemble
-from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.inputs import Inputs, training_inputs
+from graphfield.estimators.one_graph import STATIC, static_models
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
 from graphfield.inference.question import TIME_BLOCKS, times_of
-from graphfield.inference.unseen_rows import STATIC_MODELS, Predicted, explained_share, predict_held_out
+from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -230,12 +229,10 @@ def gain_of(
     left: Predicted, unit: str = "row", rows: str = "rows", model: GraphEstimator | None = None
 ) -> ModelGain:
     """What held-out rows say of a model; they are called ``rows``, and differ by ``unit``."""
-    # Of the two static graphs the better one on these rows, which flatters that one, if anyone.
-    errors = {name: float(left.yardstick.errors(rest).mean()) for name, rest in left.static.items()}
-    best = min(errors, key=lambda name: errors[name])
+    best = left.best_static
     return ModelGain(
         over_average=left.over(left.average),
-        over_static=None if _is_static(model, best) else left.over(left.static[best]),
+        over_static=None if _is_static(model, best, left) else left.over(left.static[best]),
         explained=explained_share(left.unconnected, left.model, left.units, around=not left.deviances),
         error="deviance" if left.deviances else "squared error",
         n_rows=len(left.model),
@@ -247,9 +244,9 @@ def gain_of(
     )
 
 
-def _is_static(model: GraphEstimator | None, name: str) -> bool:
+def _is_static(model: GraphEstimator | None, name: str, left: Predicted) -> bool:
     """Whether a model is the static one of this name, which chooses its penalty as that does."""
-    kind = STATIC_MODELS[name]
-    if list(getattr(model, "chosen_", ())) == [STATIC]:  # what AutoCGM kept
-        return kind is GraphicalLasso
-    return isinstance(model, kind) and model.penalty == kind().penalty
+    if list(getattr(model, "chosen_", ())) == [STATIC]:  # what AutoCGM kept is the first
+        return name == next(iter(left.static))
+    own = static_models()[name]
+    return isinstance(model, type(own)) and model.penalty == own.penalty

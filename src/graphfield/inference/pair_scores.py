@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.inference.cleaned_nodes import CleanedNodes
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.moving_lasso import MovingCoefficients, cross_fitted_coefficients
 
 # Scores that are held at a time.
 _ENTRIES = 4_000_000
 # A residual variance at some z is no smaller or larger than its mean by more than this factor.
 _MOST_SCALE = 4.0
-# Standard errors by which rows must be more likely for a scale to move.
+# Standard errors by which rows must be more likely for a scale to move; many, as there is one for each node.
 _CLEARLY = 4.0
 # A first estimate of a partial correlation is no larger.
 _MOST_PARTIAL = 0.95
@@ -200,8 +201,7 @@ def _scales_that_move(
         gains[new] = squares[new] / mean * (1 - 1 / relative) - np.log(relative)
     if starts is not None:
         gains = np.add.reduceat(gains, starts)
-    error = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-    return np.asarray(gains.mean(axis=0) > _CLEARLY * error)
+    return np.asarray(is_clear(*mean_and_error(gains), _CLEARLY))
 
 
 def scores_inflation(nodes: CleanedNodes) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from graphfield.exceptions import count, first_few
+from graphfield.numbers import mean_and_error
 
 _RESAMPLES = 1_000
 _NAMED = 8  # pairs that a summary names
@@ -118,11 +119,6 @@ def needed_rows(sizes: NDArray[np.int64], powers: NDArray[np.float64], power: fl
 
 
 def _curve(sizes: NDArray[np.int64], tables: list[NDArray[np.float64]]) -> pd.DataFrame:
-    def mean_and_error(which: int) -> tuple[list[float], list[float]]:
-        means = [float(own[:, which].mean()) for own in tables]
-        errors = [float(own[:, which].std(ddof=1) / len(own) ** 0.5) for own in tables]
-        return means, errors
-
-    (power, power_error), (fdr, fdr_error) = mean_and_error(0), mean_and_error(1)
-    columns = {"n": sizes, "power": power, "power_error": power_error, "fdr": fdr, "fdr_error": fdr_error}
+    power, fdr = np.array([mean_and_error(own) for own in tables]).T
+    columns = {"n": sizes, "power": power[0], "power_error": power[1], "fdr": fdr[0], "fdr_error": fdr[1]}
     return pd.DataFrame({**columns, "sets": [len(own) for own in tables]})

@@ -13,13 +13,10 @@ from graphfield.data.blocks import Blocks
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.held_out import HeldOut
 from graphfield.estimators.inputs import Inputs
-from graphfield.estimators.nodewise_lasso import NodewiseLasso
 from graphfield.estimators.registry import kind_parameters
 from graphfield.exceptions import DataError, listing
 from graphfield.fields import GraphField
 from graphfield.fields.blocks import BlockField
-
-STATIC = "nodewise lasso"
 
 
 def kind_table(inputs: Inputs, rows: NDArray[np.intp]) -> pd.DataFrame:
@@ -47,11 +44,6 @@ def told_kinds(model: GraphEstimator, inputs: Inputs) -> GraphEstimator:
         ).about(argument="model")
     kinds = dict(zip(types.names, types.kinds, strict=True))
     return copied.set_params(**dict.fromkeys(parameters, kinds))
-
-
-def static_kinds(inputs: Inputs, n_folds: int) -> GraphEstimator:
-    """One graph for all, with means that move with z."""
-    return told_kinds(NodewiseLasso(n_folds=n_folds, center="covariates"), inputs)
 
 
 def known_rows(field: GraphField, inputs: Inputs, rows: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -16,24 +16,15 @@ from graphfield.data.frames import Frame
 from graphfield.data.splits import folds, hold_out
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
-from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import Inputs
-from graphfield.estimators.nodewise_lasso import NodewiseLasso
+from graphfield.estimators.one_graph import static_models
 from graphfield.exceptions import DataError, ExtrapolationWarning
 from graphfield.fields import GraphField
 from graphfield.fields.blocks import BlockField
 from graphfield.fields.questions import coefficients
-from graphfield.inference.unseen_kinds import (
-    STATIC,
-    kind_table,
-    known_part,
-    known_rows,
-    null_deviances,
-    static_kinds,
-    told_kinds,
-)
-from graphfield.numbers import Gain
+from graphfield.inference.unseen_kinds import kind_table, known_part, known_rows, null_deviances, told_kinds
+from graphfield.numbers import Gain, standard_errors
 
 # Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
 FOLD_ROWS, N_FOLDS, HELD_OUT = 3_000, 5, 0.2
@@ -43,11 +34,6 @@ MIN_ROWS, MIN_UNITS = 50, 10
 _JACKKNIFE = 50
 # So many folds have a standard error of their own.
 _LEAST_FOLDS = 3
-# One graph by two methods; the better one is compared with.
-STATIC_MODELS: dict[str, type[GraphicalLasso] | type[NodewiseLasso]] = {
-    "graphical lasso": GraphicalLasso,
-    "nodewise lasso": NodewiseLasso,
-}
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -82,6 +68,11 @@ class Predicted:
     def yardstick(self) -> Yardstick:
         return Yardstick.of(self.average, self.units)
 
+    @property
+    def best_static(self) -> str:
+        """The better of the static graphs on these rows, which flatters that one, if anyone."""
+        return min(self.static, key=lambda name: float(self.yardstick.errors(self.static[name]).mean()))
+
     def over(self, other: NDArray[np.float64]) -> Gain:
         """Of the model over something else.
 
@@ -90,11 +81,11 @@ class Predicted:
         """
         stick = self.yardstick
         before, after = stick.errors(other), stick.errors(self.model)
-        value, error = stick.gain(before, after)
-        if self.n_folds >= _LEAST_FOLDS:
-            means = [float((before - after)[self.fold == k].mean()) for k in range(self.n_folds)]
-            error = max(error, float(np.std(means, ddof=1)) / np.sqrt(self.n_folds))
-        return Gain(value, float(error))
+        gain = stick.gain(before, after)
+        if self.n_folds < _LEAST_FOLDS:
+            return gain
+        means = np.array([(before - after)[self.fold == k].mean() for k in range(self.n_folds)])
+        return Gain(gain.value, max(gain.standard_error, float(standard_errors(means))))
 
 
 def predict_held_out(
@@ -175,16 +166,19 @@ def _predicted_kinds(
 ) -> Predicted:
     """The same where some nodes are no numbers; rows with a level that training lacks are left out."""
     train, rows = split[0], known_rows(model, inputs, split[1])
-    n_folds = N_FOLDS if labels is None else min(N_FOLDS, len(np.unique(labels[train])))
-    static = _field(static_kinds(inputs, n_folds), inputs, labels, train)
+    n_folds = _static_folds(None if labels is None else labels[train])
+    static = {
+        name: _field(told_kinds(kind, inputs), inputs, labels, train).of_kind(BlockField)
+        for name, kind in static_models(inputs.types, n_folds=n_folds).items()
+    }
     beside = [_field(told_kinds(other, inputs), inputs, labels, train) for other in others]
     known = known_part(model, inputs, rows)
     return Predicted(
-        values=null_deviances(static.of_kind(BlockField), known),
+        values=null_deviances(next(iter(static.values())), known),
         alone=known.residuals_with(model, np.zeros((model.n_columns,) * 2)),
         model=known.residuals(model),
         average=known.residuals_of_average(model, inputs.Z.take(train)),
-        static={STATIC: known.residuals(static)},
+        static={name: known.residuals(one) for name, one in static.items()},
         units=units[np.isin(split[1], rows)],
         fold=np.zeros(len(rows), dtype=np.intp),
         others=[known.residuals(other) for other in beside],
@@ -282,12 +276,14 @@ def _static_coefs(
     """
     left = model.standardize(X.astype(np.float64), model.encode(Z))
     nothing = pd.DataFrame(index=range(len(left)))
-    n_folds = N_FOLDS if groups is None else min(N_FOLDS, len(np.unique(groups)))
-    fields = {
-        name: kind(n_folds=n_folds).learn_field(left, nothing, groups=groups)
-        for name, kind in STATIC_MODELS.items()
-    }
+    rivals = static_models(center="constant", n_folds=_static_folds(groups))
+    fields = {name: rival.learn_field(left, nothing, groups=groups) for name, rival in rivals.items()}
     return {name: coefficients(field, nothing.iloc[:1])[0] for name, field in fields.items()}
+
+
+def _static_folds(groups: NDArray[np.intp] | None) -> int:
+    """Few groups cannot make five folds."""
+    return N_FOLDS if groups is None else min(N_FOLDS, len(np.unique(groups)))
 
 
 def explained_share(

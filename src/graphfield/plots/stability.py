@@ -12,6 +12,7 @@ from graphfield.exceptions import DataError
 from graphfield.graphs.centrality import CENTRALITIES
 from graphfield.inference.sample_plan import SamplePlan
 from graphfield.inference.stability_result import Stability
+from graphfield.numbers import CLEAR
 from graphfield.plots.style import GREY, colours, edge_names, new_axes
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def plot_sample_plan(plan: SamplePlan, *, ax: Axes | None = None) -> Axes:
     curve = plan.curve
     labels = {"power": "found", "fdr": "false among found"}
     for (column, label), colour in zip(labels.items(), colours(2), strict=True):
-        error = 2 * curve[f"{column}_error"]
+        error = CLEAR * curve[f"{column}_error"]
         ax.errorbar(curve["n"], curve[column], error, color=colour, marker="o", markersize=4, label=label)
     for level in (plan.power, plan.fdr):
         ax.axhline(level, color=GREY, linewidth=0.7, linestyle="--", zorder=0)

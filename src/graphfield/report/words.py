@@ -56,7 +56,7 @@ def about(
         what += f", fitted to {count(used.used, 'row')}{table}{used.left_out_words()}"
     entry = entry_of(model)
     how = entry.how
-    if verdict.model == ONE_GRAPH and entry.varies:
+    if verdict.model == ONE_GRAPH and entry.one_graph is None:
         how = "one graph for everybody; such a model may follow the covariates, this one does not"
     return {"fitted": what, "estimator": type(model).__name__, "how": how}
 

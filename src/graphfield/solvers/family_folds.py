@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.numbers import is_clear, mean_and_error
+from graphfield.solvers.moving_lasso import MOVES
+from graphfield.solvers.penalties import search_each_node
 from graphfield.solvers.sparse_blocks import solve_path, zero_solution
 from graphfield.solvers.working import FamilyRows
 
 Array = NDArray[np.float64]
+Attempt = tuple[list[Array], Array]  # solutions without each fold, and losses of its rows, (n, p)
 # Penalties that are tried, in units of what the largest of d chance scores is.
 _PENALTIES = np.geomspace(1.5, 0.1, 7)
 # By how much coefficients in standard units change in the last round at most.
@@ -28,13 +32,13 @@ def cross_fitted_families(
     :func:`~graphfield.solvers.moving_lasso.cross_fitted_coefficients`. ``tick`` is called
     :func:`n_ticks` times at most.
     """
-    n, (size, d) = len(rows.W), rows.shape
+    size, d = rows.shape
     found, loss = _best_coefficients(rows, fold, tick)
     if rows.W.shape[1] == 1:
         return found
     still, loss_of_still = _best_coefficients(replace(rows, W=rows.W[:, :1]), fold, tick)
     gain = loss_of_still - loss
-    clear = (gain.mean(axis=0) > gain.std(axis=0) / np.sqrt(n))[rows.blocks.nodes]
+    clear = is_clear(*mean_and_error(gain, ddof=0), MOVES)[rows.blocks.nodes]
     wide = np.zeros((len(found), size, d))
     wide[:, :d], wide[:, rows.W.shape[1] * d :] = still[:, :d], still[:, d:]
     return np.where(clear, found, wide)
@@ -47,7 +51,9 @@ def n_ticks(n_folds: int) -> int:
 
 def held_out_losses(rows: FamilyRows, fold: NDArray[np.intp]) -> Array:
     """Half the deviance of rows that took no part, at the penalty that the other folds prefer, (n, p)."""
-    losses = np.stack([own for _, own in _walk_path(rows, fold, lambda: None)])
+    tried: list[Array] = []
+    _search(rows, fold, lambda: None, lambda own, _: tried.append(own[1]))
+    losses = np.stack(tried)
     found = np.empty_like(losses[0])
     for number in range(fold.max() + 1):
         own = fold == number
@@ -60,28 +66,36 @@ def _best_coefficients(
     rows: FamilyRows, fold: NDArray[np.intp], tick: Callable[[], None]
 ) -> tuple[Array, Array]:
     """At the best penalty of each node, and the losses of rows that took no part, (n, p)."""
-    best, least = np.zeros((fold.max() + 1, *rows.shape)), np.full((1, len(rows.blocks.slices)), np.inf)
-    for found, losses in _walk_path(rows, fold, tick):
-        better = losses.mean(axis=0) < least.mean(axis=0)
-        least = np.where(better, losses, least)
-        best = np.where(better[rows.blocks.nodes], found, best)
+    best = np.zeros((fold.max() + 1, *rows.shape))
+    least = np.full((len(fold), len(rows.blocks.slices)), np.inf)
+
+    def keep(own: Attempt, better: NDArray[np.bool_]) -> None:
+        nodes = better[rows.blocks.nodes]
+        best[..., nodes] = np.array(own[0])[..., nodes]
+        least[:, better] = own[1][:, better]
+
+    _search(rows, fold, tick, keep)
     return best, least
 
 
-def _walk_path(
-    rows: FamilyRows, fold: NDArray[np.intp], tick: Callable[[], None]
-) -> Iterator[tuple[list[Array], Array]]:
-    """Solutions without each fold and losses of its rows, from the largest penalty on, until none gains."""
+def _search(
+    rows: FamilyRows,
+    fold: NDArray[np.intp],
+    tick: Callable[[], None],
+    keep: Callable[[Attempt, NDArray[np.bool_]], None],
+) -> None:
+    """From the largest penalty on, until no node gains."""
     start = zero_solution(rows, 1.0)[0]
     parts = [(rows.take(fold != number), rows.take(fold == number)) for number in range(fold.max() + 1)]
     near, least = [start] * len(parts), np.full(len(rows.blocks.slices), np.inf)
-    for penalty in np.sqrt(2 * np.log(max(rows.shape[1], 2)) / len(fold)) * _PENALTIES:
+
+    def attempt(penalty: float) -> tuple[Attempt, Array]:
         losses = np.empty((len(fold), len(least)))
         for number, (known, new) in enumerate(parts):
             near[number] = solve_path(known, np.array([penalty]), near[number], tolerance=_TOLERANCE)[0]
             losses[fold == number] = new.blocks.losses(new.predictors(near[number]), new.columns)
             tick()
-        yield list(near), losses
-        if not (losses.mean(axis=0) < least).any():
-            return
-        least = np.minimum(least, losses.mean(axis=0))
+        return (list(near), losses), losses.mean(axis=0)
+
+    penalties = np.sqrt(2 * np.log(max(rows.shape[1], 2)) / len(fold)) * _PENALTIES
+    search_each_node(penalties, attempt, keep, least, lambda better, _: not better.any())

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from graphfield.exceptions import TrainingError
 from graphfield.fields.tree import Tree
 from graphfield.solvers.glasso_admm import SEARCH_ACCURACY, PrecisionSolver
-from graphfield.solvers.penalties import RATIO, PathSearch
+from graphfield.solvers.penalties import RATIO, PathSearch, compare_rows
 
 # Up to this many cross products (91 nodes) the tree sees all of them, beyond it random sketches.
 _MAX_PRODUCTS = 4_186
@@ -82,8 +82,6 @@ LARGEST = 3.0
 _STEPS = 10
 # Trees larger than the best so far that are tried before the search ends: these many and a half more.
 _PATIENCE = 4
-# The smallest tree that is behind the best one by no more than this many standard errors is taken.
-_EVIDENCE = 1.0
 
 
 def penalty_of(factor: float, n_rows: float, n_nodes: int) -> float:
@@ -133,7 +131,10 @@ class HeldOutSearch:
 
         search = PathSearch(range(1, len(self._tree.leaves) + 1), attempt)
         search.walk(0, lambda s: s.worse >= _PATIENCE + s.best.value // 2)
-        return _comparison(np.array([one.solution for one in search.tried.values()]), search.best.step)
+        found, chosen = compare_rows((one.solution for one in search.tried.values()), ddof=0)
+        table = pd.DataFrame(found, columns=["log_likelihood", "behind", "standard_error"])
+        table.insert(0, "leaves", np.arange(1, len(table) + 1))
+        return table, chosen + 1
 
     def merged(self, leaves: Iterable[int]) -> list[Nodes]:
         """Leaves that are better off with one graph in common, by held-out likelihood; pair by pair."""
@@ -185,23 +186,6 @@ class HeldOutSearch:
         if nodes == (0,):
             return _STEPS // 2
         return self._fit((self._tree.parent(nodes[0]),)).step
-
-
-def _comparison(rows: NDArray[np.float64], best: int) -> tuple[pd.DataFrame, int]:
-    """``rows`` are the log-likelihoods of each held-out row under trees with 1, 2, 3, ... leaves."""
-    with np.errstate(invalid="ignore"):  # trees without a likelihood are infinitely far behind
-        behind = rows[best] - rows
-        error = behind.std(axis=1) / np.sqrt(rows.shape[1])
-        close = behind.mean(axis=1) <= _EVIDENCE * error
-    table = pd.DataFrame(
-        {
-            "leaves": np.arange(1, len(rows) + 1),
-            "log_likelihood": rows.mean(axis=1),
-            "behind": behind.mean(axis=1),
-            "standard_error": error,
-        }
-    )
-    return table, int(np.argmax(close)) + 1
 
 
 def factor_of(step: int) -> float:

@@ -12,6 +12,7 @@ from graphfield.data.marginals import SKEPTIC, NormalScores, normal_scores
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import folds, hold_out
+from graphfield.numbers import CLEAR, is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_coefficients, interaction_fit
 
 # Rows the choice looks at at most (fewer of very wide tables).
@@ -28,7 +29,7 @@ _RIDGE = 0.05  # of the regressions that are compared, added to the variances of
 # long before they matter.
 _EVIDENCE, _LEAST_GAIN = 3.0, 1e-3
 # Standard errors by which nodes as they are must explain more variance to be kept all the same.
-_COUNTER_EVIDENCE = 2.0
+_COUNTER_EVIDENCE = CLEAR
 # The share of a node's variance that no single value may make up.
 _MOST_OF_ONE = 0.5
 
@@ -127,8 +128,8 @@ def prefer_normal_scores(
     codes = np.unique(np.concatenate(units), return_inverse=True)[1]
     gain, error = _mean_of_units(gains, codes)
     explained_gain, explained_error = _mean_of_units(explained, codes)
-    hides = explained_gain < -_COUNTER_EVIDENCE * explained_error
-    better = gain > max(_EVIDENCE * error, _LEAST_GAIN) and not hides
+    hides = is_clear(-explained_gain, explained_error, _COUNTER_EVIDENCE)
+    better = is_clear(gain, error, _EVIDENCE, _LEAST_GAIN) and not hides
     one_decides = not better and any(_largest_share(node) > _MOST_OF_ONE for node in X.T)
     return MarginalCheck(better or one_decides, gain, error, explained_gain, hides, one_decides)
 
@@ -142,8 +143,8 @@ def _largest_share(node: NDArray[np.floating]) -> float:
 
 def _mean_of_units(values: NDArray[np.float64], units: NDArray[np.intp]) -> tuple[float, float]:
     """Mean over units of their means, and its standard error."""
-    means = np.bincount(units, weights=values) / np.bincount(units)
-    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
+    mean, error = mean_and_error(np.bincount(units, weights=values) / np.bincount(units))
+    return float(mean), float(error)
 
 
 def _gains(

@@ -18,16 +18,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.penalties import search_each_node
 from graphfield.solvers.shrinkage import remaining_share, shrink_entries
 
 # Penalties that are tried, in units of what the largest of p chance correlations is.
 _PENALTIES = np.geomspace(2.0, 0.1, 9)
 _SWEEPS, _PRECISION = 40, 2e-3
-# Standard errors by which rows must be predicted better for coefficients to move, and for no doubt of that.
-_CLEARLY, _BEYOND_DOUBT = 1.0, 3.0
 # Smaller penalties are not tried where so few nodes gained from the last.
 _FEW = 0.05
+# Standard errors by which held-out rows of a node must be better predicted for its edges to move: one, as
+# tests of movement follow; and for that to be beyond doubt.
+MOVES, _BEYOND_DOUBT = 1.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,10 @@ def cross_fitted_coefficients(
     coef[..., :1] = _best_coefficients(average, counts, X.shape[1])
     still = MovingCoefficients(coef, fold)
     gain = np.square(still.residuals(X, W)) - np.square(moving.residuals(X, W))
-    error = gain.std(axis=0) / np.sqrt(len(X))
+    better, error = mean_and_error(gain, ddof=0)
     found, certain = (
-        np.where((gain.mean(axis=0) > times * error)[:, None, None], moving.coef, still.coef)
-        for times in (_CLEARLY, _BEYOND_DOUBT)
+        np.where(is_clear(better, error, times)[:, None, None], moving.coef, still.coef)
+        for times in (MOVES, _BEYOND_DOUBT)
     )
     return MovingCoefficients(found, fold, None if np.array_equal(found, certain) else certain)
 
@@ -99,18 +102,22 @@ def _best_coefficients(
     best = np.zeros((len(counts), p, p, m))
     least = np.diag(total)[::m].copy()  # the error of no coefficient at all
     empty = least.sum()
-    for penalty in unit * _PENALTIES:
+
+    def attempt(penalty: float) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
         found = []
         for problem in problems:
             found.append(problem.solve(penalty))
             tick()
-        errors = sum(squared_errors(coef, part) for coef, part in zip(found, parts, strict=True))
-        better = errors < least
-        least = np.where(better, errors, least)
+        return found, np.sum([squared_errors(*both) for both in zip(found, parts, strict=True)], axis=0)
+
+    def keep(found: list[NDArray[np.float64]], better: NDArray[np.bool_]) -> None:
         for f, coef in enumerate(found):
             best[f, better] = coef[better]
-        if better.mean() < _FEW and least.sum() < empty:
-            break
+
+    def ends(better: NDArray[np.bool_], losses: NDArray[np.float64]) -> bool:
+        return bool(better.mean() < _FEW and losses.sum() < empty)
+
+    search_each_node(unit * _PENALTIES, attempt, keep, least, ends)
     return best
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.numbers import standard_errors
+from graphfield.numbers import is_clear, mean_and_error
 
 # A penalty this many times smaller than the noise of a correlation, 1/sqrt(n), is as good as none.
 _BELOW_NOISE = 0.1
@@ -19,8 +19,9 @@ _MOST_NEIGHBOURS = 0.5
 # Where there is no number of penalties to try: each is this share of the one before, so many at most.
 RATIO, LONGEST = 0.7, 20
 
-# The simplest of some models that is behind the best one by no more than this many standard errors is taken.
-_EVIDENCE = 1.0
+# The simplest of some models that is not behind the best one by more than one standard error is taken: the
+# usual rule of cross-validation, which asks less than "clear" does so that little is lost by it.
+_BEHIND = 1.0
 
 # Values to fit, and held-out values to choose on, fold by fold.
 FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -96,17 +97,46 @@ class PathSearch:
             self.best = self.last
 
 
-def compare_rows(rows: Iterable[NDArray], units: NDArray[np.intp] | None = None) -> tuple[NDArray, int]:
+def search_each_node(
+    values: Any,
+    attempt: Callable[[Any], tuple[Any, NDArray[np.float64]]],
+    keep: Callable[[Any, NDArray[np.bool_]], None],
+    least: NDArray[np.float64],
+    ends: Callable[[NDArray[np.bool_], NDArray[np.float64]], Any],
+) -> None:
+    """A :class:`PathSearch` in which each node has its own best value.
+
+    ``attempt`` leads from a value to a solution and the losses of nodes, (p,). ``keep`` is given the solution
+    and which nodes gain by it: those whose loss is below the ``least`` so far. ``ends`` is given the latter
+    two, and says whether to stop.
+    """
+
+    def attempt_all(value: Any, _: Any) -> tuple[float, NDArray[np.bool_]]:
+        nonlocal least
+        found, losses = attempt(value)
+        better = losses < least
+        least = np.where(better, losses, least)
+        keep(found, better)
+        return float(least.sum()), better
+
+    PathSearch(values, attempt_all).walk(0, lambda search: ends(search.last.solution, least))
+
+
+def compare_rows(
+    rows: Iterable[NDArray], units: NDArray[np.intp] | None = None, ddof: int = 1
+) -> tuple[NDArray, int]:
     """Likelihoods of the same held-out rows under several models, the simplest first.
 
     Returns the mean, how far it is behind the best one and the standard error of that (columns, one row per
-    model), and which is the simplest model that is not clearly behind. Rows of one unit may go together.
+    model), and which is the simplest model that is not clearly behind. Rows of one unit may go together. A
+    model without a likelihood is infinitely far behind.
     """
     likelihood = np.array(list(rows))
-    behind = likelihood[np.argmax(likelihood.mean(axis=1))] - likelihood
-    error = standard_errors(behind.T, np.arange(likelihood.shape[1]) if units is None else units)
-    close = behind.mean(axis=1) <= _EVIDENCE * error
-    return np.column_stack([likelihood.mean(axis=1), behind.mean(axis=1), error]), int(np.argmax(close))
+    mean = likelihood.mean(axis=1)
+    with np.errstate(invalid="ignore"):
+        behind, error = mean_and_error((likelihood[np.argmax(mean)] - likelihood).T, units, ddof)
+    close = np.isfinite(behind) & ~is_clear(behind, error, _BEHIND)
+    return np.column_stack([mean, behind, error]), int(np.argmax(close))
 
 
 def falling_penalties(top: float) -> list[float]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.moving_scales import MovingScales
-from graphfield.numbers import standard_errors
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_functions
 
@@ -16,8 +16,6 @@ from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_funct
 MIN_ROWS, MIN_UNITS = 60, 10
 # Rows that are looked at at most, fewer of very wide tables.
 _MAX_ROWS, _MAX_ENTRIES = 10_000, 2_500_000
-# A scale that moves is kept where it makes held-out rows more likely by so many standard errors.
-EVIDENCE = 2.0
 # Standard deviations of chance beyond which a node is looked at more closely.
 _FIRST_SIGN = 2.5
 # The mean size, in standard units of the node, of what is not worth a scale.
@@ -151,8 +149,8 @@ def _choose(
             coef[part] = _fit(sizes[known], functions[known], own, coef[part])
             log_scale = _log_scale(functions, coef[part])
             held_out[rows], gains[rows] = log_scale[rows], _gains(sizes, log_scale, known, rows)
-        mean = gains.mean(axis=0, dtype=np.float64)
-        better = (mean > best) & (mean > EVIDENCE * standard_errors(gains, units))
+        mean, error = mean_and_error(gains, units)
+        better = (mean > best) & is_clear(mean, error)
         best, chosen = np.where(better, mean, best), np.where(better, which, chosen)
         kept[:, better] = held_out[:, better]
     return chosen, kept
@@ -236,8 +234,7 @@ def learn_node_scales(rows: ScaleRows) -> MovingScales | None:
         known, new = part != held_out, part == held_out
         divided = _log_likelihood(nodes, scale, scale, known)
         gains[new] = (divided - _log_likelihood(nodes, np.ones_like(scale), scale, known))[new]
-    error = standard_errors(gains, found.units)
-    return found.scales if gains.mean() > EVIDENCE * error else None
+    return found.scales if is_clear(*mean_and_error(gains, found.units)) else None
 
 
 def _log_likelihood(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
+from graphfield.solvers.acceleration import accelerate
 from graphfield.solvers.penalties import PathSearch, PenaltyChoice, smallest_penalty, too_dense
 from graphfield.solvers.shrinkage import remaining_share
 from graphfield.solvers.working import FamilyRows, fit_families, own_columns, split_coefficients
@@ -48,19 +49,15 @@ class SparseStep:
     def solve(self, gram: Array, cross: Array, curvature: Array, start: Array) -> Array:
         """By proximal gradients with momentum, from ``start``."""
         length = 1 / (curvature * self._largest)
-        S = ahead = start
-        momentum = 1.0
-        for _ in range(_MAX_STEPS):
-            found = self._shrink(ahead - length * (curvature * (gram @ ahead) - cross), length)
-            change = found - S
-            if np.abs(change).max() < self._tolerance:
-                return found
-            if np.einsum("qc,qc->", ahead - found, change) > 0:  # beyond the valley: begin anew
-                momentum = 1.0
-            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            ahead, S = found + (momentum - 1) / following * change, found
-            momentum = following
-        return S
+
+        def step(S: Array) -> Array:
+            return self._shrink(S - length * (curvature * (gram @ S) - cross), length)
+
+        def is_settled(change: Array, _: Array) -> bool:
+            return bool(np.abs(change).max() < self._tolerance)
+
+        found: Array = accelerate(start, step, is_settled, _MAX_STEPS)
+        return found
 
     def penalty(self, S: Array) -> Array:
         squares = block_squares(split_coefficients(S, self._m)[0], self._blocks)

@@ -27,6 +27,7 @@ from skglm.penalties import WeightedL1GroupL2
 from skglm.solvers import GroupBCD
 
 from graphfield.exceptions import TrainingWarning
+from graphfield.numbers import standard_errors
 from graphfield.solvers.interaction import interaction_gram
 from graphfield.solvers.penalties import PathSearch, zero_penalty
 
@@ -119,9 +120,7 @@ def sparse_group_path(
 
     search = PathSearch(penalties, attempt).walk(0, lambda s: s.last.value * _BEYOND_BEST < s.best.value)
     tried = search.tried.values()
-    spread = np.full(len(tried), np.nan)  # one fold says nothing of it
-    if len(counts) > 1:
-        spread = np.std([one.solution for one in tried], axis=1, ddof=1) / np.sqrt(len(counts))
+    spread = standard_errors(np.array([one.solution for one in tried]).T)
     return PenaltyPath(penalties[: len(tried)], np.array([one.loss for one in tried]), spread)
 
 

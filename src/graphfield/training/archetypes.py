@@ -20,7 +20,7 @@ from graphfield.nn.fields import FieldConfig, Samples
 from graphfield.nn.gates import GateField, LikelihoodGate
 from graphfield.nn.pack import load_member_arrays, member_arrays
 from graphfield.nn.threads import one_thread_each
-from graphfield.solvers.penalties import PathSearch
+from graphfield.solvers.penalties import PathSearch, compare_rows
 from graphfield.training.config import TrainingConfig
 from graphfield.training.joint_precision import JointProblem, best_penalty, cells_of, row_losses
 from graphfield.training.loop import train
@@ -31,8 +31,6 @@ from graphfield.training.progress import progress_bar
 # Numbers of archetypes that are tried, and how many in a row may fail to help before the next are not.
 NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 _PATIENCE = 2
-# The fewest archetypes within so many standard errors of the best are taken.
-_EVIDENCE = 1.0
 # Extreme points nearer to the hull of the others than this (shares go from 0 to 1) are no archetypes.
 _NEAR = 0.05
 # Rounds of gate and archetypes in turn, and the gate's part of one: every row needs a determinant.
@@ -135,18 +133,10 @@ def _choose_number(
     with progress_bar("Archetypes", len(numbers), unit="numbers") as advance:
         search = PathSearch(numbers, attempt).walk(0, lambda s: s.worse >= _PATIENCE)
     penalties, losses = zip(*(one.solution for one in search.tried.values()), strict=True)
-    by_row = torch.stack(losses)
-    behind = by_row - by_row[int(by_row.mean(dim=1).argmin())]
-    errors = behind.std(dim=1, correction=0) / behind.shape[1] ** 0.5
-    place = next(i for i in range(len(behind)) if behind[i].mean() <= _EVIDENCE * errors[i])
-    table = {
-        "archetypes": numbers[: len(losses)],
-        "log_likelihood": (-by_row.mean(dim=1) / 2).tolist(),
-        "behind": (behind.mean(dim=1) / 2).tolist(),
-        "standard_error": (errors / 2).tolist(),
-        "penalty": list(penalties),
-    }
-    return numbers[place], penalties[place], table
+    found, place = compare_rows((-own.cpu().numpy() / 2 for own in losses), ddof=0)
+    table = {"archetypes": numbers[: len(losses)]}
+    table |= dict(zip(("log_likelihood", "behind", "standard_error"), found.T.tolist(), strict=True))
+    return numbers[place], penalties[place], {**table, "penalty": list(penalties)}
 
 
 def _solved(

@@ -15,6 +15,7 @@ from graphfield.graphs.pair_tests import FALSE_SHARE
 from graphfield.nn.energies import EnergyConfig, EnergyField, PairTerms
 from graphfield.nn.fields import Samples
 from graphfield.nn.threads import one_thread_each
+from graphfield.solvers.penalties import compare_rows
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import TrainingResult, train
 from graphfield.training.pair_energies import EnergyProblem, ScoreMoments, best_energies, moving_pairs
@@ -57,7 +58,7 @@ def fit_energies(task: EnergyTask) -> EnergyFit:
     """A convex problem says which pairs have terms, the loop how they move with z; held-out rows judge."""
     fits = [_fit_degree(task, degree) for degree in task.degrees]
     losses = [task.held_out_losses(fit.network) for fit in fits]
-    chosen = fits[_smallest(losses)]
+    chosen = fits[compare_rows((-own.cpu().numpy() for own in losses), ddof=0)[1]]
     return replace(chosen, tried=[line for fit in fits for line in fit.tried])
 
 
@@ -69,16 +70,6 @@ def _fit_degree(task: EnergyTask, degree: int) -> EnergyFit:
     line = {"degree": degree, "held_out_loss": min(before, after), "still_loss": before}
     line |= {"pairs": (network if moves else still).n_pairs, "penalty": penalty}
     return EnergyFit(network if moves else still, penalty, moves, [line], vars(result.curve))
-
-
-def _smallest(losses: list[Tensor]) -> int:
-    """The first within one standard error of the best, row by row."""
-    best = min(losses, key=lambda own: float(own.mean()))
-    for i, own in enumerate(losses):
-        excess = own - best
-        if own is best or float(excess.mean()) <= float(excess.std(correction=0)) / len(excess) ** 0.5:
-            return i
-    raise AssertionError("one of them is the best")
 
 
 def _fit_still(task: EnergyTask, degree: int) -> tuple[EnergyField, float]:

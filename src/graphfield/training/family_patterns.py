@@ -20,6 +20,7 @@ from torch import Tensor
 
 from graphfield.data.blocks import Blocks
 from graphfield.nn.fields import CoefField, Samples
+from graphfield.solvers.acceleration import next_momentum
 from graphfield.training.mixture import Again
 from graphfield.training.sparse_patterns import Moments
 
@@ -78,7 +79,7 @@ class _Rounds:
         eta, step, momentum = self._base(fit) + fitted, np.ones(p), np.ones(p)
         losses, before = self._losses(eta), (eta, fitted)
         for _ in range(_MAX_ROUNDS):
-            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            following = next_momentum(momentum)
             ahead = ((momentum - 1) / following)[nodes]
             whole = self._solve(eta + ahead * (eta - before[0]), fitted + ahead * (fitted - before[1]))
             new = _between(fit, whole, step, nodes)

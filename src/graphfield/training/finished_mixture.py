@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
 from graphfield.nn.pack import packed, unpacked
-from graphfield.numbers import CLEAR
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.additive_movement import AdditiveFit
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
@@ -223,14 +225,13 @@ class LastStep:
         held_out = self.data.take(self.task.held_out[None])
         ours, theirs = ((held_out.x[0] - own.fitted(held_out)[0]) for own in (found.judged, mixture.judged))
         opposite = (ours.square() - theirs.square()).double().sum(dim=1)
-        return (
-            _in_errors(errors - found.errors, self.task.units(self.task.rows)) > 1
-            and _in_errors(opposite, self.task.units(self.task.held_out)) < CLEAR
-        )
+        better = _per_unit(errors - found.errors, self.task.units(self.task.rows))
+        worse = _per_unit(opposite, self.task.units(self.task.held_out))
+        contradicts = len(worse) < 2 or is_clear(*mean_and_error(worse))  # one unit says nothing
+        return bool(is_clear(*mean_and_error(better), n_errors=1)) and not contradicts
 
 
-def _in_errors(gains: Tensor, units: Tensor) -> float:
-    """The sum over rows, in standard errors of a sum over independent units."""
+def _per_unit(gains: Tensor, units: Tensor) -> NDArray[np.float64]:
+    """Sums over the rows of independent units."""
     codes = torch.unique(units, return_inverse=True)[1]
-    sums = gains.new_zeros(int(codes.max()) + 1).index_add_(0, codes, gains)
-    return float(sums.sum() / (sums.std() * len(sums) ** 0.5).clamp(min=1e-12))
+    return gains.new_zeros(int(codes.max()) + 1).index_add_(0, codes, gains).cpu().numpy()

@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphfield.solvers.acceleration import next_momentum
 from graphfield.solvers.penalties import RATIO, PathSearch, falling_penalties
 from graphfield.training.penalty_path import WORSE
-from graphfield.training.sparse_patterns import look_ahead, shares_of_penalty, shrink
+from graphfield.training.sparse_patterns import go_ahead, shares_of_penalty, shrink
 
 # Cells of rows with nearly equal shares, and rows from which they are found.
 _CELLS, _CELL_ROWS = 64, 10_000
@@ -114,7 +115,9 @@ class JointProblem:
                 ahead, momentum = here, 1.0
                 continue
             settled = total - new_total < _GAIN and i + 1 >= _FIRST_ITERATIONS
-            guess, momentum = look_ahead(new[0], new[0] - here[0], momentum)
+            following = next_momentum(momentum)
+            guess = go_ahead(new[0], new[0] - here[0], (momentum - 1) / following)
+            momentum = following
             here, total = new, new_total
             if settled:
                 break

@@ -15,6 +15,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import Field, Samples
 from graphfield.nn.pack import Pack, release
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.checkpoint import Snapshot, StageFile, check_like, restoring
 from graphfield.training.config import TrainingConfig, learning_rate
 from graphfield.training.engines import make_engine
@@ -168,14 +169,14 @@ class _Run:
     def _mark_lost(self, by_row: list[Tensor]) -> None:
         judged = [math.ceil(share * self.config.max_steps) for share in _JUDGED_AT]
         previous = self.step - self.config.evaluate_every
-        if not self.compete or not any(previous < at <= self.step for at in judged):
+        if not self.compete or not len(by_row[0]) or not any(previous < at <= self.step for at in judged):
             return
         leader = min(range(len(by_row)), key=lambda i: float(by_row[i].mean()))
         for position, member in enumerate(self.active):
-            excess = (by_row[position] - by_row[leader]).double()
-            error = float(excess.std()) / max(1, len(excess)) ** 0.5
-            behind = float(excess.mean())
-            self.results[member].lost = behind > _LOST_BY * error > 0 and behind > self._fell(member)
+            excess = (by_row[position] - by_row[leader]).double().cpu().numpy()
+            behind, error = mean_and_error(excess)
+            is_behind = is_clear(behind, error, _LOST_BY) and error > 0
+            self.results[member].lost = bool(is_behind and behind > self._fell(member))
 
     def _fell(self, member: int) -> float:
         """How far the held-out loss came down in the second half of the steps taken."""

@@ -19,6 +19,7 @@ from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
+from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.checkpoint import Stage, check_like, restoring
 from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
@@ -29,7 +30,7 @@ from graphfield.training.progress import progress_bar
 from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each, total
 
 # Numbers of patterns that are tried where none is given: each twice the one before, as long as held-out
-# rows like it better by one standard error.
+# rows like it better by one standard error: in the end, movement must be clear as a whole.
 RANKS = (8, 16, 32)
 _EVIDENCE = 1.0
 # Rounds at the first number of patterns, and after patterns were split.
@@ -267,7 +268,7 @@ class MixtureFits:
         fields = (mixed_field(self._gate(one.gate, one.rank), one.patterns) for one in (new, old))
         after, before = (field.row_losses(held_out)[0] for field in fields)
         gain = (before - after).double()
-        return float(gain.mean()) > _EVIDENCE * float(gain.std()) / len(gain) ** 0.5
+        return bool(is_clear(*mean_and_error(gain.cpu().numpy()), _EVIDENCE))
 
 
 def gate_of(arrays: Arrays, rank: int, config: FieldConfig, device: torch.device) -> GateField:

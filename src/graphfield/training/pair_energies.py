@@ -26,7 +26,7 @@ from graphfield.nn.threads import spread
 from graphfield.solvers.penalties import PathSearch, falling_penalties
 from graphfield.training.column_blocks import remaining_share
 from graphfield.training.penalty_path import WORSE
-from graphfield.training.sparse_patterns import look_ahead
+from graphfield.training.sparse_patterns import accelerate_lines
 
 # Of the variances of own terms, which no penalty holds.
 _RIDGE = 1e-3
@@ -143,21 +143,14 @@ class EnergyProblem:
     def solve(self, penalty: float, start: Tensor | None = None) -> Tensor:
         """Lines (p, C) of coefficients in standard units, from ``start``, by accelerated proximal steps."""
         lines = torch.zeros_like(self.pull) if start is None else start
-        point, momentum = lines, 1.0
-        for i in range(1, _ITERATIONS + 1):
+
+        def step(point: Tensor) -> Tensor:
             slope = self._symmetric(torch.bmm(self.gram, point[..., None])[..., 0]) - self.pull
-            step = point - slope / self.curvature
-            keep = remaining_share(self._sizes(step), penalty / self.curvature)
-            new = (step.view(self.p, -1, self.p) * keep).reshape(self.p, -1)
-            change = new - lines
-            if i % _CHECK_EVERY == 0:
-                if change.abs().max() <= _TOLERANCE * new.abs().max():
-                    return new
-                if torch.dot((point - new).flatten(), change.flatten()) > 0:
-                    momentum = 1.0
-            point, momentum = look_ahead(new, change, momentum)
-            lines = new
-        return lines
+            moved = point - slope / self.curvature
+            keep = remaining_share(self._sizes(moved), penalty / self.curvature)
+            return (moved.view(self.p, -1, self.p) * keep).reshape(self.p, -1)
+
+        return accelerate_lines(lines, step, _TOLERANCE, _ITERATIONS, _CHECK_EVERY)
 
     def coefficients(self, lines: Tensor) -> Tensor:
         """With those of own terms, (p, C), of nodes as they are."""

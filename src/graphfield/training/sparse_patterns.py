@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from graphfield.nn.threads import spread
+from graphfield.solvers.acceleration import accelerate
 from graphfield.solvers.penalties import zero_penalty
 from graphfield.training.column_blocks import ColumnBlocks, remaining_share
 
@@ -215,29 +216,20 @@ class PatternProblem:
     def solve_block(self, block: slice, weights: Tensor, penalty: float, tolerance: float) -> Tensor:
         """Accelerated proximal steps for the lines of some responses, in standard units.
 
-        They end when the largest change is below ``tolerance`` times the largest entry. Momentum that leads
-        uphill is dropped.
+        They end when the largest change is below ``tolerance`` times the largest entry.
         """
         pull, off_diagonal = self.cross[block] / self.curvature, self.off_diagonal[block]
         cuts = shares_of_penalty(penalty / 2 / self.curvature, self.rank, self.alpha)
         if self.weights is not None:
             entries, edges = self.weights
             cuts = cuts[0] * entries[block], cuts[1] * edges[block]
-        point, momentum = weights, 1.0
-        for i in range(1, _ITERATIONS + 1):
-            step = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
-            edges = step.mul_(off_diagonal).view(-1, self.rank, self.p)
-            new = self._shrink(edges, *cuts).view_as(step)
-            change = new - weights
-            if i % _CHECK_EVERY == 0:
-                if change.abs().max() <= tolerance * new.abs().max():
-                    weights = new
-                    break
-                if torch.dot((point - new).flatten(), change.flatten()) > 0:
-                    momentum = 1.0
-            point, momentum = look_ahead(new, change, momentum)
-            weights = new
-        return weights
+
+        def step(point: Tensor) -> Tensor:
+            lines = torch.addmm(point + pull, point, self.gram, alpha=-1 / self.curvature)
+            edges = lines.mul_(off_diagonal).view(-1, self.rank, self.p)
+            return self._shrink(edges, *cuts).view_as(lines)
+
+        return accelerate_lines(weights, step, tolerance, _ITERATIONS, _CHECK_EVERY)
 
     def _shrink(self, edges: Tensor, of_entries: float | Tensor, of_edges: float | Tensor) -> Tensor:
         if self.owners is None:
@@ -281,10 +273,21 @@ def shrink(values: Tensor, of_entries: float | Tensor, of_edges: float | Tensor,
     return values.mul_(remaining_share(size, of_edges).unsqueeze(dim))
 
 
-def look_ahead(new: Tensor, change: Tensor, momentum: float) -> tuple[Tensor, float]:
-    """Where the step after ``new`` is taken from, and the next momentum (Beck and Teboulle, 2009)."""
-    following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-    return torch.add(new, change, alpha=(momentum - 1) / following), following
+def accelerate_lines(
+    start: Tensor, step: Callable[[Tensor], Tensor], tolerance: float, n_steps: int, check_every: int
+) -> Tensor:
+    """Until the largest change is below ``tolerance`` times the largest entry."""
+
+    def is_settled(change: Tensor, new: Tensor) -> Tensor:
+        return change.abs().max() <= tolerance * new.abs().max()
+
+    found: Tensor = accelerate(start, step, is_settled, n_steps, check_every=check_every, ahead=go_ahead)
+    return found
+
+
+def go_ahead(new: Tensor, change: Tensor, share: float) -> Tensor:
+    """Beyond a point, by a share of the change that led to it, in one pass."""
+    return torch.add(new, change, alpha=share)
 
 
 def _lines(patterns: Tensor) -> Tensor:

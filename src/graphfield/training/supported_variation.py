@@ -15,6 +15,7 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.numbers import is_clear
 
 # Held-out rows (or groups) below which their word is too uncertain.
 FEW_UNITS = 200
@@ -43,8 +44,8 @@ def supported_share(support: Tensor, units: Tensor) -> float:
         return 0.0
     best = float(left.sum()) / total
     error = float((left - best * size).square().sum()) ** 0.5 / total
-    chance = float(student.ppf(_CONFIDENCE, count - 1)) * error
-    return min(1.0, best - chance**2 / best) if best > chance else 0.0
+    n_errors = float(student.ppf(_CONFIDENCE, count - 1))
+    return min(1.0, best - (n_errors * error) ** 2 / best) if is_clear(best, error, n_errors) else 0.0
 
 
 @torch.no_grad()
