@@ -104,7 +104,7 @@ class Correlations(GraphEstimator):
 @pytest.fixture
 def toy(monkeypatch):
     chosen = {"n_features_in_": "Correlated"}
-    entry = Entry(__name__, "correlations", "what correlates is joined", {}, one_graph="correlations", chosen=chosen)
+    entry = Entry(__name__, "correlations", "what correlates is joined", {}, chosen=chosen)
     monkeypatch.setitem(REGISTERED, "Correlations", entry)
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Correlations.__module__])
     return Correlations
