@@ -18,11 +18,10 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
-from graphfield.inference.edge_record import EdgeRecord
-from graphfield.report import write_report
+from graphfield.inference.edge_record import BandedCurve, EdgeRecord
+from graphfield.report import words, write_report
 from graphfield.report.html import _first_chosen
 from graphfield.report.summary import _average_edges, _rule, _tested
-from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -86,6 +85,15 @@ def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
         assert f"{said} are those of the model{whose}. The two may differ." in text
     plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
     assert "Curves are those of the tests" not in plain
+
+
+def test_curves_over_levels_say_which_rows_they_rest_on():
+    curve = BandedCurve(0, "site", *[[0.1, 0.2, 0.3]] * 5)
+    said = (
+        "Over the levels of a category the rows are those whose other covariates occur at all of its levels"
+    )
+    assert said in words.bands(fitted("linear"), 0.9, [curve])
+    assert said not in words.bands(fitted("linear"), 0.9, [dataclasses.replace(curve, covariate="age")])
 
 
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):
@@ -170,9 +178,9 @@ def test_where_there_are_tests_they_say_what_moves(tmp_path):
     model, Z, found = model_and_tests()
     alone = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
     beside = write_report(model, tmp_path / "b.html", Z=Z, edges=found).read_text(encoding="utf-8")
-    for words in ("The edges that vary most over these rows", "What moves the graph most"):
-        assert words in alone
-        assert words not in beside
+    for said in ("The edges that vary most over these rows", "What moves the graph most"):
+        assert said in alone
+        assert said not in beside
 
 
 def test_estimates_are_kept_with_the_tests_and_on_the_page(tmp_path):
@@ -347,7 +355,7 @@ def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossi
     present = np.zeros(10)
     present[:n_crossing], present[8] = 0.25, 1.0
     pairs = [("a", f"n{i}") for i in range(10)]
-    said = crossing(present, pairs)
+    said = words.crossing(present, pairs)
     assert said == (
         "All rows have the same edges but for a \u2013 n0 (an edge in 25 % of the rows)."
         if n_crossing == 1
