@@ -350,6 +350,24 @@ def test_one_of_two_values_is_chosen_from_a_menu(opened):
     assert f"drug = {other}" in page.run("document.getElementById('state').textContent")
 
 
+@pytest.mark.parametrize(
+    ("moving", "said"),
+    [
+        ([0], "Of 3 pairs that are an edge in some rows only, none is seen to move"),
+        ([1], "Of 3 pairs that are an edge in some rows only, 1 is seen to move"),
+        ([1, 2, 3], ""),
+        ([], ""),
+    ],
+)
+def test_edges_that_come_and_go_and_do_not_move_are_near_the_cut(moving, said):
+    rates = tuple(0.01 if pair in moving else 0.9 for pair in range(6))
+    tests = EdgeRecord(tuple("abcd"), 100, None, (0.01,) * 6, rates)
+    told = words.near_the_cut(tests, np.array([1, 0.5, 0.9, 0.1, 0, 1]))
+    assert said in told
+    assert bool(told) is bool(said)
+    assert not words.near_the_cut(None, np.array([0.5]))
+
+
 @pytest.mark.parametrize("n_crossing", [1, 3])
 def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossing):
     present = np.zeros(10)

@@ -326,11 +326,9 @@ class EdgeInference:
             each = ", ".join(f"{name} {number}" for name, number in moving.items())
             text += f" Edges that move with one covariate, given the others: {each}."
             text = f"{text} {self.also_moving(fdr)}".strip()
-        if moving:
-            text += f" {TWO_TESTS}"
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
-        return text
+        return f"{text} {TWO_TESTS}" if movers and moving else text
 
 
 def _having(number: int) -> str:

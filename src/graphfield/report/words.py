@@ -13,7 +13,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import LEVEL
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.check.findings import NOTES
-from graphfield.exceptions import count, first_few
+from graphfield.exceptions import agreed, count, first_few
 from graphfield.fields import GraphField
 from graphfield.fields.base import Draws
 from graphfield.inference.edge_record import BandedCurve, EdgeRecord
@@ -211,6 +211,19 @@ def unsure_movement(verdict: Verdict, tests: EdgeRecord | None, covariates: Sequ
     if verdict.test != YES and not (tests and tests.movers):
         return f"Tests do not see that the graph moves: {noise}."
     return f"Tests do not tell with which covariate the graph moves: {noise}." if len(moved) > 1 else ""
+
+
+def near_the_cut(tests: EdgeRecord | None, present: NDArray[np.floating]) -> str:
+    """Of pairs that are an edge in some rows and not in others, how many are not seen to move."""
+    some = (present > 0) & (present < 1)
+    if tests is None or not tests.are_moving.any() or not (some & ~tests.are_moving).any():
+        return ""
+    number, moving = int(some.sum()), int((some & tests.are_moving).sum())
+    return (
+        f"Of {count(number, 'pair')} that {agreed(number, 'is', 'are')} an edge in some rows only, "
+        f"{moving or 'none'} {agreed(max(moving, 1), 'is', 'are')} seen to move by tests of each: the others "
+        "are near the cut and may cross it by chance."
+    )
 
 
 def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
