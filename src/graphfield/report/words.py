@@ -221,8 +221,8 @@ def near_the_cut(tests: EdgeRecord | None, present: NDArray[np.floating]) -> str
     number, moving = int(some.sum()), int((some & tests.are_moving).sum())
     return (
         f"Of {count(number, 'pair')} that {agreed(number, 'is', 'are')} an edge in some rows only, "
-        f"{moving or 'none'} {agreed(max(moving, 1), 'is', 'are')} seen to move by tests of each: the others "
-        "are near the cut and may cross it by chance."
+        f"{moving or 'none'} {agreed(max(moving, 1), 'is', 'are')} seen to move by tests of each: one near "
+        "the cut may cross it by chance."
     )
 
 
