@@ -149,6 +149,11 @@ CASES = {
         {"site"},
         covariate("site", np.array(["A", "B"] * (N // 2))),
     ),
+    "skewed-covariate": (
+        covariate("density", np.exp(1.2 * np.random.default_rng(3).normal(size=N))),
+        {"density"},
+        covariate("density", np.exp(0.3 * np.random.default_rng(3).normal(size=N))),
+    ),
     "identifier-covariate": (
         covariate("site", [f"s{i // 2}" for i in range(N)]),
         {"site"},
@@ -228,6 +233,26 @@ CASES = {
         lambda X, Z: (X + 0.15 * X.shift(1, fill_value=0), Z),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x, "upper half of its range, and curves and slopes rest on these. Take its logarithm"),
+        (lambda x: x - 1, "upper half of its range, and curves and slopes rest on these. Take its ranks"),
+        (lambda x: 100 - x, "lower half of its range, and curves and slopes rest on these. Take its ranks"),
+        (lambda x: np.where(x > 8, 1.0, x), ""),
+        (lambda x: np.minimum(np.round(x), 9), ""),
+    ],
+)
+def test_a_skewed_covariate_is_advised_on(change, said):
+    """Not one with a few values, or with one value far out, which is told by itself."""
+    X, Z = clean()
+    skewed = np.exp(1.2 * np.random.default_rng(3).normal(size=N))
+    told = found(X, Z.assign(density=change(skewed)), "skewed-covariate")
+    assert said in str(told[0]) if said else not told
+    far = np.where(np.arange(N) == 3, 500.0, np.random.default_rng(4).normal(size=N))
+    assert not found(X, Z.assign(density=far), "skewed-covariate")
 
 
 @pytest.mark.filterwarnings("error")

@@ -38,6 +38,17 @@ def test_the_list_is_all_that_goes_to_the_output(table, capsys):
     assert list(zip(moving.source, moving.target, strict=True)) == [("n2", "n3")]
 
 
+def test_a_node_that_is_constant_at_a_level_is_named(table, tmp_path, capsys):
+    """Though the level has too few rows for the data check to speak of it."""
+    frame = pd.read_csv(table).assign(site=["b"] * 15 + ["a"] * 385)
+    frame.loc[frame.site == "b", "n5"] = 0.0
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    said = "graphfield: note: Nodes that have the same value in all rows of a level: 'n5' with site = 'b'."
+    for asked in (["edges"], ["differences", "--between", "age=-0.5", "--and", "age=0.5"]):
+        assert main([*asked, str(tmp_path / "table.csv"), "--covariates", "age,site"]) == 0
+        assert capsys.readouterr().err.count(said) == 1
+
+
 def test_a_file_and_all_pairs(table, tmp_path, capsys):
     out = tmp_path / "edges.csv"
     assert main(["edges", str(table), "--covariates", "age", "--all", "--out", str(out)]) == 0

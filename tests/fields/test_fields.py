@@ -119,7 +119,8 @@ def test_a_toy_estimator_goes_through_everything(toy, data, tmp_path):
     assert again.shrink == 0.2
     np.testing.assert_array_equal(again.predict_coef(Z), model.predict_coef(Z))
     page = write_report(again, tmp_path / "page.html", Z=Z).read_text()
-    assert all(said in page for said in ("n0", "what correlates is joined", "Correlated"))
+    assert all(said in page for said in ("n0", "one graph for everybody", "Correlated"))
+    assert entry_of(again).how == "what correlates is joined"
     assert len(an.graph_at(again, Z.iloc[0].to_dict())) == X.shape[1]
     with pytest.raises(gf.ParameterError, match="shrink must be a number"):
         toy(shrink=2.0).fit(X, Z)

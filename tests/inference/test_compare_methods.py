@@ -235,13 +235,14 @@ def test_names_of_methods():
     assert {"tree", "kernel", "joint", "dnncgm"} < set(everything)
     assert not {"auto", "ensemble"} & set(everything)
     assert everything["tree"].random_state == 0
+    assert everything.keys() - module.read_methods("quick", 0) == {"dnncgm", "archetype", "score"}
     assert everything["nodewise"].center == everything["static"].center == "covariates"
     assert [*module.read_methods(["TreeCGM", "linear"], 0)] == ["static", "tree", "linear"]
     X, Z = moving_edge()
     with pytest.raises(gf.ParameterError, match=r"no method 'tre'\. Did you mean 'tree'"):
         gf.compare_methods(X, Z, ["tre"])
     for methods in ("tree", [], 3):
-        with pytest.raises(gf.ParameterError, match="methods must be 'all', a list of names"):
+        with pytest.raises(gf.ParameterError, match="methods must be 'all', 'quick', a list of names"):
             gf.compare_methods(X, Z, methods)
     for name in ("static", "../x", 3):
         with pytest.raises(gf.ParameterError, match="Names of methods"):
@@ -284,7 +285,10 @@ def test_from_the_shell(tmp_path, capsys):
     out, err = capsys.readouterr()
     head = "method,estimator,score,gain,standard_error,gain_one_graph,moves,n_edges,seconds,memory_mb,note"
     assert out.startswith(head)
-    assert "--folder DIR keeps those that are done, so that a killed run goes on" in err
+    said = (
+        "Each method is fitted twice. --folder DIR keeps methods that are done, so that a killed run goes on"
+    )
+    assert said in err
     assert "static is done (1 of 2 methods, " in err
     assert "joint cannot be fitted (2 of 2 methods, " in err
     assert err.index("2 of 2 methods") < err.index("none predicts") < err.index("score is the share")
@@ -302,6 +306,33 @@ def test_from_the_shell(tmp_path, capsys):
         main([*command, "--methods", "linear,tre"])
     assert ended.value.code == 2
     assert "Did you mean 'tree'" in capsys.readouterr().err
+
+
+def test_how_long_it_takes_and_what_is_faster_is_said_before(tmp_path, monkeypatch, capsys):
+    X, Z = moving_edge(60)
+    pd.concat([X, Z], axis=1).to_csv(tmp_path / "table.csv", index=False)
+    asked = []
+
+    def stop(_X, _Z, methods, **_):
+        asked.append(methods)
+        raise gf.DataError("Stop.")
+
+    monkeypatch.setattr(module, "compare_methods", stop)
+    command = ["compare", str(tmp_path / "table.csv"), "--covariates", "age"]
+    said = "Each method is fitted 6 times."
+    for options, told in {
+        (): f"{said} Neural ones (dnncgm, archetype, score) take longest, here about 3 minutes of computing: "
+        "--quick leaves them out, --folds 1 fits each method twice. --folder DIR",
+        ("--quick",): f"{said} --folder DIR",
+        ("--folds", "1", "--methods", "dnncgm"): "Each method is fitted twice. Neural ones (dnncgm) take "
+        "longest, here about 1 minute of computing: --quick leaves them out. --folder DIR",
+    }.items():
+        assert main([*command, *options]) == 2
+        assert told in capsys.readouterr().err
+    assert asked == ["all", "quick", ["dnncgm"]]
+    with pytest.raises(SystemExit):
+        main([*command, "--quick", "--methods", "tree"])
+    assert "not allowed with" in capsys.readouterr().err
 
 
 def test_rows_in_order_count_in_blocks_as_in_a_fit(tmp_path, capsys):

@@ -160,7 +160,7 @@ def test_pairs_that_move_with_one_covariate_are_not_denied(found: gf.EdgeInferen
     more = replace(found, table=found.table.assign(q_varies=rates, q_age=0.05)).summary()
     assert "1 has one that moves with them." in more
     assert "age 10, site 0. Tests of one covariate given the others also see movement: " in more
-    assert more.endswith("; and 6 more.")
+    assert "; and 6 more. Movement is tested" in more
 
 
 def test_a_pair_that_moves_with_a_second_covariate_alone_is_named(found: gf.EdgeInference, tmp_path) -> None:
@@ -176,12 +176,20 @@ def test_a_pair_that_moves_with_a_second_covariate_alone_is_named(found: gf.Edge
     assert "Tests of one covariate" not in found.summary()
 
 
+def test_how_both_tests_of_movement_may_differ_is_said_once(found: gf.EdgeInference) -> None:
+    said = "Movement is tested with all covariates together and with each given the others"
+    assert found.summary().count(said) == 1
+    assert sum(said in note for note in EdgeRecord.of(found).notes) == 1
+    still = found.table.assign(q_varies=0.5, **{f"q_{name}": 0.5 for name in found.covariates})
+    assert EdgeRecord.of(replace(found, table=still)).notes == ()
+
+
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:
     """Pairs move, with 0, 0 and 0 of the covariates: which, cannot be told."""
     one = replace(found, table=found.table.assign(q_age=0.2, q_site=0.2))
     assert " With which covariate, given the others, cannot be told for it." in one.summary()
     all_pairs = replace(one, table=one.table.assign(q_varies=0.01))
-    assert all_pairs.summary().endswith("given the others, cannot be told for any of them.")
+    assert "given the others, cannot be told for any of them. Movement is tested" in all_pairs.summary()
     assert "Edges that move with one covariate" not in all_pairs.summary()
 
 

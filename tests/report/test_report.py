@@ -24,6 +24,8 @@ from graphfield.cli.report import table_command
 from graphfield.data.covariates import Numeric
 from graphfield.estimators.registry import ESTIMATORS, Entry
 from graphfield.fields.program import NotExported, evaluate
+from graphfield.inference.edge_record import EdgeRecord
+from graphfield.inference.verdict import Verdict
 from graphfield.numbers import Gain
 from graphfield.report import rows as report_rows
 from graphfield.report import words, write_report
@@ -352,6 +354,45 @@ def test_the_verdict_stands_first_and_once(tmp_path):
     assert "No permutation test was made" in section(untested, "verdict")
     assert re.search(r'<section id="evidence"[^>]* hidden>', untested)
     assert '<a href="#evidence" hidden>' in untested
+
+
+def test_gains_of_the_test_are_told_from_those_of_the_verdict(tmp_path):
+    told = section(written(fitted("linear"), tmp_path, evidence=EVIDENCE), "evidence")
+    assert ">Gain of ridge regressions</th>" in told
+    assert "other shares than those of the verdict, which are of the fitted model" in told
+
+
+@pytest.mark.parametrize(
+    ("known", "tests", "said"),
+    [
+        ({"supported": False}, None, "Held-out rows do not support this movement"),
+        ({"test": "no"}, None, "Tests do not see that the graph moves"),
+        ({}, EdgeRecord(), "Tests do not see that the graph moves"),
+        ({"test": "yes"}, EdgeRecord(), "Tests do not tell with which covariate the graph moves"),
+        ({"test": "yes", "matter": ("age",)}, None, "Tests see the graph move with age; along site, sex,"),
+        ({}, EdgeRecord(movers=("a - b",), moved_by=("sex",)), "move with sex; along age, site, what is dr"),
+        ({"matter": ("age",), "unused": ("site", "sex")}, EdgeRecord(), ""),
+        ({}, None, ""),
+    ],
+)
+def test_movement_that_tests_do_not_see_is_doubted(known, tests, said):
+    given = {"answer": "", "supported": True, "test": "not run", "model": "better", **known}
+    verdict = Verdict(sentence="", paragraph="", **given)
+    told = words.unsure_movement(verdict, tests, ["age", "site", "sex"])
+    assert said in told
+    assert bool(told) is bool(said)
+
+
+def test_pictures_of_connectivity_say_where_tests_see_nothing(tmp_path):
+    told = section(written(fitted("linear"), tmp_path, evidence=EVIDENCE), "connectivity")
+    assert "Tests see the graph move with age; along site, what is drawn may be noise of the fit." in told
+    assert "noise of the fit" not in section(written(fitted("linear"), tmp_path), "connectivity")
+
+
+def test_the_picture_of_training_says_what_a_good_one_looks_like(tmp_path):
+    told = section(written(fitted("patterns"), tmp_path), "training")
+    assert "lower is better" in told
+    assert "In a good fit both fall, level off and stay close together" in told
 
 
 def test_a_covariate_without_a_p_value_says_why():

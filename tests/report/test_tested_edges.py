@@ -18,11 +18,10 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
-from graphfield.inference.edge_record import EdgeRecord
-from graphfield.report import write_report
+from graphfield.inference.edge_record import BandedCurve, EdgeRecord
+from graphfield.report import words, write_report
 from graphfield.report.html import _first_chosen
 from graphfield.report.summary import _average_edges, _rule, _tested
-from graphfield.report.words import crossing
 from report_cases import fitted, model_and_tests, sign_change_table, table, upper
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -86,6 +85,15 @@ def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
         assert f"{said} are those of the model{whose}. The two may differ." in text
     plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
     assert "Curves are those of the tests" not in plain
+
+
+def test_curves_over_levels_say_which_rows_they_rest_on():
+    curve = BandedCurve(0, "site", *[[0.1, 0.2, 0.3]] * 5)
+    said = (
+        "Over the levels of a category the rows are those whose other covariates occur at all of its levels"
+    )
+    assert said in words.bands(fitted("linear"), 0.9, [curve])
+    assert said not in words.bands(fitted("linear"), 0.9, [dataclasses.replace(curve, covariate="age")])
 
 
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):
@@ -170,9 +178,9 @@ def test_where_there_are_tests_they_say_what_moves(tmp_path):
     model, Z, found = model_and_tests()
     alone = write_report(model, tmp_path / "a.html", Z=Z).read_text(encoding="utf-8")
     beside = write_report(model, tmp_path / "b.html", Z=Z, edges=found).read_text(encoding="utf-8")
-    for words in ("The edges that vary most over these rows", "What moves the graph most"):
-        assert words in alone
-        assert words not in beside
+    for said in ("The edges that vary most over these rows", "What moves the graph most"):
+        assert said in alone
+        assert said not in beside
 
 
 def test_estimates_are_kept_with_the_tests_and_on_the_page(tmp_path):
@@ -342,12 +350,30 @@ def test_one_of_two_values_is_chosen_from_a_menu(opened):
     assert f"drug = {other}" in page.run("document.getElementById('state').textContent")
 
 
+@pytest.mark.parametrize(
+    ("moving", "said"),
+    [
+        ([0], "Of 3 pairs that are an edge in some rows only, none is seen to move"),
+        ([1], "Of 3 pairs that are an edge in some rows only, 1 is seen to move"),
+        ([1, 2, 3], ""),
+        ([], ""),
+    ],
+)
+def test_edges_that_come_and_go_and_do_not_move_are_near_the_cut(moving, said):
+    rates = tuple(0.01 if pair in moving else 0.9 for pair in range(6))
+    tests = EdgeRecord(tuple("abcd"), 100, None, (0.01,) * 6, rates)
+    told = words.near_the_cut(tests, np.array([1, 0.5, 0.9, 0.1, 0, 1]))
+    assert said in told
+    assert bool(told) is bool(said)
+    assert not words.near_the_cut(None, np.array([0.5]))
+
+
 @pytest.mark.parametrize("n_crossing", [1, 3])
 def test_shares_of_edges_are_not_drawn_for_one_edge_that_comes_and_goes(n_crossing):
     present = np.zeros(10)
     present[:n_crossing], present[8] = 0.25, 1.0
     pairs = [("a", f"n{i}") for i in range(10)]
-    said = crossing(present, pairs)
+    said = words.crossing(present, pairs)
     assert said == (
         "All rows have the same edges but for a \u2013 n0 (an edge in 25 % of the rows)."
         if n_crossing == 1

@@ -11,11 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graphfield.check.codes import FEW_VALUES
+from graphfield.check.codes import FEW_VALUES, few_different
 from graphfield.check.findings import LEAK, Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
 from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
-from graphfield.check.values import bad_dates, value_findings
+from graphfield.check.values import (
+    SKEWED,
+    bad_dates,
+    far_out_values,
+    missing_codes,
+    standard_units,
+    value_findings,
+)
 from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.frames import Frame
@@ -77,6 +84,8 @@ def covariate_findings(
     if plain:
         values = np.column_stack([whole[name] for name in plain])
         yield from value_findings(values, np.array(plain, dtype=object), "covariate")
+        for name, own in zip(plain, values.T, strict=True):
+            yield from _skewed(name, own[~bad[name].to_numpy()])
     known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
     yield from _same_covariates(numbers, known, codes)
     two = {name: own.astype(np.float64) for name, own in codes.items() if np.ptp(own) == 1 and own.min() == 0}
@@ -149,6 +158,25 @@ def _identifier(name: str, present: pd.Series) -> Iterator[Finding]:
         (name,),
         f"Covariate {name!r} has a different whole number in every row, as identifiers do.",
         "Leave it out, unless it measures something.",
+    )
+
+
+def _skewed(name: str, values: NDArray[np.float64]) -> Iterator[Finding]:
+    """A number whose rows crowd at one end of its range; single values that look wrong are left aside."""
+    known = values[~np.isin(values, list(missing_codes(values))) & ~far_out_values(values[:, None])[:, 0]]
+    if few_different(known):
+        return
+    skewness = float(np.mean(standard_units(known[:, None]) ** 3))
+    if abs(skewness) <= SKEWED:
+        return
+    beyond = (known - (known.min() + known.max()) / 2) * skewness > 0
+    yield Finding(
+        "skewed-covariate",
+        (name,),
+        f"Covariate {name!r} is skewed (skewness {skewness:.1f}): {beyond.mean():.1%} of the rows lie in the "
+        f"{'upper' if skewness > 0 else 'lower'} half of its range, and curves and slopes rest on these.",
+        f"Take its {'logarithm' if skewness > 0 and known.min() > 0 else 'ranks'} instead, of which rows are "
+        "spread more evenly.",
     )
 
 

@@ -20,6 +20,7 @@ LEAK = "leak"
 NOTES = frozenset(
     {
         "skewed-nodes",
+        "skewed-covariate",
         "heavy-tails",
         "zero-counts",
         "node-of-groups",

@@ -15,18 +15,20 @@ from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.relations import relation_findings
 from graphfield.check.size import SPARE_ROWS
 from graphfield.check.values import (
+    SKEWED,
     far_out_findings,
     far_out_values,
     missing_code_findings,
     missing_codes,
+    standard_units,
 )
 from graphfield.data.frames import KIND_MODELS, Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.exceptions import agreed, count, first_few, named
 from graphfield.messages import Argument, Message
 
-# Beyond this skewness or excess kurtosis a node is far from Gaussian (an exponential has 2 and 6).
-SKEWED, HEAVY_TAILS = 2.0, 10.0
+# Beyond this excess kurtosis a node is far from Gaussian (an exponential has 6).
+HEAVY_TAILS = 10.0
 # A node with one value in more than this share of the rows has little left that could vary.
 MOSTLY_ONE_VALUE = 0.8
 # Names of columns that are numbers but hardly ever measurements.
@@ -188,11 +190,7 @@ def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
     if values.shape[1] == 0:
         return
     aside = "; values that look wrong are left aside" if np.isnan(values).any() else ""
-    largest = np.nanmax(np.abs(values), axis=0)
-    values = values / np.where(largest > 0, largest, 1.0)  # powers of 1e100 would be infinite
-    centred = values - np.nanmean(values, axis=0)
-    spread = np.nanstd(centred, axis=0)
-    centred /= np.where(spread > 0, spread, 1.0)
+    centred = standard_units(values)
     squares = np.square(centred)
     skewness = np.nanmean(squares * centred, axis=0)
     kurtosis = np.nanmean(np.square(squares), axis=0) - 3

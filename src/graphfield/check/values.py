@@ -16,6 +16,8 @@ from graphfield.messages import Argument, Message, Row, join_messages
 
 # Values beyond this many robust standard deviations from the median; above this share of the rows, a shape.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
+# Beyond this skewness a column is far from Gaussian (an exponential has 2).
+SKEWED = 2.0
 _FAR = f"more than {FAR_OUT:g} robust standard deviations from"
 # Numbers that people write for "missing". They are taken for it as the smallest or largest value of a column
 # that is there several times, and this many robust standard deviations from the median of the others.
@@ -105,6 +107,15 @@ def _spread_beside_median(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     beside = np.where(distance > 0, distance, np.nan)
     beside[:, np.isnan(beside).all(axis=0)] = 0
     return _MAD_TO_SD * np.nanmedian(beside, axis=0)
+
+
+def standard_units(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns less their means, with unit variance; what is NaN stays so and does not count."""
+    largest = np.nanmax(np.abs(values), axis=0)
+    values = values / np.where(largest > 0, largest, 1.0)  # powers of 1e100 would be infinite
+    centred = values - np.nanmean(values, axis=0)
+    spread = np.nanstd(centred, axis=0)
+    return np.asarray(centred / np.where(spread > 0, spread, 1.0))
 
 
 def far_out_values(values: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from graphfield.cli.options import check_new, file_options, seed_option, table_o
 from graphfield.cli.values import model_name, names
 from graphfield.cli.words import list_out, say
 from graphfield.estimators.registry import short_names
+from graphfield.exceptions import count
 from graphfield.folders import write_file
 
 if TYPE_CHECKING:
@@ -20,18 +21,28 @@ if TYPE_CHECKING:
     from graphfield.inference.method_comparison import MethodComparison
 
 _DPI = 150
+# A fit of a neural method on one slow core: seconds, and values of the table that take one more.
+_SECONDS, _CELLS_PER_SECOND = 10, 4_000
 
 
 def compare_parser(group: Any) -> None:
     p = group.add_parser("compare", help="several methods on the same held-out rows: errors, edges, time")
     table_options(p)
-    p.add_argument(
+    which = p.add_mutually_exclusive_group()
+    which.add_argument(
         "--methods",
         type=_method_names,
         default="all",
         metavar="A,B",
         help=f"some of {', '.join(short_names())}; static is always there (default all, but auto "
         "and ensemble)",
+    )
+    which.add_argument(
+        "--quick",
+        dest="methods",
+        action="store_const",
+        const="quick",
+        help="all but neural ones, which take most of the time; numbers of the others stay the same",
     )
     p.add_argument("--agreement", action="store_true", help="list how far any two methods agree instead")
     p.add_argument("--folds", type=int, metavar="N", help="1: a fifth is held out (default 5 to 3,000 rows)")
@@ -77,11 +88,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> MethodComparison:
     from graphfield.inference.compare_methods import compare_methods
 
-    if arguments.folder is None:
-        _tell(
-            "Each method is fitted about six times, neural ones (dnncgm, archetype, score) longest. "
-            "--folder DIR keeps those that are done, so that a killed run goes on."
-        )
+    _tell(_how_long(arguments, *data.X.shape))
     with hide_data_warnings():
         return compare_methods(
             data.X,
@@ -96,6 +103,26 @@ def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> M
             in_order=in_order,
             say=None if sys.stderr.isatty() else _tell,  # a terminal has a bar
         )
+
+
+def _how_long(arguments: argparse.Namespace, n_rows: int, n_nodes: int) -> str:
+    """Before it begins: how often methods are fitted, about how long that takes, and what is faster."""
+    from graphfield.inference.compare_methods import is_neural, read_methods
+    from graphfield.inference.unseen_rows import FOLD_ROWS, N_FOLDS
+
+    times = 1 + (arguments.folds or (N_FOLDS if n_rows <= FOLD_ROWS else 1))
+    neural = [name for name, model in read_methods(arguments.methods, 0).items() if is_neural(model)]
+    text = f"Each method is fitted {'twice' if times == 2 else f'{times} times'}."
+    if neural:
+        seconds = times * len(neural) * (_SECONDS + n_rows * n_nodes / _CELLS_PER_SECOND)
+        text += (
+            f" Neural ones ({', '.join(neural)}) take longest, here about "
+            f"{count(max(1, round(seconds / 60)), 'minute')} of computing: --quick leaves them out"
+            f"{', --folds 1 fits each method twice' if times > 2 else ''}."
+        )
+    if arguments.folder is None:
+        text += " --folder DIR keeps methods that are done, so that a killed run goes on."
+    return text
 
 
 def _tell(line: str) -> None:

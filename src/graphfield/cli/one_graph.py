@@ -132,6 +132,11 @@ def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: F
         named = ", ".join(f"{name}={_value_text(values[name])}" for name in silent)
         where = "covariates that --at does not name are" if given else "without --at, this is the graph"
         _note(f"{where} at typical values ({what} or most common level): {named}.")
+    if given and fitted.moves and arguments.threshold == "auto":
+        _note(
+            f"which pairs may be edges, and the cut of {model.threshold_.value:.3g}, are those of the whole "
+            "table; strengths are those that the model of the whole table has at these values."
+        )
     return values | given
 
 

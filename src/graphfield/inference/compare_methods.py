@@ -58,9 +58,10 @@ def compare_methods(
     ----------
     X, Z : tables of shape (n, p), (n, q)
         As for ``fit``; nodes must be numbers.
-    methods : "all", list of names, or mapping of names to estimators
+    methods : "all", "quick", list of names, or mapping of names to estimators
         Names of the command line ("static", "tree", "joint", ...) or of classes, as :class:`AutoCGM` would
-        fit them; or estimators of your own. "all" has every estimator but those made of others.
+        fit them; or estimators of your own. "all" has every estimator but those made of others; "quick" has
+        these but for neural ones, which take most of the time. Numbers of the others stay the same.
     groups : sequence of length n, optional
         Rows with equal labels (one subject) are held out together, and count as one.
     time : sequence of numbers or dates of length n, optional
@@ -105,7 +106,7 @@ def compare_methods(
     known = {} if kept is None else kept.read()
     todo, start = [name for name in task.models if name not in known], clock.perf_counter()
     with progress_bar("Methods", len(todo), "methods") as advance:
-        neural = any(_is_neural(task.models[name]) for name in todo)
+        neural = any(is_neural(task.models[name]) for name in todo)
         for done, found in enumerate(in_processes(task.run, todo, sure=neural, ordered=False), start=1):
             known[found.name] = found
             if kept is not None and isinstance(found, MethodFit):
@@ -151,11 +152,12 @@ def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
     if isinstance(methods, Mapping):
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
-    if isinstance(methods, str) and methods == "all":
-        methods = [name for name, entry in ESTIMATORS.items() if not entry.composite]
+    if isinstance(methods, str) and methods in ("all", "quick"):
+        single = [name for name, entry in ESTIMATORS.items() if not entry.composite]
+        methods = [name for name in single if methods == "all" or not ESTIMATORS[name].neural]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
         raise ParameterError.of(
-            "methods", f"must be 'all', a list of names, or estimators by name, got {methods!r}."
+            "methods", f"must be 'all', 'quick', a list of names, or estimators by name, got {methods!r}."
         )
     names = [_class_name(name) for name in methods]
     return static | {ESTIMATORS[name].command: _make(name, seed) for name in names}
@@ -190,6 +192,6 @@ def _make(name: str, seed: int) -> GraphEstimator:
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 
-def _is_neural(model: GraphEstimator) -> bool:
+def is_neural(model: GraphEstimator) -> bool:
     entry = ESTIMATORS.get(type(model).__name__)
     return entry is not None and entry.neural

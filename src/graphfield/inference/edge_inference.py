@@ -28,7 +28,7 @@ from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
-from graphfield.inference.movement_words import movement_words, pair_name, rounded_values
+from graphfield.inference.movement_words import TWO_TESTS, movement_words, pair_name, rounded_values
 from graphfield.inference.pair_scores import PairScores
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
@@ -330,7 +330,7 @@ class EdgeInference:
             text = f"{text} {self.also_moving(fdr)}".strip()
         if unknown:
             text += f" Of {listing(unknown)} that cannot be told: the other covariates determine it."
-        return text
+        return f"{text} {TWO_TESTS}" if movers and moving else text
 
 
 def _having(number: int) -> str:

@@ -16,7 +16,7 @@ from graphfield.data.saved_files import sealed
 from graphfield.exceptions import DataError, ModelFileError, count
 from graphfield.fields import GraphField
 from graphfield.inference.edge_inference import EdgeInference
-from graphfield.inference.movement_words import pair_name
+from graphfield.inference.movement_words import TWO_TESTS, pair_name
 from graphfield.numbers import CLEAR, is_significant
 
 FORMAT, FORMAT_VERSION = "graphfield-edges", 2
@@ -74,6 +74,7 @@ class EdgeRecord:
         """With the curves of those pairs that move most clearly, then of the clearest edges."""
         names = [column.name for column in found.schema.encoder.columns]
         banded = [_banded(found, pair, name) for pair in _clearest(found, len(names)) for name in names]
+        two_tests = TWO_TESTS if found.movers(FDR) and len(found.covariates) > 1 else ""
         banded = [(curve, places) for curve, places in banded if any(low is not None for low in curve.low)]
         return cls(
             nodes=tuple(found.schema.node_names),
@@ -86,7 +87,7 @@ class EdgeRecord:
             curves=tuple(curve for curve, _ in banded),
             movers=tuple(found.movers(FDR)),
             moved_by=tuple(found.moved_by(FDR)),
-            notes=(*filter(None, [found.about, found.also_moving(FDR)]), *notes),
+            notes=(*filter(None, [found.about, found.also_moving(FDR), two_tests]), *notes),
             caveat=str(found.caveat),
         )
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+# Of tests of movement with all covariates together, and with one given the others.
+TWO_TESTS = (
+    "Movement is tested with all covariates together and with each given the others, and the two may differ: "
+    "the first also sees what covariates share and none adds to the others, the second what is lost among "
+    "many."
+)
 # Places that are all told.
 _MOST_TOLD = 4
 

@@ -230,6 +230,10 @@ def _assembled(
         "intervals": words.intervals(draws) if reach and (draws := field.draws()) else "",
         "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
+        "unsure": [
+            words.unsure_movement(verdict, tests, [covariate["name"] for covariate in covariates]),
+            words.near_the_cut(tests, found.present),
+        ],
         "data": _json(data),
         "arrays": store.text(),
     }

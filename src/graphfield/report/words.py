@@ -14,15 +14,23 @@ from graphfield.analysis.errors import LEVEL
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.check.findings import NOTES
 from graphfield.estimators.registry import entry_of
-from graphfield.exceptions import count
+from graphfield.exceptions import agreed, count, first_few
 from graphfield.fields import GraphField
 from graphfield.fields.base import Draws
-from graphfield.inference.edge_record import BandedCurve
+from graphfield.inference.edge_record import BandedCurve, EdgeRecord
 from graphfield.inference.evidence import Evidence, more_for_covariates
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
+from graphfield.inference.verdict_facts import NO, YES
 from graphfield.numbers import Gain, p_digits, p_text
 from graphfield.report.folder import RowsUsed
 
+_TRAINING = (
+    "How badly the model fits (the loss per node in standard units: lower is better) after so many steps of "
+    "training, on the rows that it learns from and on rows held out. In a good fit both fall, level off and "
+    "stay close together. Where the loss of held-out rows rises again, noise is learned: these rows decide "
+    "when to stop and what to keep."
+)
+_MOST_NAMED = 6  # covariates that a sentence names
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
 _CHOSEN = {
     "penalty_": "Penalty in use",
@@ -64,8 +72,8 @@ def about(
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
     """The test that the verdict rests on, covariate by covariate, and notes."""
     gains = [_covariate_gain(row) for row in found.get("covariates") or []]
-    error = f"{found.get('error', Evidence.error)} of {found.get('regressions', Evidence.regressions)}"
-    return {"test": _tested(found), "gains": gains, "error": error, "notes": found.get("notes") or []}
+    of = {name: found.get(name, getattr(Evidence, name)) for name in ("error", "regressions")}
+    return {"test": _tested(found), "gains": gains, **of, "notes": found.get("notes") or []}
 
 
 def opening(verdict: Verdict) -> str:
@@ -172,8 +180,39 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
     return f"All rows have the same edges but for {' and '.join(named)}."
 
 
+def unsure_movement(verdict: Verdict, tests: EdgeRecord | None, covariates: Sequence[str]) -> str:
+    """What is to be said of pictures of how the model's graph moves, where that is not supported."""
+    moved = [name for name in covariates if name not in verdict.unused]
+    known = {*verdict.matter, *(() if tests is None else tests.moved_by)}
+    seen, unseen = ([name for name in moved if (name in known) == flag] for flag in (True, False))
+    noise = "what is drawn may be noise of the fit"
+    if verdict.shows_average:
+        return f"Held-out rows do not support this movement: {noise}."
+    if not unseen or (tests is None and verdict.test not in (YES, NO)):
+        return ""
+    if seen:
+        shown = [first_few(names, _MOST_NAMED) for names in (seen, unseen)]
+        return f"Tests see the graph move with {shown[0]}; along {shown[1]}, {noise}."
+    if verdict.test != YES and not (tests and tests.movers):
+        return f"Tests do not see that the graph moves: {noise}."
+    return f"Tests do not tell with which covariate the graph moves: {noise}." if len(moved) > 1 else ""
+
+
+def near_the_cut(tests: EdgeRecord | None, present: NDArray[np.floating]) -> str:
+    """Of pairs that are an edge in some rows and not in others, how many are not seen to move."""
+    some = (present > 0) & (present < 1)
+    if tests is None or not tests.are_moving.any() or not (some & ~tests.are_moving).any():
+        return ""
+    number, moving = int(some.sum()), int((some & tests.are_moving).sum())
+    return (
+        f"Of {count(number, 'pair')} that {agreed(number, 'is', 'are')} an edge in some rows only, "
+        f"{moving or 'none'} {agreed(max(moving, 1), 'is', 'are')} seen to move by tests of each: one near "
+        "the cut may cross it by chance."
+    )
+
+
 def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
-    """On which scale curves are that were tested, what is shaded around them, and why some have gaps."""
+    """On which scale and rows curves are that were tested, what is shaded, and why some have gaps."""
     schema = field_of(model).schema
     scores = "" if schema.types is not None else ", of normal scores of the nodes"
     raw = f", of nodes {_NODES['raw']}" if getattr(model, "marginals_", schema.marginals) == "raw" else ""
@@ -185,6 +224,12 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
         f"{scale} Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place "
         "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
+    levels = {column.name for column in schema.encoder.categorical}
+    if len(schema.encoder.columns) > 1 and any(curve.covariate in levels for curve in curves):
+        text += (
+            " Over the levels of a category the rows are those whose other covariates occur at all of its "
+            "levels (all rows, where these are nearly all or hardly any)."
+        )
     if all(None not in curve.estimate for curve in curves):
         return text
     return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
@@ -201,7 +246,7 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": "Loss per node in standard units; held-out rows decide when to stop and what to keep."}
+    return {"note": _TRAINING}
 
 
 def _rounded(value: Any) -> str:
