@@ -17,7 +17,7 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.parameters import Number, hyper_parameters, parameter
 from graphfield.estimators.registry import ESTIMATORS as REGISTERED
-from graphfield.estimators.registry import Entry, candidates, find_estimator
+from graphfield.estimators.registry import Entry, candidates, entry_of, find_estimator
 from graphfield.fields.average import average
 from graphfield.fields.base import Common
 from graphfield.fields.linear import StaticField
