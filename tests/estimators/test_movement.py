@@ -11,15 +11,7 @@ from graphfield.data.frames import as_frame
 from graphfield.estimators import dnncgm_setup
 from graphfield.estimators.dnncgm_setup import choose_way
 from graphfield.fields import Schema
-from graphfield.solvers.marginal_choice import prefer_normal_scores
-
-
-def still_rows(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A chain that is the same at every z: rows, covariates that do not matter, partial correlations."""
-    rng = np.random.default_rng([seed, n, p])
-    precision = np.eye(p) - 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
-    X = np.linalg.solve(np.linalg.cholesky(precision).T, rng.normal(size=(p, n))).T
-    return X, rng.uniform(-1, 1, (n, 2)), np.eye(p) - precision
+from solver_cases import still_rows
 
 
 @pytest.mark.slow
@@ -77,13 +69,3 @@ def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
 )
 def test_the_way_of_fitting_is_said_with_its_reason(params, said):
     assert str(choose_way(gf.DNNCGM(device="cpu", **params), wide(10), 500)) == said
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_heavy_tails_are_seen_in_a_few_hundred_rows(seed):
-    """Normal rows and rows of the same covariance with the tails of a t distribution."""
-    rng = np.random.default_rng(seed)
-    X, Z, _ = still_rows(500, 10, seed)
-    W = np.column_stack([np.ones(500), Z])
-    assert not prefer_normal_scores(X, W).prefers
-    assert prefer_normal_scores(X * np.sqrt(2 / rng.chisquare(2, (500, 1))), W).prefers

@@ -10,38 +10,12 @@ from sklearn.linear_model import LogisticRegression
 
 import graphfield as gf
 from conftest import REAL_DATA
-from graphfield.data.blocks import Blocks
 from graphfield.data.families import Count
 from graphfield.data.frames import as_frame
 from graphfield.data.node_types import read_node_types
 from graphfield.metrics import auprc
-from graphfield.solvers.sparse_blocks import SparseStep
-from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
+from solver_cases import COUNTED, LEVELS, blocks_of, mixed_table
 
-LEVELS = np.array(["low", "mid", "high"])
-
-
-def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Edges number-flag (grows with z), number-group, number-count; "alone" and "scale" have none."""
-    rng = np.random.default_rng(seed)
-    z, number = rng.uniform(-1, 1, n), rng.normal(size=n)
-    flag = rng.random(n) < 1 / (1 + np.exp(-(1 + 1.5 * z) * number))
-    odds = np.exp(np.outer(number, [1.2, 0.0, -1.2]))
-    level = (rng.random(n)[:, None] > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
-    X = pd.DataFrame(
-        {
-            "number": 10 + 3 * number,
-            "flag": flag,
-            "group": np.array(["a", "b", "c"])[level],
-            "events": rng.poisson(np.exp(0.5 + 0.4 * number)),
-            "scale": pd.Categorical(rng.choice(LEVELS, n), LEVELS, ordered=True),
-            "alone": rng.normal(size=n),
-        }
-    )
-    return X, pd.DataFrame({"z": z})
-
-
-COUNTED = {"events": "count"}
 SMALL = {"rank": 2, "max_steps": 5, "hidden_size": 8, "device": "cpu", "random_state": 0}
 FITS = {
     "linear": lambda **own: gf.RegGMM(node_types=COUNTED, **own),
@@ -55,13 +29,6 @@ FITS = {
 def mixed(request):
     X, Z = mixed_table()
     return FITS[request.param]().fit(X, Z), X, Z
-
-
-def blocks_of(X: pd.DataFrame, types: dict[str, str]) -> tuple[Blocks, np.ndarray]:
-    frame = as_frame(X, "X")
-    found = read_node_types(frame, types)
-    codes = found.codes(found.with_categories(frame))
-    return Blocks.learn(found, codes), codes
 
 
 def test_types_are_read_from_the_table_and_numbers_stay_numbers():
@@ -107,34 +74,6 @@ def test_means_are_the_gradient_of_losses():
         rise = (blocks.losses(eta + step, columns) - blocks.losses(eta - step, columns)).sum(axis=1) / 2e-5
         np.testing.assert_allclose(rise, (blocks.means(eta) - columns)[:, c], atol=1e-7)
     np.testing.assert_allclose(blocks.means(blocks.null[None]), 0.0, atol=1e-12)
-
-
-def test_a_binary_node_is_a_logistic_regression():
-    X, _ = mixed_table()
-    blocks, codes = blocks_of(X, COUNTED)
-    columns, ones = blocks.columns(codes), np.ones((len(X), 1))
-    rows = FamilyRows(blocks, columns, np.zeros_like(columns), ones, ones)
-    eta = rows.predictors(fit_families(rows, RidgeStep(rows, 1e-6), tolerance=1e-7))
-    others = np.delete(columns, 1, axis=1)
-    known = LogisticRegression(C=1e8, tol=1e-10).fit(others, X.flag).predict_proba(others)
-    np.testing.assert_allclose(blocks.probabilities(eta, 1), known, atol=1e-3)
-
-
-def test_no_gradient_is_larger_than_its_penalty():
-    """The conditions of the optimum: blocks that are there pull as hard as the penalty, others less."""
-    X, _ = mixed_table()
-    blocks, codes = blocks_of(X, COUNTED)
-    columns, ones = blocks.columns(codes), np.ones((len(X), 1))
-    rows = FamilyRows(blocks, columns, np.zeros_like(columns), ones, ones)
-    S = fit_families(rows, SparseStep(rows, 0.08), tolerance=1e-6)
-    pull = rows.gradient(columns - blocks.means(rows.predictors(S)))[: blocks.n_columns]
-    for j, response in enumerate(blocks.slices):
-        for k, source in enumerate(blocks.slices):
-            if j == k:
-                continue
-            size = np.sqrt(blocks.widths[j] * blocks.widths[k])
-            force, there = np.linalg.norm(pull[source, response]), np.abs(S[source, response]).max() > 0
-            assert force == pytest.approx(0.08 * size, abs=1e-4) if there else force <= 0.08 * size + 1e-4
 
 
 def test_strength_between_numbers_is_the_partial_correlation():

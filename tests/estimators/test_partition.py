@@ -17,22 +17,11 @@ from graphfield.data.frames import as_frame
 from graphfield.estimators.tree import _rules
 from graphfield.fields.tree import Tree
 from graphfield.graphs.strength import partial_from_precision
-from graphfield.solvers import leaf_likelihood
 from graphfield.solvers.leaf_likelihood import grow_covariance_tree
+from solver_cases import two_regimes
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 STATIC = gf.GraphicalLasso(penalty=0.05)
-
-
-def two_regimes(n: int = 800, p: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Below z1 = 0.3, node 1 follows node 0; above, node 2 does, with half the noise. z2 is noise."""
-    rng = np.random.default_rng(seed)
-    Z = rng.uniform(0, 1, (n, 2))
-    X = rng.normal(size=(n, p))
-    low = Z[:, 0] <= 0.3
-    X[low, 1] += 1.5 * X[low, 0]
-    X[~low, 2] = 0.8 * X[~low, 0] + 0.5 * X[~low, 2]
-    return X, Z
 
 
 # -- ByCluster ------------------------------------------------------------------------------------
@@ -263,18 +252,6 @@ def test_rows_of_one_group_are_held_out_together():
     assert model.n_leaves_ >= 1
     few = gf.TreeCGM(random_state=0).fit(X, Z, groups=np.arange(200) // 70)
     assert np.isfinite(few.edge_weights(Z)).all()
-
-
-def test_sketches_and_parts_of_the_rows_find_the_same_split(monkeypatch):
-    X, Z = two_regimes(2000)
-    monkeypatch.setattr(leaf_likelihood, "_MAX_PRODUCTS", 3)
-    monkeypatch.setattr(leaf_likelihood, "_SKETCHES", 64)
-    sketched = grow_covariance_tree(X, Z, 2, 20, seed=0)
-    monkeypatch.setattr(leaf_likelihood, "_MAX_ENTRIES", 64 * 1000)
-    fewer = grow_covariance_tree(X, Z, 2, 20, seed=0)
-    for tree in (sketched, fewer):
-        assert tree.feature[0] == 0
-        assert tree.threshold[0] == pytest.approx(0.3, abs=0.03)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 import graphfield as gf
 from graphfield.data.marginals import normal_scores
-from graphfield.solvers.rank_correlations import rank_correlations
 
 
 def chain(n: int = 1500, p: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -60,16 +59,6 @@ def test_normal_scores_are_those_of_the_other_estimators():
     np.testing.assert_allclose(edges(np.exp(X), Z, marginals="normal"), by_hand, atol=2e-3)
     assert gf.GraphicalLasso(marginals="auto", penalty=0.1).fit(np.exp(X), Z).marginals_ == "normal"
     assert gf.GraphicalLasso(marginals="auto", penalty=0.1).fit(X, Z).marginals_ == "raw"
-
-
-def test_what_ranks_say_is_projected_to_a_correlation_matrix():
-    X = np.random.default_rng(0).normal(size=(12, 8))
-    X = np.column_stack([X, X[:, :4], X[:, 4:] + X[:, :4], np.ones(12)])
-    S = rank_correlations(X)
-    assert np.linalg.eigvalsh(S)[0] > -1e-10
-    np.testing.assert_array_equal(np.diag(S), 1.0)
-    np.testing.assert_array_equal(S, S.T)
-    assert not S[-1, :-1].any()
 
 
 def test_predictions_files_and_averages(tmp_path):

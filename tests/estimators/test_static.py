@@ -2,85 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.covariance import GraphicalLassoCV, graphical_lasso
-from sklearn.linear_model import Lasso
-from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
 from conftest import SMALL, change_plans
 from graphfield.data.frames import as_frame
-from graphfield.data.splits import folds
 from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.held_out import HeldOut
 from graphfield.metrics import auprc
-from graphfield.solvers.glasso import edge_counts, graphical_lasso_cv, graphical_lasso_path, precision_ebic
+from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_admm import optimality_violation
-from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_ebic, nodewise_lasso_path
-from graphfield.solvers.penalties import PathSearch, penalty_path
+from graphfield.solvers.lasso import nodewise_ebic, nodewise_lasso_path
+from solver_cases import band, raw_lasso, standard
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
-
-
-def band(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a Gaussian whose precision matrix has 0.4 next to the diagonal, and its graph."""
-    precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
-    X = np.random.default_rng(seed).multivariate_normal(np.zeros(p), np.linalg.inv(precision), n)
-    return X, (precision != 0) & ~np.eye(p, dtype=bool)
-
-
-def standard(X: np.ndarray) -> np.ndarray:
-    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def covariate(n: int) -> np.ndarray:
     return np.linspace(-1, 1, n)[:, None]
 
 
-def raw_lasso(X: np.ndarray, penalty: float) -> np.ndarray:
-    """scikit-learn's Lasso on the rows themselves, node by node."""
-    p = X.shape[1]
-    coef = np.zeros((p, p))
-    for j in range(p):
-        others = np.arange(p) != j
-        model = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000, random_state=0)
-        coef[j, others] = model.fit(X[:, others], X[:, j]).coef_
-    return coef
-
-
 MODELS = [gf.GraphicalLasso, gf.NodewiseLasso]
-
-
-@pytest.mark.parametrize(("n", "p"), [(200, 8), (15, 25)])
-def test_nodewise_path_equals_the_lasso_on_the_rows(n, p):
-    X = standard(band(n, p)[0])
-    S = X.T @ X / n
-    penalties = penalty_path(S, 4, ratio=0.05)
-    path = nodewise_lasso_path(S, penalties)
-    for penalty, coef in zip(penalties, path, strict=True):
-        np.testing.assert_allclose(coef, raw_lasso(X, penalty), atol=1e-6)
-    assert not path[0].any(), "the first penalty is the empty graph"
-    order = [2, 0, 3, 1]
-    np.testing.assert_allclose(nodewise_lasso_path(S, penalties[order]), path[order], atol=1e-7)
-
-
-def test_graphical_path_equals_scikit_learn():
-    X = standard(band(200, 8)[0])
-    S = X.T @ X / len(X)
-    penalties = penalty_path(S, 5, ratio=0.02)
-    path = graphical_lasso_path(S, penalties)
-    state = np.random.get_state()  # noqa: NPY002
-    theirs = [graphical_lasso(S, penalty, tol=1e-9, enet_tol=1e-14, max_iter=500)[1] for penalty in penalties]
-    np.random.set_state(state)  # noqa: NPY002
-    # The gap at which scikit-learn stops changes its sign, so it can be small a step too early.
-    np.testing.assert_allclose(path, theirs, atol=5e-4)
-    counts = edge_counts(path)
-    assert counts[0] == 0
-    assert (np.diff(counts) >= 0).all()
 
 
 def test_a_graphical_lasso_that_breaks_down_is_nan():
@@ -125,14 +69,6 @@ def test_a_fold_in_which_a_node_never_varies_does_not_decide():
     assert model.path_["score"].notna().all()
 
 
-def test_a_graphical_lasso_that_stops_short_is_nan(monkeypatch):
-    S = np.corrcoef(band(60, 8)[0].T)
-    monkeypatch.setattr("graphfield.solvers.glasso.graphical_lasso", lambda *_, **__: (S, np.eye(8)))
-    assert optimality_violation(graphical_lasso_path(S, [0.05])[0], S, 0.05) < 1e-4
-    monkeypatch.setattr("graphfield.solvers.glasso_admm._MAX_ITERATIONS", 1)
-    assert np.isnan(graphical_lasso_path(S, [0.05])).all()
-
-
 def test_searches_end_where_regressions_explain_everything():
     X = standard(np.random.default_rng(0).normal(size=(12, 40)))
     S = X.T @ X / 12
@@ -146,37 +82,6 @@ def test_searches_end_where_regressions_explain_everything():
         fitted = model(penalty=criterion, n_penalties=20, n_folds=3).fit(X, covariate(12))
         assert fitted.path_.penalty.min() > 5 * 0.1 / np.sqrt(12)
         assert fitted.path_.penalty.min() < fitted.penalty_
-
-
-@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(12), 5)])
-def test_cross_validation_by_quadratic_forms_equals_that_on_rows(groups):
-    X = band(60, 6)[0] + 3.0
-    penalties = np.array([0.3, 0.1, 0.02])
-    splitter = KFold(4) if groups is None else GroupKFold(4)
-    expected = np.zeros(3)
-    for train, test in splitter.split(X, groups=groups):
-        mean = X[train].mean(axis=0)
-        for i, penalty in enumerate(penalties):
-            fitted = mean + (X[test] - mean) @ raw_lasso(X[train], penalty).T
-            expected[i] += ((X[test] - fitted) ** 2).sum() / X.size
-    errors = nodewise_cv_errors([(X[a], X[b]) for a, b in folds(60, groups, 4)], penalties)
-    np.testing.assert_allclose(errors, expected, rtol=1e-8)
-
-
-def test_ebic_equals_its_formula_on_rows():
-    X = standard(band(80, 6)[0])
-    n, p = X.shape
-    S = X.T @ X / n
-    coef = raw_lasso(X, 0.1)
-    rss = ((X - X @ coef.T) ** 2).sum(axis=0)
-    degrees = (coef != 0).sum(axis=1)
-    expected = (n * np.log(rss / n) + degrees * (np.log(n) + 2 * 0.7 * np.log(p - 1))).sum()
-    assert nodewise_ebic(coef[None], S, n, 0.7)[0] == pytest.approx(expected)
-    precision = graphical_lasso_path(S, [0.1])
-    n_edges = np.count_nonzero(np.triu(precision[0], 1))
-    likelihood = n / 2 * (np.log(np.linalg.det(precision[0])) - np.trace(S @ precision[0]))
-    expected = -2 * likelihood + n_edges * np.log(n) + 4 * n_edges * 0.7 * np.log(p)
-    assert precision_ebic(precision, S, n, 0.7)[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -303,24 +208,6 @@ def test_copies_of_a_node_and_no_correlation_at_all(penalty):
     assert not gf.NodewiseLasso(penalty=penalty).fit(apart, Z).coef_.any()
 
 
-@pytest.mark.parametrize(("n", "p"), [pytest.param(24, 30, marks=pytest.mark.slow), (300, 8)])
-def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, p):
-    """With fewer rows than nodes the smallest penalties are left out, which must not matter."""
-    X = standard(band(n, p)[0])
-    state = np.random.get_state()  # noqa: NPY002
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theirs = GraphicalLassoCV(alphas=6, cv=4, n_refinements=2, assume_centered=True, max_iter=200).fit(X)
-    np.random.set_state(state)  # noqa: NPY002
-    ours = graphical_lasso_cv(X, [(X[a], X[b]) for a, b in folds(n, None, 4)], 6)
-    assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
-    np.testing.assert_allclose(ours.solution, theirs.precision_, atol=2e-3)
-    assert optimality_violation(ours.solution, X.T @ X / n, ours.penalty) < 0.005 * ours.penalty
-    tried = np.isin(ours.path[:, 0].round(12), theirs.cv_results_["alphas"].round(12))
-    assert tried.all()
-    assert n > p or len(tried) < len(theirs.cv_results_["alphas"])
-
-
 def moving(n: int = 600, p: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
     """A band seen with a mean that z moves, the same way for all nodes, and with nodes of any size."""
     z = np.random.default_rng(1).normal(size=n)
@@ -419,33 +306,3 @@ def test_a_better_static_graph_is_no_graph_that_varies(monkeypatch):
     assert list(model.chosen_) == ["linear"]
     assert model.depends_on_covariates_ is False
     assert "that of its own average graph" in model.summary_
-
-
-@pytest.mark.parametrize(
-    ("first", "worse", "tried", "best"),
-    [(0, 2, [0, 1, 2, 3, 4, 5], 3), (2, 1, [2, 3, 4], 3), (5, 1, [5, 6, 4, 3, 2], 3)],
-)
-def test_a_search_ends_beyond_the_best_and_starts_from_the_nearest_solution(first, worse, tried, best):
-    starts = []
-
-    def attempt(value, near):
-        starts.append(near)
-        return (value - 3.2) ** 2, value
-
-    search = PathSearch(range(10), attempt).walk(first, lambda s: s.worse >= worse).walk_back()
-    assert list(search.tried) == tried
-    assert search.best.value == best
-    assert starts[0] is None
-    assert all(abs(start - value) == 1 for start, value in zip(starts[1:], tried[1:], strict=True))
-
-
-def test_a_search_asks_for_progress():
-    search = PathSearch(range(10), lambda value, _: (1 - value / 100, value), progress=0.025)
-    search.walk(0, lambda s: s.worse >= 4)
-    assert search.best.value == 9
-    assert (
-        PathSearch(range(10), lambda value, _: (-value / 100, value), 0.2)
-        .walk(0, lambda s: s.worse >= 2)
-        .best.value
-        == 0
-    )

@@ -31,8 +31,6 @@ from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.numbers import p_text
 from graphfield.plots import plot_edge_curves
 from graphfield.report import write_report
-from graphfield.solvers.interaction import interaction_coefficients
-from graphfield.solvers.moving_lasso import cross_fitted_coefficients
 
 
 def moving_chain(seed: int, n: int, p: int = 5, moves: float = 1.0) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -433,31 +431,6 @@ def test_groups_of_one_row_are_rows() -> None:
     left = (np.eye(40) - hat) * (design.reading[:, 1] / np.sqrt(1 - np.diag(hat)))
     shares = left.T @ left
     assert design.freedom(slice(1, 2)) == pytest.approx(np.trace(shares) ** 2 / np.trace(shares @ shares))
-
-
-def test_sparse_regressions_are_least_squares_where_rows_are_many() -> None:
-    rng = np.random.default_rng(0)
-    z = rng.choice([-1.0, 1.0], 20_000)
-    X = rng.normal(size=(20_000, 4))
-    X[:, 1] += (0.5 + 0.3 * z) * X[:, 0]
-    X /= X.std(axis=0)
-    W = np.column_stack([np.ones(len(z)), z])
-    found = cross_fitted_coefficients(X, W, np.arange(len(z)) % 5).coef[0]
-    exact = interaction_coefficients(X, W, 1e-6).transpose(1, 2, 0)
-    np.testing.assert_allclose(found, exact, atol=0.03)
-    assert (found[range(4), range(4)] == 0).all()
-
-
-def test_sparse_regressions_do_not_move_with_noise() -> None:
-    """Where a node has many neighbours the best penalty is small, and would let any movement in."""
-    moving = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(180, 8)) + rng.normal(size=(180, 1))
-        W = np.column_stack([np.ones(180), rng.normal(size=(180, 2))])
-        found = cross_fitted_coefficients(X / X.std(axis=0), W, np.arange(180) % 5).coef
-        moving.append((found[..., 1:] != 0).any(axis=(0, 2, 3)).mean())
-    assert np.mean(moving) < 0.3
 
 
 def test_where_regressions_may_or_may_not_move_an_edge_must_be_clear_either_way() -> None:

@@ -1,0 +1,33 @@
+"""Sparse regressions whose coefficients may move, cross-fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphfield.solvers.interaction import interaction_coefficients
+from graphfield.solvers.moving_lasso import cross_fitted_coefficients
+
+
+def test_sparse_regressions_are_least_squares_where_rows_are_many() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.choice([-1.0, 1.0], 20_000)
+    X = rng.normal(size=(20_000, 4))
+    X[:, 1] += (0.5 + 0.3 * z) * X[:, 0]
+    X /= X.std(axis=0)
+    W = np.column_stack([np.ones(len(z)), z])
+    found = cross_fitted_coefficients(X, W, np.arange(len(z)) % 5).coef[0]
+    exact = interaction_coefficients(X, W, 1e-6).transpose(1, 2, 0)
+    np.testing.assert_allclose(found, exact, atol=0.03)
+    assert (found[range(4), range(4)] == 0).all()
+
+
+def test_sparse_regressions_do_not_move_with_noise() -> None:
+    """Where a node has many neighbours the best penalty is small, and would let any movement in."""
+    moving = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(180, 8)) + rng.normal(size=(180, 1))
+        W = np.column_stack([np.ones(180), rng.normal(size=(180, 2))])
+        found = cross_fitted_coefficients(X / X.std(axis=0), W, np.arange(180) % 5).coef
+        moving.append((found[..., 1:] != 0).any(axis=(0, 2, 3)).mean())
+    assert np.mean(moving) < 0.3
