@@ -883,3 +883,43 @@ def test_a_wider_interval_holds_a_narrower_one() -> None:
         lows, highs = np.array(bands).swapaxes(0, 1)
         assert (np.diff(lows, axis=0) <= 0).all()
         assert (np.diff(highs, axis=0) >= 0).all()
+
+
+def test_curves_along_a_number_are_of_rows_whose_other_covariates_occur_with_it() -> None:
+    """Nobody is old in early years, and an edge follows the year alone: no curve goes where nobody is."""
+    rng = np.random.default_rng(0)
+    year = rng.uniform(0, 10, 1_500)
+    age = 20 + year + rng.uniform(-2, 2, 1_500)
+    X = rng.normal(size=(1_500, 3))
+    X[:, 1] += (year / 5 - 1) * 0.8 * X[:, 0]
+    found = gf.infer_edges(X, pd.DataFrame({"age": age, "year": year}), covariates=[])
+    own = found.bands("x1", "x2", "age", n_points=9)
+    assert own.estimate.iloc[-1] > 0.3
+    assert own.estimate.iloc[0] < -0.3
+    at_first = found.bands("x1", "x2", "age", others={"year": 1.0}, n_points=9)
+    assert at_first.estimate.isna().iloc[-1]
+    assert at_first.estimate.notna().iloc[0]
+
+
+def test_edges_of_nodes_that_are_constant_at_a_level_are_not_tested() -> None:
+    rng = np.random.default_rng(0)
+    works, age = rng.choice(["no", "yes"], 600), rng.uniform(20, 60, 600)
+    X = pd.DataFrame(rng.normal(size=(600, 4)), columns=["hours", "pay", "school", "iq"])
+    X["pay"] += X["hours"]
+    X["iq"] += X["school"]
+    X.loc[works == "no", ["hours", "pay"]] = 0.0
+    with pytest.warns(gf.DataWarning, match="not tested"):
+        found = gf.infer_edges(X, pd.DataFrame({"works": works, "age": age}))
+    of_these = found.table.source.isin(["hours", "pay"]) | found.table.target.isin(["hours", "pay"])
+    assert (found.table.loc[of_these, ["p_value", "p_varies", "p_works", "p_age"]] == 1).all(axis=None)
+    assert set(map(tuple, found.edges()[["source", "target"]].to_numpy())) == {("school", "iq")}
+    assert "Edges of 'hours', 'pay' are not tested" in found.summary()
+    with pytest.raises(gf.DataError, match="has one value in all rows of a level") as caught:
+        found.bands("hours", "iq", "age")
+    assert caught.value.parts["column"] == "hours"
+
+
+def test_one_covariate_has_one_answer(data: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    table = gf.infer_edges(data[0], data[1][["age"]]).table
+    np.testing.assert_array_equal(table.p_age, table.p_varies)
+    np.testing.assert_array_equal(table.q_age, table.q_varies)

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import ParameterError
 from graphfield.inference.asked_values import check_covariates, hold_at, hold_values, places_of, position_of
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import has_products, value_degrees
-from graphfield.inference.overlap import common_rows, stratum_of
+from graphfield.inference.overlap import Common, common_rows, stratum_of
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
+# The share of rows that are at a value of a number.
+_NEAR = 0.05
 # The level of the intervals that choose the scale of all others.
 _USUAL = 0.9
 # Standard errors by which a curve must lie above or below both its ends for a bend: the clearest of several.
@@ -112,13 +114,15 @@ def curve_of_pair(
     covariate: str,
     others: Mapping[str, Any],
     n_points: int,
+    averaged: dict[Any, list[Common]] | None = None,
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance.
 
     Where ``others`` fix levels, by rows that have these, if they are enough.
 
-    Over levels, of rows whose other covariates occur at all of them. Along a number such rows are rare, and
-    rows near each value would show what the others do.
+    Over levels, of rows whose other covariates occur at all of them. Along a number such rows are rare, so at
+    each value of rows whose other covariates occur with it; all rows where nearly all do. ``averaged`` keeps
+    these from one pair to the next.
 
     Of an edge that is several numbers, which ``fit_pair`` has as columns, the norm, without errors.
     """
@@ -134,12 +138,16 @@ def curve_of_pair(
     design = Design.of(basis.at(encoded), known.starts)
     fit = fit_pair(known.rows, design)
     values, places = _places(encoder, encoded, covariate, n_points)
-    over = encoded
-    if isinstance(position_of(encoder, covariate)[1], Categorical):
-        levels = [{covariate: level, **others} for level in values]
-        over = common_rows(encoder, encoded, places_of(encoder, levels)).rows
-    rows = hold_values(encoder, over, others)
-    at = np.stack([basis.at(hold_at(encoder, rows, covariate, place)).mean(axis=0) for place in places])
+    averaged, key = {} if averaged is None else averaged, (covariate, n_points, repr(sorted(others.items())))
+    if key not in averaged:
+        averaged[key] = _rows_along(encoder, encoded, covariate, others, places)
+    rows = [hold_values(encoder, own.rows, others) for own in averaged[key]]
+    at = np.stack(
+        [
+            basis.at(hold_at(encoder, own, covariate, place)).mean(axis=0)
+            for own, place in zip(rows, places, strict=True)
+        ]
+    )
     freedom = design.freedom(slice(None))
     if fit.coef.shape[1] > 1:
         return Curve(
@@ -149,7 +157,24 @@ def curve_of_pair(
     # where rows are few, and then it is no estimate.
     found, covariance = at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T
     unknown = (np.abs(found) > _MOST) & (np.diag(covariance) > _CLEAR**2)
+    if isinstance(position_of(encoder, covariate)[1], Numeric):
+        unknown |= np.array([own.share == 0 for own in averaged[key]])
     return Curve(values, np.where(unknown, np.nan, np.clip(found, -_MOST, _MOST)), covariance, freedom)
+
+
+def _rows_along(
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    covariate: str,
+    others: Mapping[str, Any],
+    places: NDArray[np.float64],
+) -> list[Common]:
+    """Rows to average over at each place."""
+    fixed = places_of(encoder, [others])[0]
+    asked = [{covariate: float(place), **fixed} for place in places]
+    if isinstance(position_of(encoder, covariate)[1], Categorical):
+        return [common_rows(encoder, encoded, asked)] * len(places)
+    return [common_rows(encoder, encoded, [place], _NEAR) for place in asked]
 
 
 def _places(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from graphfield.data.covariates import Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
-from graphfield.exceptions import ParameterError, agreed, count, listing
+from graphfield.exceptions import DataError, ParameterError, agreed, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.graphs.groups import node_positions
@@ -29,6 +29,7 @@ from graphfield.inference.enough_rows import are_many, graph_degrees, has_produc
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
 from graphfield.inference.movement_words import TWO_TESTS, movement_words, pair_name, rounded_values
+from graphfield.inference.overlap import Common
 from graphfield.inference.pair_scores import PairScores
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
@@ -67,7 +68,10 @@ class EdgeInference:
         What is to be said first, where rows are like those before them: p-values hold only if they are
         independent, or the series changes too slowly.
     about : str
-        Which graph it is, where levels that groups have of their own were subtracted.
+        Which graph it is, where levels that groups have of their own were subtracted; which nodes are
+        untested.
+    untested : tuple of str
+        Nodes that have one value at a level of a covariate: p-values of their edges are one.
     """
 
     table: pd.DataFrame
@@ -80,6 +84,8 @@ class EdgeInference:
     timed: bool = False
     caveat: str = ""
     about: str = ""
+    untested: tuple[str, ...] = ()
+    _averaged: dict[Any, list[Common]] = field(default_factory=dict, init=False)  # rows along covariates
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
         """Pairs with an edge at some z, strongest evidence first; about a share ``fdr`` of them is false."""
@@ -162,8 +168,8 @@ class EdgeInference:
             Whether all intervals are to cover at once.
         others : mapping, optional
             Values of other covariates at which the curve is drawn. Those not named take the values of real
-            rows, and the curve is the average over these; over levels, as in
-            :func:`graphfield.compare_graphs`, of rows whose values occur at all levels.
+            rows, and the curve is the average over these: along a number, at each value of rows whose others
+            occur with it; over levels, as in :func:`graphfield.compare_graphs`, with all levels.
         n_points : int
             Values at most.
 
@@ -171,7 +177,7 @@ class EdgeInference:
         -------
         DataFrame
             ``value``, ``estimate``, ``low``, ``high``. The last three are NaN where rows are too few to tell:
-            the fit is beyond what a partial correlation can be.
+            the fit is beyond what a partial correlation can be, or no rows are near such values.
         """
         check_number("level", level, 0, 1, open_low=True, open_high=True)
         check_flag("simultaneous", simultaneous)
@@ -183,6 +189,11 @@ class EdgeInference:
                 "more, and a band has one. Ask for its strength by level with predict_effect of a fitted "
                 "model, or name two other nodes."
             ).about(argument="target")
+        if unknown := [name for name in (source, target) if name in self.untested]:
+            raise DataError(
+                f"Node {unknown[0]!r} has one value in all rows of a level of a covariate, so nothing is "
+                "known of its edges there. Leave these rows out, or name two other nodes."
+            ).about(column=unknown[0])
         curve = self._curve(pair, covariate, others, n_points)
         low, high = curve.intervals(level, simultaneous, self.seed)
         return WideTable({"value": curve.values, "estimate": curve.estimate, "low": low, "high": high})
@@ -205,7 +216,16 @@ class EdgeInference:
             return fit_scores(self.scores.of(slice(pair, pair + 1)).at(rows), design)[0]
 
         encoder = self.schema.encoder
-        return curve_of_pair(fit_pair, encoder, self.encoded, self.starts, covariate, others or {}, n_points)
+        return curve_of_pair(
+            fit_pair,
+            encoder,
+            self.encoded,
+            self.starts,
+            covariate,
+            others or {},
+            n_points,
+            self._averaged,
+        )
 
     def has_sign(self, pair: int) -> bool:
         """Whether an edge is one number: not where one of its nodes has three levels or more."""

@@ -108,6 +108,16 @@ class EdgeTests:
     p_varies: NDArray[np.float64]
     p_of_covariate: dict[str, NDArray[np.float64]]
 
+    def without(self, nodes: NDArray[np.bool_]) -> EdgeTests:
+        """With p-values of one for all pairs of some nodes, (p,)."""
+        first, second = np.triu_indices(len(nodes), 1)
+        of_these = nodes[first] | nodes[second]
+        names = self.p_of_covariate
+        found = [self.p_value, self.p_varies, *names.values()]
+        there, varies, *of_covariate = (np.where(of_these, 1.0, own) for own in found)
+        by_name = dict(zip(names, of_covariate, strict=True))
+        return replace(self, p_value=there, p_varies=varies, p_of_covariate=by_name)
+
     def with_doubt(self, other: EdgeTests) -> EdgeTests:
         """With the larger p-values of both."""
         of_covariate = {n: np.maximum(p, other.p_of_covariate[n]) for n, p in self.p_of_covariate.items()}

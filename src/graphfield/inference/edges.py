@@ -16,7 +16,7 @@ from graphfield.data.encoded import Encoded
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.estimators.training_set import without_levels
-from graphfield.exceptions import DataError, DataWarning, count, listing
+from graphfield.exceptions import DataError, DataWarning, agreed, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.inference.cleaned_nodes import CleanedNodes
 from graphfield.inference.covariate_basis import Smooth
@@ -142,7 +142,7 @@ def infer_edges(
     wanted = chosen_covariates(covariates, question.encoder)
     encoded = question.encoder.transform(question.inputs.Z)
     inputs = question.inputs
-    warn_of_constants(question.encoder, inputs)
+    untested = warn_of_constants(question.encoder, inputs, tested=False)
     starts = None if question.together is None else question.starts()
     caveat = few_stretches(question) if question.timed else ""
     if are_in_order(X, Z, groups, time, in_order):
@@ -160,8 +160,10 @@ def infer_edges(
 
         test = _many_tests if are_many(question.encoder, n_units) else _spline_tests
         scores, tests = test(question, encoded, starts, wanted, tick)
+    if len(question.encoder.columns) == 1:  # one question, one answer
+        tests = replace(tests, p_of_covariate=dict.fromkeys(wanted, tests.p_varies))
     return EdgeInference(
-        table=edge_table(inputs.node_names, tests),
+        table=edge_table(inputs.node_names, tests.without(np.isin(inputs.node_names, untested))),
         covariates=tuple(wanted),
         schema=Schema(inputs.node_names, inputs.nodes_named, question.encoder),
         scores=scores,
@@ -170,8 +172,16 @@ def infer_edges(
         seed=seed,
         timed=question.timed,
         caveat=caveat,
-        about=_which_graph(question),
+        about=" ".join(filter(None, [_which_graph(question), _untested_words(untested)])),
+        untested=tuple(untested),
     )
+
+
+def _untested_words(nodes: Sequence[str]) -> str:
+    if not nodes:
+        return ""
+    have = agreed(len(nodes), "this node has", "these nodes have")
+    return f"Edges of {listing(nodes)} are not tested, since there are levels at which {have} one value."
 
 
 def _which_graph(question: Question) -> str:

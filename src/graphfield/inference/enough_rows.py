@@ -168,23 +168,30 @@ def check_nodes_vary(values: NDArray[Any], names: Sequence[str], where: str) -> 
         ).about(column=name)
 
 
-def warn_of_constants(encoder: CovariateEncoder, inputs: Inputs, but: Iterable[str] = ()) -> None:
-    """Say which nodes have one value at a level, of all categories but some."""
+def warn_of_constants(
+    encoder: CovariateEncoder, inputs: Inputs, but: Iterable[str] = (), *, tested: bool = True
+) -> list[str]:
+    """Say which nodes have one value at a level, of all categories but some, and return these.
+
+    ``tested``: whether something is said of their edges all the same.
+    """
     codes = encoder.transform(inputs.Z).codes
     found = [
-        f"{name!r} with {column.name} = {level!r}"
+        (name, f"{name!r} with {column.name} = {level!r}")
         for position, column in enumerate(encoder.categorical)
         for code, level in enumerate(column.levels if column.name not in but else ())
         for name in _constant(inputs.X[codes[:, position] == code], inputs.node_names)
     ]
     if found:
+        so = "what is said of these means nothing" if tested else "these are not tested: p-values are one"
         warnings.warn(
-            f"Nodes that have the same value in all rows of a level: {first_few(found, _NAMED)}. Nothing is "
-            "known of their edges there, so what is said of these means nothing. Leave these nodes or these "
-            "rows out.",
+            f"Nodes that have the same value in all rows of a level: "
+            f"{first_few([words for _, words in found], _NAMED)}. Nothing is known of their edges there, so "
+            f"{so}. Leave these nodes or these rows out.",
             DataWarning,
             stacklevel=3,
         )
+    return list(dict.fromkeys(name for name, _ in found))
 
 
 def _constant(values: NDArray[Any], names: Sequence[str]) -> list[str]:

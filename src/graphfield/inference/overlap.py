@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from graphfield.data.covariates import Categorical, CovariateEncoder
+from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import listing
 from graphfield.inference.asked_values import evenly, position_of
@@ -29,6 +29,8 @@ _NEAR, _LEAST_NEAR = 0.2, 20
 # Rows have what those of a side have within this times what most of these are apart, and a tenth of a
 # standard deviation at least. Different levels are two apart.
 _REACH, _MOST_OF_ROWS, _LEAST_REACH, _LEVELS_APART = 2.0, 0.9, 0.1, 2.0
+# Standard deviations within which rows must lie of values of all covariates.
+_NEAR_PLACE = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Common:
     share: float
     named: tuple[str, ...]
     others: tuple[str, ...]
+    occur: bool = True  # whether rows are near the values that are named
 
     @property
     def words(self) -> str:
@@ -51,6 +54,11 @@ class Common:
                 f"Averaged over {self.share:.0%} of the rows, whose values of {listing(self.others)} occur "
                 "with all of these values."
             )
+        if not self.occur:
+            return (
+                f"No rows are near some of these values of {listing(self.named)}: graphs there are "
+                "extrapolated, and so are their differences. Compare values that rows have together."
+            )
         return (
             f"Hardly any rows have values of {listing(self.others)} that occur with all values of "
             f"{listing(self.named)} that are compared. Graphs are averaged over the former of all rows, so "
@@ -59,20 +67,27 @@ class Common:
         )
 
 
-def common_rows(encoder: CovariateEncoder, encoded: Encoded, places: Sequence[Mapping[str, float]]) -> Common:
+def common_rows(
+    encoder: CovariateEncoder,
+    encoded: Encoded,
+    places: Sequence[Mapping[str, float]],
+    near: float = _NEAR,
+) -> Common:
     """Rows whose other covariates occur at each of the places (values by name, as they are encoded).
 
-    All rows where nearly all do, or hardly any.
+    All rows where nearly all do, or hardly any. ``near``: the share of rows that are at a number.
     """
     named = tuple(places[0])
     names = tuple(column.name for column in encoder.columns if column.name not in named)
+    if len(named) > 1 and not all(_occurs(encoder, encoded, place) for place in places):
+        return Common(encoded, 0.0, named, names, occur=False)
     if not names:
         return Common(encoded, 1.0, named, names)
     looked_at = evenly(len(encoded), _MOST_ROWS)
     others = _coordinates(encoder, encoded, names)
     found = np.ones(len(looked_at), dtype=bool)
     for place in places:
-        found &= _is_near(others[_rows_at(encoder, encoded, place)], others[looked_at])
+        found &= _is_near(others[_rows_at(encoder, encoded, place, near)], others[looked_at])
     share = float(found.mean())
     if share >= 1 - _MOST_OUTSIDE:
         return Common(encoded, 1.0, named, names)
@@ -126,7 +141,9 @@ def rows_with_levels(
     return rows
 
 
-def _rows_at(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> NDArray[np.intp]:
+def _rows_at(
+    encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float], share: float
+) -> NDArray[np.intp]:
     """Rows with the levels of a place, and of these the ones nearest to its numbers."""
     rows, distance = rows_with_levels(encoder, encoded, place), np.zeros(len(encoded))
     for name, value in place.items():
@@ -134,9 +151,19 @@ def _rows_at(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, fl
         if not isinstance(column, Categorical):
             distance += np.square(encoded.numeric[:, position] - value)
     own = distance[rows]
-    most = min(len(own), max(_LEAST_NEAR, round(_NEAR * len(own))))
+    most = min(len(own), max(_LEAST_NEAR, round(share * len(own))))
     near = distance <= (np.sort(own)[most - 1] if most else -1.0)
     return np.flatnonzero(rows & near)
+
+
+def _occurs(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> bool:
+    """Whether rows have values of all covariates near these."""
+    rows = np.flatnonzero(rows_with_levels(encoder, encoded, place))
+    numbers = [name for name in place if isinstance(position_of(encoder, name)[1], Numeric)]
+    if len(rows) < 2 or not numbers:
+        return bool(len(rows))
+    own = encoded.numeric[rows][:, [position_of(encoder, name)[0] for name in numbers]].astype(np.float64)
+    return bool(_is_near(own, np.array([[place[name] for name in numbers]]), _NEAR_PLACE)[0])
 
 
 def _coordinates(encoder: CovariateEncoder, encoded: Encoded, names: Sequence[str]) -> NDArray[np.float64]:
@@ -152,11 +179,13 @@ def _coordinates(encoder: CovariateEncoder, encoded: Encoded, names: Sequence[st
     return np.hstack(columns).astype(np.float64)
 
 
-def _is_near(own: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _is_near(
+    own: NDArray[np.float64], asked: NDArray[np.float64], least: float = _LEAST_REACH
+) -> NDArray[np.bool_]:
     """Whether the rows of a side have something as near to what is asked as they are to each other."""
     own = own[evenly(len(own), _MOST_ROWS)]
     if len(own) < 2:
         return np.zeros(len(asked), dtype=bool)
     tree = KDTree(own)
     apart = np.quantile(tree.query(own, k=2)[0][:, 1], _MOST_OF_ROWS)
-    return np.asarray(tree.query(asked)[0] <= max(_REACH * apart, _LEAST_REACH))
+    return np.asarray(tree.query(asked)[0] <= max(_REACH * apart, least))

@@ -225,11 +225,14 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
         "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
     )
     levels = {column.name for column in schema.encoder.categorical}
-    if len(schema.encoder.columns) > 1 and any(curve.covariate in levels for curve in curves):
-        text += (
-            " Over the levels of a category the rows are those whose other covariates occur at all of its "
-            "levels (all rows, where these are nearly all or hardly any)."
-        )
+    if len(schema.encoder.columns) > 1:
+        if any(curve.covariate in levels for curve in curves):
+            text += (
+                " Over the levels of a category the rows are those whose other covariates occur at all of "
+                "its levels (all rows, where these are nearly all or hardly any)."
+            )
+        if any(curve.covariate not in levels for curve in curves):
+            text += " Along a number they are, at each value, those whose other covariates occur with it."
     if all(None not in curve.estimate for curve in curves):
         return text
     return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
