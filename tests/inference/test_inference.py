@@ -923,3 +923,13 @@ def test_one_covariate_has_one_answer(data: tuple[pd.DataFrame, pd.DataFrame]) -
     table = gf.infer_edges(data[0], data[1][["age"]]).table
     np.testing.assert_array_equal(table.p_age, table.p_varies)
     np.testing.assert_array_equal(table.q_age, table.q_varies)
+
+
+def test_values_that_few_rows_reach_are_named_where_graphs_are_compared() -> None:
+    rng = np.random.default_rng(0)
+    children = np.repeat([0, 1, 2, 3], [200, 100, 60, 3])
+    Z = pd.DataFrame({"children": children, "age": rng.normal(size=363)})
+    X = rng.normal(size=(363, 3))
+    said = gf.compare_graphs(X, Z, {"children": 0}, {"children": 3}).attrs["summary"]
+    assert "only 3 rows with children of 3 or more" in said
+    assert "or more" not in gf.compare_graphs(X, Z, {"children": 0}, {"children": 2}).attrs["summary"]

@@ -45,8 +45,9 @@ from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
-# A level with fewer groups, or rows for each node, is said to be known roughly.
-_FEW_GROUPS, _FEW_ROWS = 10, 2
+# A level with fewer groups, or rows for each node, is said to be known roughly, and so is a number that fewer
+# rows reach.
+_FEW_GROUPS, _FEW_ROWS, _FEW_FAR_OUT = 10, 2, 10
 # A q-value up to which what is rough is taken for more than chance.
 _ROUGH = 0.1
 _WITH_LEVELS = (
@@ -195,7 +196,7 @@ def _reading(places: list[str], level: float) -> str:
 
 
 def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: list[str]) -> str:
-    """Which levels few groups or rows have."""
+    """Which levels few groups or rows have, and which numbers few rows reach."""
     encoder, n_nodes = question.encoder, len(question.inputs.node_names)
     encoded, few = encoder.transform(question.inputs.Z), []
     for place, words in zip(places_of(encoder, sides), places, strict=True):
@@ -206,7 +207,22 @@ def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: l
             few.append(f"only {count(n_groups, 'group')} ({count(n_rows, 'row')}) with {words}")
         elif n_rows < _FEW_ROWS * n_nodes:
             few.append(f"only {count(n_rows, 'row')} for {n_nodes} nodes with {words}")
+        few += _far_out(encoder, encoded, place)
     return f"There are {' and '.join(few)}: estimates there are rough." if few else ""
+
+
+def _far_out(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> list[str]:
+    """Numbers that few rows have or go beyond."""
+    few = []
+    for column, own in zip(encoder.numeric, encoded.numeric.T, strict=True):
+        if column.name not in place:
+            continue
+        asked = place[column.name]
+        reach, end = min(((own >= asked).sum(), "more"), ((own <= asked).sum(), "less"))
+        if reach < _FEW_FAR_OUT:
+            value = column.shown(column.mean + column.scale * asked)
+            few.append(f"only {count(int(reach), 'row')} with {column.name} of {value} or {end}")
+    return few
 
 
 def _summary(
