@@ -235,6 +235,7 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
         notes=tuple(notes),
         error=of.error,
         regressions=of.regressions,
+        together=tuple(names),
     )
 
 
