@@ -162,8 +162,8 @@ class Evidence:
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.
 
-        The p-values are those that decide, adjusted for the number of covariates where there are several. What
-        follows from them is for the paragraph above to say.
+        The p-values are those that decide, adjusted for the number of covariates where there are several.
+        What follows from them is for the paragraph above to say.
         """
         tested = TestFacts.of(self)
         if len(tested.together) < 2:
