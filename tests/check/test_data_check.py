@@ -189,6 +189,11 @@ CASES = {
         {"A", "B", "C"},
         lambda X, Z: (X, Z[["age"]].join(pd.get_dummies(Z.site, dtype=int)[["A", "B"]])),
     ),
+    "empty-corner": (
+        covariate("year", lambda T: (1960 + T.age / 4 + RNG.uniform(0, 10, N)).round()),
+        {"age", "year"},
+        covariate("year", lambda T: (1960 + T.age / 4 + RNG.uniform(0, 30, N)).round()),
+    ),
     "leak": (
         covariate("score", lambda T: np.exp(T.a) + 0.001 * RNG.normal(size=N)),
         {"score", "a"},
@@ -253,6 +258,34 @@ def test_a_skewed_covariate_is_advised_on(change, said):
     assert said in str(told[0]) if said else not told
     far = np.where(np.arange(N) == 3, 500.0, np.random.default_rng(4).normal(size=N))
     assert not found(X, Z.assign(density=far), "skewed-covariate")
+
+
+def test_empty_corners_are_told_with_values_that_rows_have():
+    """People of 25 came later, in numbers and dates; levels, skewed and missing values make no corner."""
+    X, Z = clean()
+    rng = np.random.default_rng(5)
+    year = rng.integers(1966, 1974, N)
+    age = np.where(year > 1967, rng.integers(16, 31, N), rng.integers(16, 25, N))
+    (one,) = found(X, Z.assign(age=age, year=year), "empty-corner")
+    assert not one.looks_wrong
+    told = "'age' from 25 on with 'year' up to 1967 (none, where "
+    assert f"some combinations of covariates 'age' and 'year': {told}" in one.message
+    assert (
+        "Name values that rows have together: with 'age' from 25 on, most have 'year' 1968 to" in one.advice
+    )
+    days = pd.Timestamp("1966-01-01") + pd.to_timedelta(365 * (year - 1966), unit="D")
+    (one,) = found(X, Z[["site"]].assign(age=age, seen=days), "empty-corner")
+    assert "'seen' up to 1967-01-01" in one.message
+    gaps = np.where(np.arange(N) % 2 == 0, age, np.nan)
+    others = np.where(np.arange(N) % 2 == 1, year, np.nan)
+    assert not found(X, Z.assign(age=gaps, year=others), "empty-corner", missing="drop")
+    assert not found(X, Z.assign(age=age, late=1.0 * (year > 1967)), "empty-corner")
+    for size, alike in ((N, 0.5), (60, 0.0)):
+        both = rng.multivariate_normal([0, 0], [[1, alike], [alike, 1]], size)
+        pair = pd.DataFrame({"a": np.exp(both[:, 0]), "b": np.round(both[:, 1], 1)})
+        assert not found(rng.normal(size=(size, 3)), pair, "empty-corner")
+    many = pd.DataFrame(rng.normal(size=(N, 1)) + 0.2 * rng.normal(size=(N, 5)), columns=list("pqrst"))
+    assert len(found(X, many, "empty-corner")) == 3
 
 
 @pytest.mark.filterwarnings("error")

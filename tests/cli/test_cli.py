@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -257,6 +258,33 @@ def test_typical_dates(tmp_path, capsys):
         assert main([*command, "--no-verdict", "--out", str(out), *rows]) == 0
         assert main(["graph", str(out), "--threshold", "0.02"]) == 0
         assert "day=2020-02-14" in capsys.readouterr().err
+
+
+def test_a_graph_where_no_row_is_near_says_so(tmp_path, capsys):
+    """People of more than 50 came from July on; with --no-rows, nobody knows."""
+    rng = np.random.default_rng(0)
+    day, X = rng.integers(0, 364, 400), rng.normal(size=(400, 3))
+    age = np.where(day >= 181, rng.integers(20, 81, 400), rng.integers(20, 51, 400))
+    X[:, 1] += (age - 50) / 20 * X[:, 0]
+    X[:, 2] += (day - 180) / 180 * X[:, 0]
+    dates = (pd.Timestamp("2020-01-01") + pd.to_timedelta(day, unit="D")).strftime("%Y-%m-%d")
+    pd.DataFrame(X, columns=list("abc")).assign(age=age, day=dates).to_csv(tmp_path / "t.csv", index=False)
+    command = ["fit", str(tmp_path / "t.csv"), "--covariates", "age,day", "--model", "linear"]
+
+    def told(*at):
+        capsys.readouterr()
+        named = [word for value in at for word in ("--at", value)]
+        assert main(["graph", str(tmp_path / "m"), "--threshold", "0.02", *named]) == 0
+        return capsys.readouterr().err
+
+    assert main([*command, "--no-verdict", "--out", str(tmp_path / "m")]) == 0
+    said = told("age=75", "day=2020-02-15")
+    assert "no training row is near age=75 together with day=2020-02-15 (near the former, most have" in said
+    assert re.search(r"most have day from 2020-0[78]-\d\d to 2020-12-\d\d\): the graph there is extra", said)
+    for at in (["age=30", "day=2020-02-15"], ["age=75", "day=2020-11-15"], ["age=80"], []):
+        assert "no training row" not in told(*at)
+    assert main([*command, "--no-verdict", "--no-rows", "--force", "--out", str(tmp_path / "m")]) == 0
+    assert "no training row" not in told("age=75", "day=2020-02-15")
 
 
 def test_intervals_from_the_shell(table, model, tmp_path, capsys):

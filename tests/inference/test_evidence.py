@@ -321,6 +321,50 @@ def test_covariates_by_name():
         gf.dependence_test(X, Z, covariates=["agee"])
 
 
+def test_the_answer_of_a_covariate_that_was_asked_for_is_told(found):
+    """Beside that of all together, with which it is reconciled."""
+    age, _, noise = found.per_covariate
+    asked = replace(found, per_covariate=(age,))
+    assert asked.paragraph.endswith(" Given the others, age matters.")
+    assert f"\n  age, given the others: {p_text(age.adjusted_p_value)}; held-out squared error" in str(asked)
+    none = replace(asked, p_value=0.5, verdict="no evidence")
+    unconfirmed = " Given the others, age would matter, which the test of all together does not confirm."
+    assert none.paragraph.endswith(unconfirmed)
+    unseen = replace(found, per_covariate=(noise,))
+    assert unseen.paragraph.endswith(
+        " Whether noise matters, given the others, cannot be told from 400 rows."
+    )
+    chance = f"\n  Given the others, no clearer than chance: noise ({p_text(noise.adjusted_p_value)}).\n"
+    assert chance in str(unseen)
+    untested = replace(unseen, per_covariate=(replace(noise, adjusted_p_value=None),))
+    assert "Whether noise matters, given the others, cannot be told: it follows from" in untested.paragraph
+    assert gf.Evidence.from_json(asked.to_json()) == asked
+    for verdict_of in (asked, json.loads(asked.to_json())):
+        text = reach_verdict(evidence=verdict_of).paragraph
+        assert text.startswith("Together the covariates matter (permutation test, p = .010)."), text
+    X, Z = small_data(120, p=3)
+    alone = gf.dependence_test(X, Z, covariates=["site"], **FEW)
+    assert alone.together == ("age", "site")
+    assert "site" in alone.details()[0]
+
+
+def test_the_gain_of_all_covariates_is_the_same_whichever_are_asked_for():
+    """It was the best of the models that the single answers needed."""
+    X, Z = small_data(150, p=3)
+    Z = Z.assign(**dict(zip("ab", np.random.default_rng(0).normal(size=(2, 150)), strict=True)))
+    kinds = X.assign(**{X.columns[0]: np.where(X.iloc[:, 0] > 0, "yes", "no")})
+    for nodes in (X, kinds):
+        keys = {"n_permutations": 19, "random_state": 0}
+        every, *some = (
+            gf.dependence_test(nodes, Z, covariates=own, **keys) for own in (None, [], ["a"], ["site", "b"])
+        )
+        for found in some:
+            assert found.gain_over_static == every.gain_over_static
+            assert found.gain_over_linear == every.gain_over_linear
+            for line in found.per_covariate:
+                assert line.gain == every.covariates.gain[line.name]
+
+
 def test_a_given_model_is_judged_on_rows_it_has_not_seen():
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, size=(400, 1))
@@ -430,7 +474,7 @@ def test_errors_from_gram_matrices_are_those_of_the_residuals():
     np.testing.assert_allclose(
         comparison._fold_errors(blocks, (0.3, 1.0), comparison.common), direct, rtol=1e-8
     )
-    only = held_out_gains(X, smooths[:1], comparison.splits, np.arange(120), ["z1"], lambda: None)
+    only = held_out_gains(X, smooths[:1], comparison.splits, np.arange(120), lambda: None)
     assert only.of_covariate["z1"] == only.over_still
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from graphfield.check.codes import FEW_VALUES, few_different
+from graphfield.check.corners import corner_findings
 from graphfield.check.findings import LEAK, Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
 from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
@@ -87,7 +88,14 @@ def covariate_findings(
         for name, own in zip(plain, values.T, strict=True):
             yield from _skewed(name, own[~bad[name].to_numpy()])
     known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
-    yield from _same_covariates(numbers, known, codes)
+    same = list(_same_covariates(numbers, known, codes))
+    yield from same
+    if numbers:
+        complete = np.all(list(known.values()), axis=0)
+        whole_rows = {name: own[complete] for name, own in numbers.items()}
+        yield from corner_findings(
+            whole_rows, set(numbers) - set(plain), [frozenset(one.columns) for one in same]
+        )
     two = {name: own.astype(np.float64) for name, own in codes.items() if np.ptp(own) == 1 and own.min() == 0}
     linear = {**numbers, **two}
     if linear:

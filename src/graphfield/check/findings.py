@@ -16,6 +16,8 @@ FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 SERIES, SORTED = "ordered-rows", "sorted-rows"
 # A covariate that is nearly a node, or determines one.
 LEAK = "leak"
+# Two covariates with combinations that no rows have.
+EMPTY_CORNER = "empty-corner"
 # Codes of findings about shapes and orders that data may well have.
 NOTES = frozenset(
     {
@@ -26,6 +28,7 @@ NOTES = frozenset(
         "node-of-groups",
         "level-of-few-groups",
         "repeated-nodes",
+        EMPTY_CORNER,
         SORTED,
     }
 )

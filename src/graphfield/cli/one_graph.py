@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import date_notations
 from graphfield.cli.values import covariate_values
-from graphfield.exceptions import DataWarning, ParameterError, agreed, count, first_few, listing
+from graphfield.exceptions import (
+    DataWarning,
+    ExtrapolationWarning,
+    ParameterError,
+    agreed,
+    count,
+    first_few,
+    listing,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
     from graphfield.inference.verdict_facts import Fitted
 
 _NAMED_PAIRS = 4  # of those that a note names
+# Rows are near a number within this part of its range. Of two numbers, no such row is worth a note if there
+# would be so many, were the two unrelated.
+_NEAR, _LEAST_NEAR = 0.1, 5
 
 
 def rows_to_average(
@@ -123,7 +134,10 @@ def _note(text: str) -> None:
 
 def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted) -> dict[str, Any]:
     """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
-    values, what = _typical_values(arguments.model, model)
+    from graphfield.report.folder import read_rows
+
+    rows = read_rows(arguments.model, model.encoder_)
+    values, what = _typical_values(rows, model)
     given = covariate_values(arguments.at or [], model.encoder_, date_notations(arguments.model))
     silent = [name for name in fitted.used or fitted.covariates if name not in given]
     if not fitted.moves and fitted.covariates:
@@ -137,19 +151,49 @@ def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: F
             f"which pairs may be edges, and the cut of {model.threshold_.value:.3g}, are those of the whole "
             "table; strengths are those that the model of the whole table has at these values."
         )
+    if given and fitted.moves and rows is not None:
+        _note_empty_combination(model, rows, values | given, fitted.used)
     return values | given
 
 
-def _typical_values(folder: Path, model: GraphEstimator) -> tuple[dict[str, Any], str]:
+def _note_empty_combination(
+    model: GraphEstimator, rows: pd.DataFrame, values: dict[str, Any], used: tuple[str, ...]
+) -> None:
+    """Say where no training row is near two numbers together, though many are near each of them."""
+    import numpy as np
+
+    encoder = model.encoder_
+    numbers = encoder.transform(model.field_.schema.match_covariates(rows)).numeric.T
+    columns = {c.name: (c, own) for c, own in zip(encoder.numeric, numbers, strict=True) if c.name in used}
+    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):  # it is said with the graph
+        places = {name: encoder.encode_value(name, values[name]) for name in columns}
+    near = {name: abs(own - places[name]) <= _NEAR * np.ptp(own) for name, (_, own) in columns.items()}
+    by_chance = {(a, b): near[a].sum() * near[b].mean() for a, b in combinations(near, 2)}
+    empty = [pair for pair in by_chance if not (near[pair[0]] & near[pair[1]]).any()]
+    one, other = max(empty, key=lambda pair: by_chance[pair], default=("", ""))
+    if not empty or by_chance[one, other] < _LEAST_NEAR:
+        return
+
+    def text(name: str, place: float) -> str:
+        column = columns[name][0]
+        return column.shown(column.scale * round(place + column.mean / column.scale, 9) + 0.0)  # no 1e-17
+
+    low, high = np.quantile(columns[other][1][near[one]], [0.05, 0.95], method="nearest")
+    _note(
+        f"no training row is near {one}={text(one, places[one])} together with {other}="
+        f"{text(other, places[other])} (near the former, most have {other} from {text(other, low)} to "
+        f"{text(other, high)}): the graph there is extrapolated."
+    )
+
+
+def _typical_values(rows: pd.DataFrame | None, model: GraphEstimator) -> tuple[dict[str, Any], str]:
     """The median or the most common level of every covariate, and what stands for the middle of numbers.
 
     From the training rows in the model's folder; without them from what the model knows, where the mean
     stands in for the median.
     """
     from graphfield.analysis.rows import covariate_rows, typical_row
-    from graphfield.report.folder import read_rows
 
-    rows = read_rows(folder, model.encoder_)
     if rows is None:
         return _by_encoder(model.encoder_), "mean"
     return typical_row(model.field_, covariate_rows(model.field_, rows)), "median"

@@ -191,7 +191,7 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
     n, n_tested = len(question.inputs.X), len(tested.inputs.X)
     if n_tested < n:
         notes.append(f"{n_tested:,} of {n:,} rows, evenly chosen, were rearranged.")
-    total = tests.n_ticks(wanted) + len(wanted) + 2
+    total = tests.n_ticks(wanted) + len(smooths) + 2
     with progress_bar("Rearranging covariates", total, "parts") as advance:
         done = iter(range(1, total + 1))
 
@@ -208,7 +208,7 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
             notes += [_NEAR.format(", ".join(near))] if near else []
         overall = whole.result()
         given_others = {name: None if test is None else test.result() for name, test in one_by_one.items()}
-        gains = (_gains_of_kinds if kinds else _gains)(question, wanted, notes, tick)
+        gains = (_gains_of_kinds if kinds else _gains)(question, notes, tick)
     if overall.n_permutations < question.n_permutations:
         notes.append(
             f"There are {overall.n_permutations} different shifts only, so no p-value is below "
@@ -235,6 +235,7 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
         notes=tuple(notes),
         error=of.error,
         regressions=of.regressions,
+        together=tuple(names),
     )
 
 
@@ -255,16 +256,14 @@ def _sign_tests(question: Question, smooths: list[Smooth], rng: np.random.Genera
     )
 
 
-def _gains_of_kinds(
-    question: Question, wanted: list[str], notes: list[str], tick: Callable[[], None]
-) -> Gains:
+def _gains_of_kinds(question: Question, notes: list[str], tick: Callable[[], None]) -> Gains:
     fewer = question.thinned(_TEST_ROWS, _TEST_ENTRIES)
     if len(fewer.inputs.X) < len(question.inputs.X):
         notes.append("Held-out gains are those of these rows.")
-    return gains_of_kinds(fewer, wanted, tick)
+    return gains_of_kinds(fewer, tick)
 
 
-def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callable[[], None]) -> Gains:
+def _gains(question: Question, notes: list[str], tick: Callable[[], None]) -> Gains:
     """Held-out gains, with fewer functions of z or fewer nodes where the regressions would be too large."""
     question = question.thinned(_GAIN_ROWS, _GAIN_ENTRIES)
     smooths = question.smooths(question.degrees)
@@ -277,7 +276,7 @@ def _gains(question: Question, wanted: list[str], notes: list[str], tick: Callab
     if p > most:
         nodes = nodes[:, np.linspace(0, p - 1, most).round().astype(np.intp)]
         notes.append(f"Held-out gains are those of a part of the graph: {most} of {p} nodes, evenly chosen.")
-    return held_out_gains(nodes, smooths, question.splits(), question.units(), wanted, tick)
+    return held_out_gains(nodes, smooths, question.splits(), question.units(), tick)
 
 
 def _lines(

@@ -100,6 +100,8 @@ class Evidence:
     caveat : str
         What is to be said first, where rows are like those before them and neither groups nor time were
         given.
+    together : tuple of str
+        All covariates, of which ``per_covariate`` has those that were asked for.
     """
 
     verdict: str
@@ -118,6 +120,7 @@ class Evidence:
     model_gain_over_static: Gain | None = None
     model_gain_over_linear: Gain | None = None
     caveat: str = ""
+    together: tuple[str, ...] = ()
 
     def as_if_independent(self, caveat: str) -> Evidence:
         """Where rows were taken for independent and are not: what was found is no answer."""
@@ -140,7 +143,7 @@ class Evidence:
     def paragraph(self) -> str:
         """The answer for all covariates together, and which of them it is as far as that can be told."""
         tested = TestFacts.of(self)
-        which = which_sentence(tested, tuple(tested.adjusted or {}))
+        which = which_sentence(tested, tested.together)
         return f"{self.caveat} {self.verdict.capitalize()}. {self.sentence} {which}".strip()
 
     def __str__(self) -> str:
@@ -159,28 +162,30 @@ class Evidence:
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.
 
-        The p-values are those that decide, adjusted for the number of covariates. What follows from them is
-        for the paragraph above to say.
+        The p-values are those that decide, adjusted for the number of covariates where there are several.
+        What follows from them is for the paragraph above to say.
         """
-        if len(self.per_covariate) < 2:
+        tested = TestFacts.of(self)
+        if len(tested.together) < 2:
             return []
-        matter = TestFacts.of(self).matter
+        adjusted = _ADJUSTED if len(self.per_covariate) > 1 else ""
         lines, rest, untested = [], [], []
         for line in self.per_covariate:
             if line.adjusted_p_value is None:
                 untested.append(line.name)
                 continue
             p = p_text(line.adjusted_p_value)
-            if line.name not in matter:
+            if line.name not in tested.matter:
                 rest.append(f"{line.name} ({p})")
                 continue
             gain = Gain(line.gain, line.standard_error)
             lines.append(
-                f"  {line.name}, given the others: {p} ({_ADJUSTED}); held-out {self.error} of "
-                f"{self.regressions} {gain.side} that without it."
+                f"  {line.name}, given the others: {p}{f' ({adjusted})' if adjusted else ''}; held-out "
+                f"{self.error} of {self.regressions} {gain.side} that without it."
             )
         if rest:
-            lines.append(f"  Given the others, no clearer than chance: {', '.join(rest)}; p {_ADJUSTED}.")
+            how = f"; p {adjusted}" if adjusted else ""
+            lines.append(f"  Given the others, no clearer than chance: {', '.join(rest)}{how}.")
         if untested:
             lines.append(f"  Given the others, nothing is left to test: {', '.join(untested)}.")
         return lines
@@ -202,7 +207,8 @@ class Evidence:
             values["per_covariate"] = tuple(CovariateEvidence(**line) for line in values["covariates"])
             known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
             gains = {name: Gain.from_json(value) for name, value in known.items() if "gain_over" in name}
-            return cls(**{**known, **gains, "notes": tuple(known["notes"])})
+            lists = {name: tuple(known.get(name, ())) for name in ("notes", "together")}
+            return cls(**{**known, **gains, **lists})
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 "This is not the text of an evidence.json that this version can read ({error}). Write it "

@@ -43,16 +43,14 @@ def held_out_gains(
     covariates: list[Smooth],
     splits: list[Split],
     units: NDArray[np.intp],
-    wanted: list[str],
     tick: Callable[[], None],
 ) -> Gains:
     """Ridge regressions of each node on all others, with coefficients that do not move or are functions of z.
 
     Penalties for the rows of a fold are chosen on the other folds, and so is whether to use all covariates,
     all but one, or none: a covariate without effect gains about nothing rather than losing. Nodes (n, p) are
-    standardised; rows with equal ``units`` may go together in any way, for the standard errors; ``wanted``
-    are covariates whose own gain is asked for; ``tick`` is called after each model, twice more than these
-    are.
+    standardised; rows with equal ``units`` may go together in any way, for the standard errors; ``tick`` is
+    called after each model, twice more than there are covariates.
     """
     comparison = _Comparison(nodes, covariates, splits, units)
     blocks = comparison.blocks()
@@ -61,7 +59,7 @@ def held_out_gains(
     every = comparison.errors(list(blocks.values()))
     tick()
     without = {}
-    for name in wanted:
+    for name in blocks:
         without[name] = comparison.errors([block for other, block in blocks.items() if other != name])
         tick()
     best = comparison.best([every, *without.values()])

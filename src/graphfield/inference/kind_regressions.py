@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,7 +72,7 @@ def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None)
     return kind_scores(rows, cross_fitted_families(rows, fold, tick), fold, rows.W, known.inflation)
 
 
-def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[], None]) -> Gains:
+def gains_of_kinds(question: Question, tick: Callable[[], None]) -> Gains:
     """By how much edges that follow the covariates lower the held-out deviance of regressions.
 
     As :func:`graphfield.inference.held_out_gain.held_out_gains`, with sparse regressions by likelihood.
@@ -95,7 +95,10 @@ def gains_of_kinds(question: Question, wanted: Sequence[str], tick: Callable[[],
         return _preferred([still, stick.errors(errors(columns))], fold) if columns else still
 
     every = relative([own.columns for own in smooths])
-    without = {name: relative([own.columns for own in smooths if own.name != name]) for name in wanted}
+    without = {
+        left_out.name: relative([own.columns for own in smooths if own is not left_out])
+        for left_out in smooths
+    }
     best = _preferred([every, *without.values()], fold)
     linear = None
     if not all(own.is_linear for own in smooths):

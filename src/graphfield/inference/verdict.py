@@ -202,7 +202,7 @@ def reach_verdict(
     # What holds only if rows are independent decides nothing.
     tests = None if found and found.caveat else found
     model = _model_state(fitted, gain)
-    covariates = fitted.covariates if fitted else tuple(test.adjusted or {})
+    covariates = fitted.covariates if fitted else test.together
     moving = _seen_to_matter(test, tests, covariates) if model == BETTER else covariates
     first = first_sentence(model, fitted, gain, moving, why_not)
     parts = [

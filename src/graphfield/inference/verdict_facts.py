@@ -120,6 +120,9 @@ class TestResult(Protocol):
     @property
     def per_covariate(self) -> Sequence[TestedCovariate]: ...
 
+    @property
+    def together(self) -> Sequence[str]: ...
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -133,6 +136,7 @@ class Tested:
     caveat: str = ""
     weak: bool = False  # that they matter together, and covariates that do given the others
     weak_ones: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()  # all covariates, of which only some may have been tested one by one
 
     @classmethod
     def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
@@ -144,18 +148,26 @@ class Tested:
             adjusted = {str(line.get("name")): line.get("adjusted_p_value") for line in lines}
             words = {str(line.get("name")): line.get("verdict") for line in lines}
             verdict, sentence = str(evidence.get("verdict") or ""), str(evidence.get("sentence") or "")
-            caveat = str(evidence.get("caveat") or "")
+            caveat, names = str(evidence.get("caveat") or ""), evidence.get("together")
         else:
             p_value, n_rows, verdict = evidence.p_value, evidence.n_rows, evidence.verdict
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
             words = {line.name: line.verdict for line in evidence.per_covariate}
-            sentence, caveat = evidence.sentence, evidence.caveat
+            sentence, caveat, names = evidence.sentence, evidence.caveat, evidence.together
+        together = tuple(names or adjusted)
         if p_value is None or verdict == NOT_KNOWN:
-            return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat)
+            return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat, together=together)
         answer = YES if is_significant(p_value) else NO
         weak_ones = tuple(name for name, word in words.items() if word == WEAK)
         return cls(
-            answer, p_value, n_rows, adjusted, caveat=caveat, weak=verdict == WEAK, weak_ones=weak_ones
+            answer,
+            p_value,
+            n_rows,
+            adjusted,
+            caveat=caveat,
+            weak=verdict == WEAK,
+            weak_ones=weak_ones,
+            together=together,
         )
 
     def without(self, known: Sequence[str]) -> Tested:

@@ -153,12 +153,15 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
         return f"{given} {matter} would matter, which the test of all together does not confirm."
     rows = f"from {test.n_rows:,} rows" if test.n_rows else "from these rows"
     which = "Which of the covariates it is cannot be told"
-    if set(test.untested) >= set(covariates):
-        return f"{which}: each follows from the others, or varies in too few groups."
+    whether = f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told"
+    if set(test.untested) >= set(test.adjusted):
+        each = "it" if len(test.untested) == 1 else "each"
+        begin = which if set(test.untested) >= set(covariates) else whether
+        return f"{begin}: {each} follows from the others, or varies in too few groups."
     if not test.matter and set(test.undecided) >= set(covariates):
         return f"{which} {rows}."
     if not test.matter:
-        return f"Whether {undecided} {_verb(test.undecided)}, given the others, cannot be told {rows}."
+        return f"{whether} {rows}."
     weak = tuple(name for name in test.matter if name in test.weak_ones)
     clear = tuple(name for name in test.matter if name not in weak)
     found = [f"{_listed(clear)} {_verb(clear)}"] if clear else []
