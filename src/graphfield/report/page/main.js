@@ -137,7 +137,13 @@ class Page {
     return `${text}.${range}${this.tested(i)}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
-  tested(i) { return this.tests ? ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves.` : ""; }
+  // Covariates with which a pair moves given the others, and the q-values of that.
+  withOne(i) { return this.tests.with_one[i] || []; }
+  tested(i) {
+    if (!this.tests) return "";
+    const one = this.withOne(i).map(([name, q]) => `, ${rate(q)} that it does with ${name} given the others`).join("");
+    return ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves${one}.`;
+  }
 
   toggle(i) {
     if (i === undefined || !this.draws()) return;
