@@ -119,7 +119,8 @@ class EdgeRecord:
     def _is_whole(self) -> bool:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
         known = len(self.q_value) == len(self.q_varies) == len(self.estimate) == n_pairs
-        known = known and all(one.pair < n_pairs for one in (*self.with_one, *self.curves))
+        pairs = [*(one.pair for one in self.with_one), *(one.pair for one in self.curves)]
+        known = known and max(pairs, default=-1) < n_pairs
         return known and all(
             len(self.values.get(curve.covariate, ())) == len(curve.estimate) for curve in self.curves
         )
