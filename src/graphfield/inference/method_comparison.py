@@ -57,15 +57,15 @@ class MethodComparison:
         One line per method, the largest gain first: ``method``, ``estimator``; ``score`` (mean R^2 of nodes);
         ``gain``, by how much its squared error is below that of one graph for all ("static"), as a share of
         the latter, and the ``standard_error`` of that; ``behind_best``, by how much its error is above that
-        of the best method, in the same units, and ``behind_error``, the standard error of that difference
-        on the same rows (a method is clearly behind where it is above two of these); ``gain_one_graph``,
-        the gain of the best single graph with this method's own means and scales (NaN where its graph does
-        not move): what ``gain`` has beyond that comes from a graph that moves; ``moves``, what held-out rows say of that movement, as in
-        :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than its own average, or "one
-        graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic cut;
-        ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
-        side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why
-        a method could not be fitted, or that it predicts worse than one graph: clearly so, or with more than
+        of the best method, in the same units, and ``behind_error``, the standard error of that difference on
+        the same rows (a method is clearly behind where it is above two of these); ``gain_one_graph``, the
+        gain of the best single graph with this method's own means and scales (NaN where its graph does not
+        move): what ``gain`` has beyond that comes from a graph that moves; ``moves``, what held-out rows say
+        of that movement, as in :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than
+        its own average, or "one graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic
+        cut; ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
+        side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why a
+        method could not be fitted, or that it predicts worse than one graph: clearly so, or with more than
         twice its error.
     agreement : DataFrame
         Of each pair of methods ``one`` and ``other``: ``edges_in_common`` (share of the edges of either
