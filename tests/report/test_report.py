@@ -411,6 +411,11 @@ def test_a_covariate_without_a_p_value_says_why():
     assert words.evidence({"covariates": [{**line, "p_value": 0.2}]})["gains"] == [["site", ".200", "", ""]]
 
 
+def test_a_gain_of_nothing_says_that_no_movement_was_chosen():
+    line = {"name": "site", "p_value": 0.2, "gain": 0.0, "standard_error": 0.0}
+    assert words.evidence({"covariates": [line]})["gains"] == [["site", ".200", "", "no movement chosen"]]
+
+
 @pytest.mark.parametrize(
     ("p_value", "digits"), [(0.0009, "< .001"), (0.001, ".001"), (0.05, ".050"), (0.4, ".400"), (1, "1.000")]
 )

@@ -192,6 +192,7 @@ def _assembled(
     program = shown.program.stored(store)
     j, k = np.triu_indices(len(names), 1)
     pairs = [(names[a], names[b]) for a, b in zip(j, k, strict=True)]
+    crossing = words.crossing(found.present, pairs)
     data = {
         "nodes": names,
         "kinds": None if types is None else types.kinds,
@@ -219,7 +220,7 @@ def _assembled(
                 for name, values in found.measures.items()
             ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
-            "crossing": words.crossing(found.present, pairs),
+            "crossing": crossing != "",
         },
         "training": words.training_lines(model),
         "tests": None if tests is None else _tests_json(tests, store),
@@ -230,6 +231,7 @@ def _assembled(
         "intervals": words.intervals(draws) if reach and (draws := field.draws()) else "",
         "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
+        "crossing": crossing,
         "unsure": [
             words.unsure_movement(verdict, tests, [covariate["name"] for covariate in covariates]),
             words.near_the_cut(tests, found.present),

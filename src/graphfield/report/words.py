@@ -110,6 +110,8 @@ def _covariate_gain(row: Mapping[str, Any]) -> list[str]:
 def _gain_cell(gain: float | None, error: float | None) -> str:
     if gain is None:
         return ""
+    if gain == error == 0:
+        return "no movement chosen"
     told = f"{100 * gain:.2g} %" if error is None else str(Gain(gain, error))
     return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
 

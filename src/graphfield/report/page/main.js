@@ -238,15 +238,15 @@ class Page {
   }
 
   connectivity() {
-    const { measures, rows } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
+    const { measures, rows, crossing } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
     if (!menu.options.length) {
-      measures.forEach((m, i) => menu.append(el("option", { value: i }, m.name)));
+      // Where a sentence says which edges come and go, shares of edges say no more.
+      measures.forEach((m, i) => { if (!(crossing && m.share)) menu.append(el("option", { value: i }, m.name)); });
       menu.addEventListener("change", () => this.connectivity());
     }
     if (!this.moves) return;
     const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
-    if (share && this.data.connectivity.crossing) { box.replaceChildren(el("div", {}, this.data.connectivity.crossing)); return; }
     const covariates = this.moving(), boxes = this.panels(box, covariates.length);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
