@@ -12,6 +12,7 @@ import graphfield as gf
 from graphfield.cli import main
 from graphfield.inference import compare_methods as module
 from graphfield.inference import method_fits
+from graphfield.inference.method_comparison import COLUMNS
 from graphfield.plots import plot_methods
 from graphfield.report import write_report
 
@@ -157,6 +158,41 @@ def test_a_gain_that_is_not_clear_makes_no_method_the_best(found):
     assert "No clear difference to it: other" in both.summary
 
 
+def test_what_is_called_clearly_behind_is_in_the_table(found):
+    table = found.table.set_index("method")
+    assert table.loc["linear", ["behind_best", "behind_error"]].tolist() == [0, 0]
+    gain = found.over("linear", "static")
+    assert table.loc["static", ["behind_best", "behind_error"]].tolist() == [gain.value, gain.standard_error]
+    assert gain.is_clear
+    assert (
+        "All others are clearly behind linear, by more than two standard errors of the difference."
+        in found.summary
+    )
+    assert "behind_best is by how much the error is above that of the best method" in found.reading
+
+
+def test_a_method_that_predicts_worse_than_one_graph_has_a_note(found, tmp_path):
+    static = next(one for one in found.fits if one.name == "static")
+    worse = replace(static, name="worse", left=1.5 * static.left)
+    few = np.where(np.arange(len(static.left)) == 0, 1e3, 1.0)[:, None]  # one row that is far off
+    wild = replace(static, name="wild", left=static.left * few)
+    both = gf.MethodComparison((static, worse, wild), ())
+    notes = both.table.set_index("method")["note"]
+    assert not both.over("wild", "static").is_clear_loss
+    assert notes.to_dict() == {
+        "static": "",
+        "worse": "predicts worse than one graph",
+        "wild": "predicts worse than one graph",
+    }
+    assert found.table.set_index("method").loc["linear", "note"] == ""
+    assert len(plot_methods(both)[0].get_yticklabels()) == 3
+    X, Z = moving_edge()
+    page = write_report(gf.RegGMM(ridge=0.1).fit(X, Z), tmp_path / "page.html", Z=Z, methods=both).read_text()
+    assert "worse, wild predict worse than one graph." in both.ranking
+    assert ">Behind the best</th>" in page
+    assert page.count('data-label="Behind the best">') == 3
+
+
 def test_graphs_without_edges_have_none_in_common(found):
     static = next(one for one in found.fits if one.name == "static")
     graph = np.zeros_like(static.graph)
@@ -283,8 +319,7 @@ def test_from_the_shell(tmp_path, capsys):
     picture = tmp_path / "methods.png"
     assert main([*command, "--methods", "joint", "--picture", str(picture)]) == 0
     out, err = capsys.readouterr()
-    head = "method,estimator,score,gain,standard_error,gain_one_graph,moves,n_edges,seconds,memory_mb,note"
-    assert out.startswith(head)
+    assert out.startswith(f"{','.join(COLUMNS)}\n")
     said = (
         "Each method is fitted twice. --folder DIR keeps methods that are done, so that a killed run goes on"
     )

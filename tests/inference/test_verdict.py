@@ -221,7 +221,12 @@ def test_held_out_rows_support_movement_with_what_passed_a_test():
     assert said["yes"].startswith("Held-out rows support that the graph moves with age: ")
     assert "moves with the covariates: " in said["yes, which is not known"]
     plain = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR))
-    assert "moves with age, sex and site: " in plain.sentence, "none was tested by itself"
+    assert "moves with the covariates: " in plain.sentence, "none was tested by itself"
+    alone = reach_verdict(Fitted(("age",), moves=True), gain_of(CLEAR))
+    assert "moves with age: " in alone.sentence
+    found = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["no, but one"])
+    assert "age would matter, which the test of all together does not confirm" in found.paragraph
+    assert "moves with the covariates: " in found.sentence
     edges = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["yes"], EDGES["sure"])
     assert "moves with age and sex: " in edges.sentence
 

@@ -370,8 +370,14 @@ def test_gains_of_the_test_are_told_from_those_of_the_verdict(tmp_path):
         ({}, EdgeRecord(), "Tests do not see that the graph moves"),
         ({"test": "yes"}, EdgeRecord(), "Tests do not tell with which covariate the graph moves"),
         ({"test": "yes", "matter": ("age",)}, None, "Tests see the graph move with age; along site, sex,"),
+        ({"test": "no", "matter": ("age",)}, None, "Tests do not see that the graph moves"),
+        (
+            {"test": "no", "matter": ("age",)},
+            EdgeRecord(movers=("a - b",), moved_by=("sex",)),
+            "Tests of single pairs see the graph move with sex; along age, site,",
+        ),
         ({}, EdgeRecord(movers=("a - b",), moved_by=("sex",)), "move with sex; along age, site, what is dr"),
-        ({"matter": ("age",), "unused": ("site", "sex")}, EdgeRecord(), ""),
+        ({"test": "yes", "matter": ("age",), "unused": ("site", "sex")}, EdgeRecord(), ""),
         ({}, None, ""),
     ],
 )
@@ -384,8 +390,11 @@ def test_movement_that_tests_do_not_see_is_doubted(known, tests, said):
 
 
 def test_pictures_of_connectivity_say_where_tests_see_nothing(tmp_path):
-    told = section(written(fitted("linear"), tmp_path, evidence=EVIDENCE), "connectivity")
+    seen = {**EVIDENCE, "p_value": 0.01}
+    told = section(written(fitted("linear"), tmp_path, evidence=seen), "connectivity")
     assert "Tests see the graph move with age; along site, what is drawn may be noise of the fit." in told
+    told = section(written(fitted("linear"), tmp_path, evidence=EVIDENCE), "connectivity")
+    assert "Tests do not see that the graph moves: " in told, "the test of all together does not confirm age"
     assert "noise of the fit" not in section(written(fitted("linear"), tmp_path), "connectivity")
 
 
@@ -400,6 +409,11 @@ def test_a_covariate_without_a_p_value_says_why():
     told = words.evidence({"covariates": [{**line, "p_value": None, "adjusted_p_value": None}]})
     assert told["gains"] == [["site", "", "", "site cannot be told apart."]]
     assert words.evidence({"covariates": [{**line, "p_value": 0.2}]})["gains"] == [["site", ".200", "", ""]]
+
+
+def test_a_gain_of_nothing_says_that_no_movement_was_chosen():
+    line = {"name": "site", "p_value": 0.2, "gain": 0.0, "standard_error": 0.0}
+    assert words.evidence({"covariates": [line]})["gains"] == [["site", ".200", "", "no movement chosen"]]
 
 
 @pytest.mark.parametrize(

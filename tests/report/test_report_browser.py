@@ -230,9 +230,10 @@ def test_a_covariate_without_effect_is_named_once(opened):
     assert "Without effect in this model: age." in browser.run(
         "document.getElementById('covariates').textContent"
     )
-    assert "same edges but for" in browser.run("document.getElementById('connect-panels').textContent")
-    menu = "document.getElementById('measure')"  # the second measure does not count edges
-    browser.run(f"{menu}.value = 1; {menu}.dispatchEvent(new Event('change'))")
+    assert "same edges but for" in browser.run("document.getElementById('connectivity').textContent")
+    assert browser.run("[...document.getElementById('measure').options].map((one) => one.text)") == [
+        "Average |partial correlation| of all pairs"
+    ], "the others count edges, of which there is no more to say"
     titles = "[...document.querySelectorAll('.panels .title')].map((t) => t.textContent)"
     assert browser.run(titles) == ["site", "site"]
     assert "age" not in browser.run("document.getElementById('state').textContent")

@@ -116,6 +116,7 @@ def test_a_lower_threshold_brings_nodes_back_into_the_picture(opened):
     browser.run(WAIT)
     assert browser.run("document.querySelectorAll('#net g.lonely').length") == 0
     assert browser.run("document.getElementById('isolated').hidden")
+    assert browser.run("document.getElementById('isolated-few').textContent") == ""
     boxes = np.array([label[1:] for label in browser.run(LABELS)])
     assert len(boxes) == 76
     assert overlapping(boxes) == 0

@@ -18,6 +18,7 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
+from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import BandedCurve, EdgeRecord
 from graphfield.report import words, write_report
 from graphfield.report.html import _first_chosen
@@ -270,11 +271,38 @@ def test_a_fit_goes_on_where_pairs_cannot_be_tested(folder, tmp_path, capsys):
 def test_the_curve_that_is_drawn_first_is_that_of_the_pair_that_moves():
     survey = SimpleNamespace(spread=np.zeros(3), mean=np.array([0.5, 0.4, 0.02]))
     edges, curves = np.array([True, True, False]), [SimpleNamespace(pair=pair) for pair in (2, 0)]
-    tests = SimpleNamespace(curves=curves, are_moving=np.array([False, False, True]))
+    tests = SimpleNamespace(curves=curves, are_named=np.array([False, False, True]))
     assert _first_chosen(survey, edges, tests) == [2]
-    tests.are_moving[:] = False
+    tests.are_named[:] = False
     assert _first_chosen(survey, edges, tests) == [0]
     assert _first_chosen(survey, edges, None) == [0, 1]
+
+
+def moving_with_one() -> tuple[EdgeInference, int]:
+    """No pair moves with all covariates together; c - d does with age given the others."""
+    found = model_and_tests()[2]
+    pair = int(found.table.index[(found.table["source"] == "c") & (found.table["target"] == "d")][0])
+    table = found.table.assign(q_varies=0.117, q_age=0.9, q_drug=0.9)
+    table.loc[pair, ["q_age", "q_value"]] = 0.026
+    return replace(found, table=table), pair
+
+
+def test_a_pair_that_moves_with_one_covariate_is_drawn_first_with_the_rate_that_decides(tmp_path):
+    found, pair = moving_with_one()
+    assert found.movers()[0].startswith("c - d with age")
+    record = EdgeRecord.of(found)
+    assert record.curves[0].pair == pair
+    assert EdgeRecord.from_json(json.loads(record.to_json())) == record
+    model, Z, _ = model_and_tests()
+    page = page_data(write_report(model, tmp_path / "a.html", Z=Z, edges=found).read_text(encoding="utf-8"))
+    assert page["tests"]["with_one"] == {str(pair): [["age", 0.026]]}
+    assert page["chosen"] == [pair]
+    broken = {**json.loads(record.to_json()), "with_one": [{"pair": 99, "covariate": "age", "rate": 0.026}]}
+    with pytest.raises(gf.ModelFileError, match="do not fit together"):
+        write_report(model, tmp_path / "b.html", Z=Z, edges=broken)
+    broken["with_one"][0]["rate"] = "low"
+    with pytest.raises(gf.ModelFileError, match="rate"):
+        write_report(model, tmp_path / "b.html", Z=Z, edges=broken)
 
 
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")
@@ -323,6 +351,21 @@ def test_rates_are_in_the_table_and_its_file(opened):
     page.run("document.querySelector('th[data-id=q_varies] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
     assert "cd" in first, "what moves most clearly comes first"
+
+
+@needs_browser
+def test_the_rate_of_one_covariate_is_in_the_table_and_its_file(opened):
+    model, Z, _ = model_and_tests()
+    found, _ = moving_with_one()
+    page = opened(model, Z, edges=found)
+    page.run("document.getElementById('only').click()")
+    page.run("document.querySelector('th[data-id=with_one] button').click()")
+    first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
+    assert "0.117age 0.026" in first
+    lines = pd.read_csv(io.StringIO(page.run("window.graphfield.csv()"))).set_index(["source", "target"])
+    assert lines["moves_with"].dropna().to_dict() == {("c", "d"): "age 0.026"}
+    none = replace(found, table=found.table.assign(q_age=0.9))
+    assert "moves_with" not in opened(model, Z, edges=none).run("window.graphfield.csv()")
 
 
 @needs_browser

@@ -239,22 +239,27 @@ class EdgeInference:
         """
         found = self.varying(fdr)
         if not len(found):
-            found = self._moving_with_one(fdr)
+            found = self._lines_with_one(fdr)
         return [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
 
-    def _moving_with_one(self, fdr: float) -> pd.DataFrame:
-        """Pairs that move with some covariate given the others, the clearest first."""
-        labels = [_label(name) for name in self.covariates]
-        rates, p_values = (self.table[[f"{what}_{label}" for label in labels]] for what in "qp")
-        found = (rates <= fdr).any(axis=1)
-        order = p_values[found].min(axis=1).sort_values(kind="stable").index
-        return self.table.loc[order].reset_index(drop=True)
+    def moving_with_one(self, fdr: float = 0.1) -> list[tuple[int, str, float]]:
+        """Line, covariate and q-value of what moves with a covariate given the others, the clearest first."""
+        found = []
+        for name in self.covariates:
+            rates, p_values = (self.table[f"{what}_{_label(name)}"].tolist() for what in "qp")
+            found += [(p_values[i], i, name, rate) for i, rate in enumerate(rates) if rate <= fdr]
+        return [(i, name, rate) for _, i, name, rate in sorted(found)]
+
+    def _lines_with_one(self, fdr: float) -> pd.DataFrame:
+        """The lines of these pairs."""
+        order = list(dict.fromkeys(i for i, _, _ in self.moving_with_one(fdr)))
+        return self.table.iloc[order].reset_index(drop=True)
 
     def also_moving(self, fdr: float = 0.1, most: int = 3) -> str:
         """A sentence on pairs that move with one covariate, but are not :meth:`varying` with all together."""
         if len(self.covariates) < 2 or not len(self.varying(fdr)):
             return ""
-        found = self._moving_with_one(fdr)
+        found = self._lines_with_one(fdr)
         found = found[~(found["q_varies"] <= fdr)]
         named = [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
         if len(found) > most:

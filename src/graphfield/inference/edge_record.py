@@ -45,12 +45,22 @@ class BandedCurve:
 
 
 @dataclass(frozen=True)
+class MovesWith:
+    """A pair that moves with a covariate given the others, and the q-value of that."""
+
+    pair: int
+    covariate: str
+    rate: float
+
+
+@dataclass(frozen=True)
 class EdgeRecord:
     """What tests of every pair found, or ``why_not``: the contents of ``edges.json``.
 
     Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``estimate``
     has their partial correlations averaged over the rows. ``values`` are the places of curves along each
-    covariate. Curves are those of the pairs that are clearest.
+    covariate. Curves are those of the pairs that are clearest. ``with_one`` has the pairs that move with one
+    of several covariates, given the others.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
     pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
     """
@@ -63,6 +73,7 @@ class EdgeRecord:
     estimate: tuple[float | None, ...] = ()
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     curves: tuple[BandedCurve, ...] = ()
+    with_one: tuple[MovesWith, ...] = ()
     movers: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -85,6 +96,7 @@ class EdgeRecord:
             estimate=tuple(_rounded(found.table["estimate"])),
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
+            with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
             movers=tuple(found.movers(FDR)),
             moved_by=tuple(found.moved_by(FDR)),
             notes=(*filter(None, [found.about, found.also_moving(FDR), two_tests]), *notes),
@@ -98,7 +110,8 @@ class EdgeRecord:
         for name in ("nodes", "q_value", "q_varies", "estimate", "movers", "moved_by", "notes"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
-        record = cls(**{**known, "curves": curves})
+        with_one = tuple(MovesWith(**one) for one in known.get("with_one", ()))
+        record = cls(**{**known, "curves": curves, "with_one": with_one})
         if not record._is_whole():
             raise ModelFileError("The tests of edges do not fit together. Test the table again.")
         return record
@@ -106,9 +119,10 @@ class EdgeRecord:
     def _is_whole(self) -> bool:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
         known = len(self.q_value) == len(self.q_varies) == len(self.estimate) == n_pairs
+        pairs = [*(one.pair for one in self.with_one), *(one.pair for one in self.curves)]
+        known = known and max(pairs, default=-1) < n_pairs
         return known and all(
-            curve.pair < n_pairs and len(self.values.get(curve.covariate, ())) == len(curve.estimate)
-            for curve in self.curves
+            len(self.values.get(curve.covariate, ())) == len(curve.estimate) for curve in self.curves
         )
 
     def to_json(self) -> str:
@@ -124,6 +138,13 @@ class EdgeRecord:
     def are_moving(self) -> NDArray[np.bool_]:
         """Pairs whose edge moves with z, (pairs,)."""
         return _below(self.q_varies)
+
+    @property
+    def are_named(self) -> NDArray[np.bool_]:
+        """Pairs whose edge moves with z or, given the others, with one covariate, (pairs,)."""
+        found = self.are_moving
+        found[[one.pair for one in self.with_one]] = True
+        return found
 
     @property
     def moving_pairs(self) -> list[str]:
@@ -173,11 +194,13 @@ class EdgeRecord:
 
 
 def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:
-    """Pairs whose curves are kept: those that move, then those that are there, by their p-values."""
+    """Pairs whose curves are kept: those that move, with one covariate, then those that are there."""
     table = found.table
     moving, there = (table[name].to_numpy() <= FDR for name in ("q_varies", "q_value"))
-    order = np.lexsort((np.where(moving, table["p_varies"], table["p_value"]), ~moving))
-    kept = [int(pair) for pair in order if (moving[pair] or there[pair]) and found.has_sign(int(pair))]
+    order = np.lexsort((np.where(moving, table["p_varies"], table["p_value"]), ~moving)).tolist()
+    n_moving, with_one = int(moving.sum()), [pair for pair, _, _ in found.moving_with_one(FDR)]
+    order = dict.fromkeys([*order[:n_moving], *with_one, *order[n_moving:]])
+    kept = [pair for pair in order if (moving[pair] or there[pair]) and found.has_sign(pair)]
     return kept[: max(_LEAST_PAIRS, _MOST_CURVES // n_covariates)]
 
 

@@ -23,15 +23,21 @@ _NAMED = 12  # methods that a sentence names one by one
 _READING = (
     "score is the share of a node's variance that is explained, gain the share of the error of static that "
     "is saved, averaged over nodes. They may order methods differently: a node that the others nearly "
-    "determine counts little in score, and like any other in gain, which orders the table. gain_one_graph is "
-    "the gain of the best single graph with the means and scales of the method."
+    "determine counts little in score, and like any other in gain, which orders the table. behind_best is by "
+    "how much the error is above that of the best method, in units of that of static, and behind_error its "
+    "standard error: methods err on the same rows, so this is not that of their gains. gain_one_graph is the "
+    "gain of the best single graph with the means and scales of the method."
 )
+_TWICE = -1.0  # a gain below which the error is more than twice that of static
+_WORSE = "predicts worse than one graph"
 COLUMNS = [
     "method",
     "estimator",
     "score",
     "gain",
     "standard_error",
+    "behind_best",
+    "behind_error",
     "gain_one_graph",
     "moves",
     "n_edges",
@@ -50,14 +56,17 @@ class MethodComparison:
     table : DataFrame
         One line per method, the largest gain first: ``method``, ``estimator``; ``score`` (mean R^2 of nodes);
         ``gain``, by how much its squared error is below that of one graph for all ("static"), as a share of
-        the latter, and the ``standard_error`` of that; ``gain_one_graph``, the same of the best single graph
-        with this method's own means and scales (NaN where its graph does not move): what ``gain`` has beyond
-        that comes from a graph that moves; ``moves``, what held-out rows say of that movement, as in
-        :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than its own average, or "one
-        graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic cut;
-        ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
-        side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why
-        a method could not be fitted.
+        the latter, and the ``standard_error`` of that; ``behind_best``, by how much its error is above that
+        of the best method, in the same units, and ``behind_error``, the standard error of that difference on
+        the same rows (a method is clearly behind where it is above two of these); ``gain_one_graph``, the
+        gain of the best single graph with this method's own means and scales (NaN where its graph does not
+        move): what ``gain`` has beyond that comes from a graph that moves; ``moves``, what held-out rows say
+        of that movement, as in :class:`~graphfield.Verdict` ("better", "no clear difference", "worse" than
+        its own average, or "one graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic
+        cut; ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
+        side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why a
+        method could not be fitted, or that it predicts worse than one graph: clearly so, or with more than
+        twice its error.
     agreement : DataFrame
         Of each pair of methods ``one`` and ``other``: ``edges_in_common`` (share of the edges of either
         graph that both have, over all z; NaN where there are none) and ``correlation`` of partial
@@ -113,14 +122,17 @@ class MethodComparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         lines = [self._line(self._fit(name), gain) for name, gain in self._gains.items()]
-        lines += [(one.name, one.estimator, *[np.nan] * 4, "", *[np.nan] * 3, one.why) for one in self.failed]
+        lines += [(one.name, one.estimator, *[np.nan] * 6, "", *[np.nan] * 3, one.why) for one in self.failed]
         return pd.DataFrame(lines, columns=COLUMNS)
 
     def _line(self, fit: MethodFit, gain: Gain) -> tuple[object, ...]:
         one_graph = self._with_one_graph(fit)
-        gains = (gain.value, gain.standard_error, np.nan if one_graph is None else one_graph.value)
-        judged = (fit.score, *gains, reach_verdict(fit.fitted, fit.gain).model)
-        return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, "")
+        behind = self.over(self.best, fit.name)
+        gains = (gain.value, gain.standard_error, behind.value, behind.standard_error)
+        single = np.nan if one_graph is None else one_graph.value
+        judged = (fit.score, *gains, single, reach_verdict(fit.fitted, fit.gain).model)
+        note = _WORSE if _is_worse(gain) else ""
+        return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, note)
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
@@ -145,7 +157,8 @@ class MethodComparison:
     @property
     def ranking(self) -> str:
         """Which method predicts best, which are close to it, and how far their graphs agree."""
-        return " ".join(part for part in (self._first(), self._behind(), self._agreed()) if part)
+        parts = (self._first(), self._behind(), self._worse(), self._agreed())
+        return " ".join(part for part in parts if part)
 
     def _first(self) -> str:
         static, gain = self._fit(STATIC), self._gains[self.best]
@@ -164,10 +177,18 @@ class MethodComparison:
     def _behind(self) -> str:
         close = self.close
         if not close:
-            return "" if len(self.fits) == 1 else f"All others are clearly behind {self.best}."
+            if len(self.fits) == 1:
+                return ""
+            by = "by more than two standard errors of the difference"
+            return f"All others are clearly behind {self.best}, {by}."
         if self.best == STATIC:
             return f"No clear difference to it: {first_few(close, _NAMED)}."
         return f"Not clearly behind {agreed(len(close), 'is', 'are')} {first_few(close, _NAMED)}."
+
+    def _worse(self) -> str:
+        worse = [name for name, gain in self._gains.items() if _is_worse(gain)]
+        does = agreed(len(worse), "predicts", "predict")
+        return f"{first_few(worse, _NAMED)} {does} worse than one graph." if worse else ""
 
     def _agreed(self) -> str:
         """How far the best one and those close to it have the same edges."""
@@ -190,6 +211,11 @@ class MethodComparison:
 
     def __str__(self) -> str:
         return self.summary
+
+
+def _is_worse(gain: Gain) -> bool:
+    """Clearly, or by so much that errors of a few rows hide it."""
+    return gain.is_clear_loss or gain.value < _TWICE
 
 
 def _agreement(one: MethodFit, two: MethodFit) -> tuple[float, float]:

@@ -233,10 +233,11 @@ def reach_verdict(
 
 
 def _seen_to_matter(test: Tested, tests: EdgeRecord | None, covariates: tuple[str, ...]) -> tuple[str, ...]:
-    """Of several covariates those that passed a test; all of them where none was tested by itself."""
-    if len(covariates) < 2 or (not test.adjusted and tests is None):
+    """Of several covariates those that passed a test, which that of all together has to confirm."""
+    if len(covariates) < 2:
         return covariates
-    passed = {*test.matter, *(() if tests is None else tests.moved_by)}
+    confirmed = test.matter if test.answer == YES else ()
+    passed = {*confirmed, *(() if tests is None else tests.moved_by)}
     return tuple(name for name in covariates if name in passed)
 
 

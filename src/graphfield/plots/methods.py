@@ -26,7 +26,7 @@ def plot_methods(found: MethodComparison) -> NDArray[Any]:
     >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
     >>> axes = plot_methods(gf.compare_methods(sim.X[:, :4], sim.Z, ["linear"], n_folds=1))
     """
-    table = found.table[found.table["note"] == ""]
+    table = found.table[found.table["gain"].notna()]
     names, n = table["method"].tolist(), len(table)
     layout = {"figsize": (4.5 + 0.55 * n + 1.5, 1.6 + 0.4 * n), "layout": "constrained"}
     _, axes = pyplot().subplots(1, 2, width_ratios=[4.5, 0.55 * n + 1.5], **layout)

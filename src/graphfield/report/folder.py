@@ -200,6 +200,13 @@ def _banded_curves(value: Saved) -> None:
             curve.refuse("lists of one length")
 
 
+def _moves_with(value: Saved) -> None:
+    for one in value.listed():
+        one["pair"].whole()
+        one["covariate"].text()
+        one["rate"].number(0, 1)
+
+
 def _places(value: Saved) -> None:
     for places in value.items().values():
         for place in places.listed():
@@ -233,6 +240,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         "estimate": partial(_rates, low=-1),
         "values": _places,
         "curves": _banded_curves,
+        "with_one": _moves_with,
         **dict.fromkeys(("why_not", "caveat"), Saved.text),
     },
     EVIDENCE: {

@@ -192,6 +192,7 @@ def _assembled(
     program = shown.program.stored(store)
     j, k = np.triu_indices(len(names), 1)
     pairs = [(names[a], names[b]) for a, b in zip(j, k, strict=True)]
+    crossing = words.crossing(found.present, pairs)
     data = {
         "nodes": names,
         "kinds": None if types is None else types.kinds,
@@ -219,7 +220,7 @@ def _assembled(
                 for name, values in found.measures.items()
             ],
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
-            "crossing": words.crossing(found.present, pairs),
+            "crossing": crossing != "",
         },
         "training": words.training_lines(model),
         "tests": None if tests is None else _tests_json(tests, store),
@@ -230,6 +231,7 @@ def _assembled(
         "intervals": words.intervals(draws) if reach and (draws := field.draws()) else "",
         "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
+        "crossing": crossing,
         "unsure": [
             words.unsure_movement(verdict, tests, [covariate["name"] for covariate in covariates]),
             words.near_the_cut(tests, found.present),
@@ -247,15 +249,19 @@ def _as_tests(edges: EdgeInference | Mapping[str, Any] | None) -> EdgeRecord | N
 
 
 def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
-    """For the page: rates of all pairs, and curves by pair and covariate."""
+    """For the page: rates of all pairs, curves by pair and covariate, covariates by pair that moves."""
     curves: dict[int, dict[str, Any]] = {}
     for curve in tests.curves:
         columns = (curve.estimate, curve.low, curve.high, curve.low_all, curve.high_all)
         curves.setdefault(curve.pair, {})[curve.covariate] = list(zip(*columns, strict=True))
+    with_one: dict[int, list[tuple[str, float]]] = {}
+    for one in tests.with_one:
+        with_one.setdefault(one.pair, []).append((one.covariate, one.rate))
     rates = {name: np.array(getattr(tests, name), dtype=np.float64) for name in ("q_value", "q_varies")}
     return {
         "values": tests.values,
         "curves": curves,
+        "with_one": with_one,
         "estimate": tests.estimate,
         **{name: store.add(rate) for name, rate in rates.items()},
     }
@@ -326,7 +332,7 @@ def _first_chosen(survey: Survey, edges: NDArray[np.bool_], tests: EdgeRecord | 
     varies = np.where(survey.spread > STILL, survey.spread, 0.0)
     order = np.lexsort((-np.abs(survey.mean), -varies)).tolist()
     banded = [] if tests is None else [curve.pair for curve in tests.curves]
-    wanted = edges if tests is None else edges | tests.are_moving
+    wanted = edges if tests is None else edges | tests.are_named
     return [int(i) for i in dict.fromkeys([*banded, *order]) if wanted[i]][: 1 if banded else _CHOSEN]
 
 

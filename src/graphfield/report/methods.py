@@ -14,6 +14,7 @@ _HEAD = [
     "Method",
     "Estimator",
     "Error below static",
+    "Behind the best",
     "With one graph",
     "Movement of its graph",
     "Edges",
@@ -25,12 +26,13 @@ _DPI = 150
 
 def methods_section(found: MethodComparison) -> dict[str, Any]:
     """Words, table and picture."""
-    fitted = found.table[found.table["note"] == ""]
+    fitted = found.table[found.table["gain"].notna()]
     body = [
         [
             line["method"],
             line["estimator"],
             str(Gain(line["gain"], line["standard_error"])),
+            "" if line["method"] == found.best else str(Gain(line["behind_best"], line["behind_error"])),
             "" if math.isnan(line["gain_one_graph"]) else f"{100 * line['gain_one_graph']:.1f} %",
             line["moves"],
             f"{line['n_edges']:.0f}",
@@ -44,7 +46,7 @@ def methods_section(found: MethodComparison) -> dict[str, Any]:
         "ranking": found.ranking,
         "head": _HEAD,
         "body": body,
-        "numbers": (2, 3, 5, 6, 7),
+        "numbers": (2, 3, 4, 6, 7, 8),
         "picture": base64.b64encode(picture).decode(),
         "failed": [f"{one.name}: {one.why}" for one in found.failed],
     }

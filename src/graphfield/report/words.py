@@ -110,6 +110,8 @@ def _covariate_gain(row: Mapping[str, Any]) -> list[str]:
 def _gain_cell(gain: float | None, error: float | None) -> str:
     if gain is None:
         return ""
+    if gain == error == 0:
+        return "no movement chosen"
     told = f"{100 * gain:.2g} %" if error is None else str(Gain(gain, error))
     return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
 
@@ -183,7 +185,8 @@ def crossing(present: NDArray[np.floating], pairs: Sequence[tuple[str, str]]) ->
 def unsure_movement(verdict: Verdict, tests: EdgeRecord | None, covariates: Sequence[str]) -> str:
     """What is to be said of pictures of how the model's graph moves, where that is not supported."""
     moved = [name for name in covariates if name not in verdict.unused]
-    known = {*verdict.matter, *(() if tests is None else tests.moved_by)}
+    confirmed = verdict.matter if verdict.test == YES else ()
+    known = {*confirmed, *(() if tests is None else tests.moved_by)}
     seen, unseen = ([name for name in moved if (name in known) == flag] for flag in (True, False))
     noise = "what is drawn may be noise of the fit"
     if verdict.shows_average:
@@ -192,7 +195,8 @@ def unsure_movement(verdict: Verdict, tests: EdgeRecord | None, covariates: Sequ
         return ""
     if seen:
         shown = [first_few(names, _MOST_NAMED) for names in (seen, unseen)]
-        return f"Tests see the graph move with {shown[0]}; along {shown[1]}, {noise}."
+        which = "Tests of single pairs" if verdict.test == NO else "Tests"
+        return f"{which} see the graph move with {shown[0]}; along {shown[1]}, {noise}."
     if verdict.test != YES and not (tests and tests.movers):
         return f"Tests do not see that the graph moves: {noise}."
     return f"Tests do not tell with which covariate the graph moves: {noise}." if len(moved) > 1 else ""

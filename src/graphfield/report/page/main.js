@@ -137,7 +137,13 @@ class Page {
     return `${text}.${range}${this.tested(i)}${this.atEnd(i) ? ` ${CUT_OFF}` : ""}`;
   }
 
-  tested(i) { return this.tests ? ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves.` : ""; }
+  // Covariates with which a pair moves given the others, and the q-values of that.
+  withOne(i) { return this.tests.with_one[i] || []; }
+  tested(i) {
+    if (!this.tests) return "";
+    const one = this.withOne(i).map(([name, q]) => `, ${rate(q)} that it does with ${name} given the others`).join("");
+    return ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves${one}.`;
+  }
 
   toggle(i) {
     if (i === undefined || !this.draws()) return;
@@ -232,15 +238,15 @@ class Page {
   }
 
   connectivity() {
-    const { measures, rows } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
+    const { measures, rows, crossing } = this.data.connectivity, menu = byId("measure"), box = byId("connect-panels");
     if (!menu.options.length) {
-      measures.forEach((m, i) => menu.append(el("option", { value: i }, m.name)));
+      // Where a sentence says which edges come and go, shares of edges say no more.
+      measures.forEach((m, i) => { if (!(crossing && m.share)) menu.append(el("option", { value: i }, m.name)); });
       menu.addEventListener("change", () => this.connectivity());
     }
     if (!this.moves) return;
     const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
-    if (share && this.data.connectivity.crossing) { box.replaceChildren(el("div", {}, this.data.connectivity.crossing)); return; }
     const covariates = this.moving(), boxes = this.panels(box, covariates.length);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";

@@ -216,7 +216,7 @@ class Network {
     byId("isolated").hidden = !names.length;
     const told = `${names.length.toLocaleString("en")} ${names.length === 1 ? "node" : "nodes"} without an edge${where}: `, all = names.join(", ");
     const few = told.length + all.length <= FEW_LETTERS;
-    byId("isolated-few").textContent = few ? `${told}${all}.` : "";
+    byId("isolated-few").textContent = few && names.length ? `${told}${all}.` : "";
     byId("isolated-many").hidden = few;
     if (few) return;
     let first = 0;

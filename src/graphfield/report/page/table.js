@@ -37,6 +37,9 @@ class EdgeTable {
       { id: "q_value", label: "q: edge", title: "Test that the pair has an edge at any covariates: the share of false ones among pairs as clear as this", value: (i) => page.tests.q_value[i], order: (i) => known(page.tests.q_value[i]), told: rate, up: true },
       { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
     );
+    if (page.tests && Object.keys(page.tests.with_one).length) found.push(
+      { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
+    );
     found.push(
       { id: "mean", label: "Mean over rows", value: (i) => pairs.mean[i] },
       { id: "spread", label: "SD over rows", title: "Standard deviation of the partial correlation over the rows", value: (i) => pairs.spread[i], told: (v) => v.toFixed(3) },
@@ -93,7 +96,7 @@ class EdgeTable {
   // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
   csv() {
     const columns = this.allColumns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
-    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", q_value: "q_value", q_varies: "q_varies", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
+    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", q_value: "q_value", q_varies: "q_varies", with_one: "moves_with", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
     const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text);
     const lines = [columns.map((c) => names[c.id]).join(",")];
     for (const i of this.matching(columns)) lines.push(columns.map((c) => (c.text ? quoted(safe(c.value(i))) : Number.isNaN(c.value(i)) ? "" : Number(c.value(i).toPrecision(7)))).join(","));
