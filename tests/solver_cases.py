@@ -76,24 +76,27 @@ def preferred(X: np.ndarray, Z: object = None, groups: np.ndarray | None = None)
 LEVELS = np.array(["low", "mid", "high"])
 
 
+def four_kinds(
+    rng: np.random.Generator, number: np.ndarray, effect: np.ndarray, odds: float
+) -> dict[str, np.ndarray]:
+    """A number, and a flag, a group and a count that follow it; the flag by the effect of its row."""
+    n = len(number)
+    flag = rng.random(n) < 1 / (1 + np.exp(-effect * number))
+    shares = np.exp(np.outer(number, [odds, 0.0, -odds]))
+    shares /= shares.sum(axis=1, keepdims=True)
+    level = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1)
+    events = rng.poisson(np.exp(0.5 + 0.4 * number))
+    group = np.array(["a", "b", "c"])[level]
+    return {"number": 10 + 3 * number, "flag": flag, "group": group, "events": events}
+
+
 def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Edges number-flag (grows with z), number-group, number-count; "alone" and "scale" have none."""
     rng = np.random.default_rng(seed)
     z, number = rng.uniform(-1, 1, n), rng.normal(size=n)
-    flag = rng.random(n) < 1 / (1 + np.exp(-(1 + 1.5 * z) * number))
-    odds = np.exp(np.outer(number, [1.2, 0.0, -1.2]))
-    level = (rng.random(n)[:, None] > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
-    X = pd.DataFrame(
-        {
-            "number": 10 + 3 * number,
-            "flag": flag,
-            "group": np.array(["a", "b", "c"])[level],
-            "events": rng.poisson(np.exp(0.5 + 0.4 * number)),
-            "scale": pd.Categorical(rng.choice(LEVELS, n), LEVELS, ordered=True),
-            "alone": rng.normal(size=n),
-        }
-    )
-    return X, pd.DataFrame({"z": z})
+    nodes = four_kinds(rng, number, 1 + 1.5 * z, 1.2)
+    scale = pd.Categorical(rng.choice(LEVELS, n), LEVELS, ordered=True)
+    return pd.DataFrame({**nodes, "scale": scale, "alone": rng.normal(size=n)}), pd.DataFrame({"z": z})
 
 
 COUNTED = {"events": "count"}

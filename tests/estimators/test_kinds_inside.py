@@ -15,6 +15,7 @@ from graphfield.data.node_types import read_node_types
 from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.registry import ESTIMATORS, takes_node_types
 from graphfield.fields.average import average
+from solver_cases import four_kinds
 
 TYPES = {"events": "count"}
 
@@ -23,17 +24,7 @@ def turning_table(n: int = 1_200, seed: int = 0) -> tuple[pd.DataFrame, pd.DataF
     """The edge number-flag changes its sign at z = 0; number-group and number-events stay."""
     rng = np.random.default_rng(seed)
     z, number = rng.uniform(-1, 1, n), rng.normal(size=n)
-    flag = rng.random(n) < 1 / (1 + np.exp(-2.5 * np.sign(z) * number))
-    odds = np.exp(np.outer(number, [1.5, 0.0, -1.5]))
-    level = (rng.random(n)[:, None] > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
-    X = pd.DataFrame(
-        {
-            "number": 10 + 3 * number,
-            "flag": flag,
-            "group": np.array(["a", "b", "c"])[level],
-            "events": rng.poisson(np.exp(0.5 + 0.4 * number)),
-        }
-    )
+    X = pd.DataFrame(four_kinds(rng, number, 2.5 * np.sign(z), 1.5))
     return X, pd.DataFrame({"z": z, "side": np.where(z > 0, "right", "left")})
 
 
