@@ -155,9 +155,10 @@ def estimator(request: pytest.FixtureRequest):
     return ESTIMATORS[request.param]
 
 
-# Where fits only show what became of the table: archetypes are fitted after a mixture, which takes its time.
+# Where fits only show what became of the table: those that fit several models take their time.
 QUICK_NAMES = [
-    pytest.param(n, marks=pytest.mark.slow) if n in (COMPILED, "archetype") else n for n in ESTIMATORS
+    pytest.param(n, marks=pytest.mark.slow) if n in (COMPILED, "archetype", "auto", "ensemble") else n
+    for n in ESTIMATORS
 ]
 
 

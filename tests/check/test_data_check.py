@@ -487,8 +487,8 @@ def test_a_check_survives_json_and_reads_well():
 
 def test_wide_tables_are_described_in_few_lines():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(500, 200))).add_prefix("roi_")
-    Z = pd.DataFrame(rng.normal(size=(500, 30))).add_prefix("z_")
+    X = pd.DataFrame(rng.normal(size=(400, 100))).add_prefix("roi_")
+    Z = pd.DataFrame(rng.normal(size=(400, 30))).add_prefix("z_")
     assert len(str(gf.check_data(X, Z)).splitlines()) <= 4
 
 

@@ -37,7 +37,13 @@ def fit(table, out, *more):
     return main(["fit", str(table), "--covariates", "age", *nodes, "--out", str(out), *more])
 
 
-@pytest.mark.parametrize("model", [["--model", "linear"], ["--set", "rank=2", "--set", "max_steps=5"]])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ["--model", "linear"],
+        pytest.param(["--set", "rank=2", "--set", "max_steps=5"], marks=pytest.mark.slow),
+    ],
+)
 def test_types_lead_from_the_table_to_the_graph(table, tmp_path, capsys, model):
     out = tmp_path / "model"
     types = ["--node-types", "kind=categorical, visits=count"]

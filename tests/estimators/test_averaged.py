@@ -525,6 +525,7 @@ def test_a_level_among_the_held_out_rows_alone_is_no_error():
     assert np.isfinite(lenient.predict_coef(Z.iloc[:1].assign(site="D"))).all()
 
 
+@pytest.mark.slow
 def test_the_kernel_is_a_candidate_of_few_covariates(monkeypatch):
     change_plans(monkeypatch, **dict.fromkeys(("dnncgm", "archetype"), lambda *_: Plan(gf.RegGMM())))
     X, Z = moving(100)

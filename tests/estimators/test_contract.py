@@ -283,7 +283,7 @@ CHOOSING = {
         estimator=gf.NodewiseLasso(n_penalties=8), n_members=2, resample=True, random_state=0
     ),
 }
-SLOW_TO_CHOOSE = ("RegGMM", "ArchetypeCGM", "DNNCGM", "AutoCGM")
+SLOW_TO_CHOOSE = ("RegGMM", "ArchetypeCGM", "DNNCGM", "AutoCGM", "ScoreCGM")
 
 
 def test_every_estimator_is_asked_to_choose_on_own_rows():

@@ -43,7 +43,7 @@ def test_a_mean_without_evidence_is_dropped():
     assert not model.mean_depends_on_covariates_
 
 
-@pytest.mark.parametrize("center", ["covariates", "constant", "none"])
+@pytest.mark.parametrize("center", ["covariates", "constant", pytest.param("none", marks=pytest.mark.slow)])
 def test_shifting_the_nodes(center):
     """A constant added to X changes nothing, except where nothing is subtracted."""
     X, Z = small_data()

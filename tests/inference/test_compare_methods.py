@@ -370,6 +370,7 @@ def test_how_long_it_takes_and_what_is_faster_is_said_before(tmp_path, monkeypat
     assert "not allowed with" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_rows_in_order_count_in_blocks_as_in_a_fit(tmp_path, capsys):
     """Of rows that look like a series, errors are those of blocks."""
     X, Z = moving_edge(200)
@@ -382,6 +383,7 @@ def test_rows_in_order_count_in_blocks_as_in_a_fit(tmp_path, capsys):
     assert "(50 blocks of rows, in 5 folds)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_notes_name_the_method_what_it_needs_and_what_it_got():
     X, Z = moving_edge(60)
     X = X[["c", "d"]]

@@ -85,6 +85,7 @@ def test_edges_of_rows_in_order_decide_no_verdict():
     assert doubtful.moving_pairs == ()
 
 
+@pytest.mark.slow
 def test_edges_of_a_series_with_its_time_are_seldom_false():
     """Of independent nodes with memory .8 about .05 of p-values are below .05, not half of them."""
     plain, timed = [], []

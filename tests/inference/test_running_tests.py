@@ -75,6 +75,7 @@ def test_all_shifts_leave_nothing_to_chance():
     assert len({tuple(rows) for rows in [*first, *rest]}) == 11
 
 
+@pytest.mark.slow
 def test_more_rearrangements_only_where_nobody_says_how_many():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(150, 3)), rng.normal(size=(150, 1))

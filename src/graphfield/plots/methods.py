@@ -24,7 +24,7 @@ def plot_methods(found: MethodComparison) -> NDArray[Any]:
     >>> import graphfield as gf
     >>> from graphfield.plots import plot_methods
     >>> sim = gf.make_setting("G1", n_samples=120, random_state=0)
-    >>> axes = plot_methods(gf.compare_methods(sim.X[:, :4], sim.Z, ["linear"], n_folds=1))
+    >>> axes = plot_methods(gf.compare_methods(sim.X[:, :4], sim.Z[:, :2], ["tree"], n_folds=1))
     """
     table = found.table[found.table["gain"].notna()]
     names, n = table["method"].tolist(), len(table)
