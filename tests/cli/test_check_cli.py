@@ -250,6 +250,7 @@ def test_splits_in_time_keep_moments_together():
     assert len(last_in_time(np.array([1.0, 2.0, 2.0, 2.0]), 0.9)[0]) == 1, "something is left to train on"
 
 
+@pytest.mark.slow
 def test_archetypes_from_the_command_line(table, tmp_path, capsys):
     out = tmp_path / "m"
     options = [

@@ -190,6 +190,7 @@ def test_units_of_the_nodes_do_not_matter(regimes, model):
     )
 
 
+@pytest.mark.slow
 def test_one_archetype_where_covariates_do_not_help():
     X = np.random.default_rng(0).normal(size=(400, 5))
     X[:, 1] += X[:, 0]
@@ -287,6 +288,7 @@ def test_the_picture_shows_archetypes_and_shares(few):
     close(below.figure)
 
 
+@pytest.mark.slow
 def test_missing_values_are_spoken_of_once_and_the_network_holds_out_the_same_rows():
     """Its network is the one that DNNCGM gives for the same rows and groups, whatever the labels are."""
     X, Z = small_data(150)

@@ -196,6 +196,7 @@ def test_counts_of_zero_have_a_loss():
     assert model.penalty_ < model.path_.penalty.max()  # the empty graph is not the best one
 
 
+@pytest.mark.slow
 def test_a_fold_that_lacks_a_level_and_separated_classes_have_finite_answers():
     X, Z = mixed_table(120)
     rare = X.assign(group=np.where(np.arange(120) == 7, "d", X.group), flag=X.number > 10)

@@ -37,6 +37,7 @@ def test_a_path_of_penalties_equals_separate_fits(changes):
         assert other.mean_depends_on_covariates_ == one.mean_depends_on_covariates_
 
 
+@pytest.mark.slow
 def test_mixtures_that_train_together_equal_separate_fits():
     X, Z = small_data()
     changes = {"network": "residual-plain", "rank": 2, "max_steps": 10}
