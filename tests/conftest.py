@@ -144,9 +144,10 @@ def data() -> tuple[pd.DataFrame, pd.DataFrame]:
     return small_data()
 
 
-# skglm's solver is compiled in every process that first uses it: ten seconds and more.
-COMPILED = "reggmm-sparse-group"
-NAMES = [pytest.param(n, marks=pytest.mark.slow) if n == COMPILED else n for n in sorted(ESTIMATORS)]
+# skglm's solver is compiled in every process that first uses it: ten seconds and more. Archetypes are fitted
+# after a mixture, which takes its time.
+SLOW = ("reggmm-sparse-group", "archetype")
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in sorted(ESTIMATORS)]
 
 
 @pytest.fixture(scope="session", params=NAMES)
@@ -157,8 +158,7 @@ def estimator(request: pytest.FixtureRequest):
 
 # Where fits only show what became of the table: those that fit several models take their time.
 QUICK_NAMES = [
-    pytest.param(n, marks=pytest.mark.slow) if n in (COMPILED, "archetype", "auto", "ensemble") else n
-    for n in ESTIMATORS
+    pytest.param(n, marks=pytest.mark.slow) if n in (*SLOW, "auto", "ensemble") else n for n in ESTIMATORS
 ]
 
 

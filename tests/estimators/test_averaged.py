@@ -453,6 +453,7 @@ def test_groups_are_never_split(monkeypatch):
     assert "tree" in model.chosen_
 
 
+@pytest.mark.slow
 def test_a_candidate_that_fails_is_left_out(monkeypatch):
     def fail(self, X, Z, groups=None):
         raise gf.DataError("too few of them")

@@ -785,6 +785,7 @@ def test_same_subjects_at_several_times_differ_by_chance_only(times: int) -> Non
     assert np.mean(anything) < 0.25
 
 
+@pytest.mark.slow
 def test_covariates_may_be_many() -> None:
     """Sixty covariates and 200 rows: the one that moves an edge is found, and no other."""
     rng = np.random.default_rng(0)
