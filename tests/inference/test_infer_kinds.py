@@ -18,7 +18,7 @@ from graphfield.data.frames import as_frame
 from graphfield.data.node_types import read_node_types
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import EdgeRecord
-from graphfield.inference.kind_scores import kind_scores
+from graphfield.inference.kind_scores import KindScores, kind_scores
 from graphfield.inference.verdict import reach_verdict
 from graphfield.solvers.working import FamilyRows
 
@@ -54,6 +54,20 @@ def test_graphs_and_bands_follow_the_group(found: EdgeInference) -> None:
     assert band.low["a"] > 0.2  # true partial correlations are about .5 and -.5
     assert band.high["b"] < -0.2
     assert ((band.low < band.estimate) & (band.estimate < band.high)).all()
+
+
+def test_variances_of_scores_are_those_of_the_laws(found: EdgeInference) -> None:
+    """Squares of what groups leave of scores are as large as laws say, more so where these say so."""
+    scores, groups = found.scores, found.encoded.codes[:, 0]
+    assert isinstance(scores, KindScores)
+    ratios = []
+    for number in range(scores.n_pairs):
+        values = scores.of_pair(number)
+        means = np.stack([values[groups == code].mean(axis=0) for code in (0, 1)])
+        squares = np.square(values - means[groups]).sum(axis=1)
+        expected = np.trace(scores.variances[number], axis1=1, axis2=2)
+        ratios.append([squares.mean() / expected.mean(), (squares @ expected) / (expected @ expected)])
+    np.testing.assert_allclose(np.median(ratios, axis=0), 1, atol=0.1)
 
 
 def test_an_edge_that_is_several_numbers_has_no_band(found: EdgeInference) -> None:

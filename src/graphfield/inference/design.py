@@ -99,23 +99,23 @@ class Design:
         size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
         steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
         wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
-        scale, second = self._distribution(which)
+        scale, second = self.distribution(which, r)
         return np.asarray(f_distribution.sf(wald * scale, r, second))
 
     def width(self, which: slice, level: float) -> float:
         """Standard errors to both sides that cover any sum of these coefficients (Scheffe, 1953)."""
-        scale, second = self._distribution(which)
         r = len(range(*which.indices(self.reading.shape[1])))
+        scale, second = self.distribution(which, r)
         return float(np.sqrt(f_distribution.ppf(level, r, second) / scale))
 
-    def _distribution(self, which: slice) -> tuple[float, float]:
-        """What Wald statistics are to be multiplied by, and second degrees of freedom of F."""
-        freedom, r = self.freedom(which), len(range(*which.indices(self.reading.shape[1])))
+    def distribution(self, which: slice, size: int) -> tuple[float, float]:
+        """What Wald statistics of so many numbers are to be multiplied by, and second freedom of F."""
+        freedom = self.freedom(which)
         if self.starts is None:
-            return 1 / r, freedom
+            return 1 / size, freedom
         # Of groups, the whole covariance is estimated (Hotelling); with next to no freedom, it says nothing.
-        second = max(freedom - r + 1, 1e-3)
-        return second / (freedom * r), second
+        second = max(freedom - size + 1, 1e-3)
+        return second / (freedom * size), second
 
 
 def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from graphfield.data.blocks import Blocks, block_power
 from graphfield.inference.pair_columns import PairColumns
+from graphfield.inference.pair_scores import left_by_others, score_values, score_variances
 from graphfield.solvers.node_likelihood import NUMBERS
 from graphfield.solvers.working import FamilyRows, split_coefficients
 
@@ -43,11 +44,14 @@ _ENTRIES = 4_000_000
 class KindScores:
     """Values whose means at z are edges at z, in units of what both nodes have left: (n, columns of pairs).
 
-    ``inflation`` (pairs,) says by how much variances are larger since means of nodes were fitted.
+    ``variances``, (n, width, width) of each pair, are what rows add to those of sums of values, but for a
+    factor of all rows; ``inflation`` (pairs,) says by how much they are larger since means of nodes were
+    fitted.
     """
 
     pairs: PairColumns
     values: Array
+    variances: tuple[Array, ...]
     inflation: Array
 
     @property
@@ -96,18 +100,19 @@ def kind_scores(
     """
     found = _Regressions.of(rows, coef, fold)
     pairs = PairColumns.of(rows.blocks.widths)
-    values = np.empty((len(rows.W), len(pairs.first)))
+    values, variances = np.empty((len(rows.W), len(pairs.first))), []
     shared, factors = _shared_errors(rows.blocks, coef, len(values)), np.empty(len(pairs))
     for pair in range(len(pairs)):
         own = pairs.of_pair(pair)
         j, k = (int(rows.blocks.nodes[side[own.start]]) for side in (pairs.first, pairs.second))
         factors[pair] = 1 + shared[j, k]
         if found.laws[j] is None and found.laws[k] is None:
-            values[:, own] = found.of_numbers(j, k)[:, None]
+            values[:, own], variance = found.of_numbers(j, k)
             factors[pair] *= inflation[j, k]
         else:
-            values[:, own] = found.of_pair(j, k, functions).reshape(len(values), -1)
-    return KindScores(pairs, values, factors)
+            values[:, own], variance = found.of_pair(j, k, functions)
+        variances.append(variance)
+    return KindScores(pairs, values, tuple(variances), factors)
 
 
 def _shared_errors(blocks: Blocks, coef: Array, n: int) -> Array:
@@ -160,28 +165,37 @@ class _Regressions:
         start = self.blocks.slices[node].start
         return float(self.units[start, start] ** 2) if self.laws[node] is None else 1.0
 
-    def of_numbers(self, j: int, k: int) -> Array:
-        """As in :class:`~graphfield.inference.pair_scores.PairScores`, (n,)."""
+    def of_numbers(self, j: int, k: int) -> tuple[Array, Array]:
+        """As in :class:`~graphfield.inference.pair_scores.PairScores`: values (n, 1), variances (n, 1, 1)."""
         a, b = self.blocks.starts[j], self.blocks.starts[k]
         scale = self.units[a, a] * self.units[b, b]
         on_second, on_first = (self.effects(*pair)[:, 0, 0] * scale for pair in ((j, k), (k, j)))
-        u, v = self.left[:, a] / self.units[a, a], self.left[:, b] / self.units[b, b]
         partial = np.clip((on_second + on_first) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
-        found = u * v + on_second * v**2 + on_first * u**2 - partial / 2 * (u**2 + v**2 - 2)
-        return np.asarray(found)
+        u, v = (self.left[:, column] / self.units[column, column] for column in (a, b))
+        left = left_by_others(u, v, on_second, on_first)
+        first, second = (own / np.sqrt(np.mean(own**2)) for own in left)
+        values = score_values(first, second, partial)
+        return values[:, None], score_variances(first, -second, partial)[:, None, None]
 
-    def of_pair(self, j: int, k: int, functions: Array) -> Array:
-        """(n, columns of j, columns of k)"""
+    def of_pair(self, j: int, k: int, functions: Array) -> tuple[Array, Array]:
+        """Values (n, width) and variances (n, width, width) of a pair, of which one at least is no number."""
         sizes = [np.inf if law is None else len(law.points) for law in (self.laws[j], self.laws[k])]
-        if sizes[0] < sizes[1]:
-            return self.of_pair(k, j, functions).transpose(0, 2, 1)
         v, w = self.blocks.slices[j], self.blocks.slices[k]
+        if sizes[0] < sizes[1]:
+            turned = (
+                np.arange((v.stop - v.start) * (w.stop - w.start)).reshape(w.stop - w.start, -1).T.ravel()
+            )
+            values, variances = self.of_pair(k, j, functions)
+            return values[:, turned], variances[:, turned[:, None], turned]
         first = self.effects(j, k)
         parts = [self._take(rows)._scores(j, k, first[rows]) for rows in self._row_parts(j, k)]
-        score, information = (np.concatenate(part) for part in zip(*parts, strict=True))
-        at_z = _smoothed(information.reshape(len(score), score[0].size, -1), functions)
-        step = np.linalg.solve(at_z, score.reshape(len(score), -1, 1)).reshape(score.shape)
-        return np.einsum("ax,nxy,yb->nab", self.units[v, v], first + step, self.units[w, w], optimize=True)
+        score, information, variance = (np.concatenate(part) for part in zip(*parts, strict=True))
+        n, width = len(score), score[0].size
+        at_z = _smoothed(information.reshape(n, width, width), functions)
+        units = np.kron(self.units[v, v], self.units[w, w])
+        step = units @ np.linalg.inv(at_z)
+        values = first.reshape(n, -1) @ units + np.einsum("nab,nb->na", step, score.reshape(n, -1))
+        return values, step @ variance.reshape(n, width, width) @ step.transpose(0, 2, 1)
 
     def _row_parts(self, j: int, k: int) -> Iterator[slice]:
         """Rows whose joint laws of two nodes are held at a time."""
@@ -193,8 +207,11 @@ class _Regressions:
         names = ("columns", "eta", "left", "W", "fold")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
-    def _scores(self, j: int, k: int, B: Array) -> tuple[Array, Array]:
-        """S, (n, v, w), and its variance given the other nodes, (n, v, w, v, w)."""
+    def _scores(self, j: int, k: int, B: Array) -> tuple[Array, Array, Array]:
+        """S, (n, v, w), its variance given the other nodes, (n, v, w, v, w), and given the second as well.
+
+        Sums of S over rows are those of independent terms given the second node, whose variance is known.
+        """
         v, w, law = self.blocks.slices[j], self.blocks.slices[k], self.laws[k]
         assert law is not None
         left, g = self.left[:, v], self.columns[:, w]
@@ -208,8 +225,11 @@ class _Regressions:
         squares = np.einsum("nl,nlab,lc,ld->nacbd", shares, variances, points, points, optimize=True)
         steady = mean + 1e-9 * np.eye(mean.shape[1])
         G = np.linalg.solve(steady, with_g.reshape(*mean.shape[:2], -1)).reshape(with_g.shape)
-        score = left[:, :, None] * g[:, None, :] - np.einsum("nx,nxab->nab", left, G)
-        return score, squares - np.einsum("nxab,nxcd->nabcd", with_g, G)
+        by_left = np.einsum("xa,nb->nxab", np.eye(left.shape[1]), g) - G
+        own = self._moments(j, (self.eta[:, v] / self._variance(j))[:, None])[1][:, 0]
+        given = np.einsum("nxab,nxy,nycd->nabcd", by_left, own, by_left, optimize=True)
+        score = np.einsum("nx,nxab->nab", left, by_left)
+        return score, squares - np.einsum("nxab,nxcd->nabcd", with_g, G), given
 
     def _moments(self, node: int, eta: Array) -> tuple[Array, Array]:
         """Of a node at eta (n, l, v): log of the sum over its values, (n, l), and variance, (n, l, v, v)."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from graphfield.data.blocks import block_power
 from graphfield.data.encoded import Encoded
 from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
@@ -25,56 +26,70 @@ class BlockFit:
 
     coef: Array
     covariance: Array
+    design: Design
 
-    def p_values(self, directions: Array, freedom: float) -> Array:
+    def p_values(self, directions: Array) -> Array:
         """That sums of the coefficients are zero, each set of sums (sets, sums, m) for itself."""
         spread = np.einsum("zam,mvnw,zbn->zavbw", directions, self.covariance, directions, optimize=True)
-        return _p_values(directions @ self.coef, spread, freedom)
+        return self._p_values(directions @ self.coef, spread, slice(None))
 
-    def p_value(self, which: slice, freedom: float) -> float:
+    def p_value(self, which: slice) -> float:
         """That these coefficients are zero."""
-        return float(_p_values(self.coef[None, which], self.covariance[None, which, :, which], freedom)[0])
+        return float(self._p_values(self.coef[None, which], self.covariance[None, which, :, which], which)[0])
+
+    def _p_values(self, sums: Array, spread: Array, which: slice) -> Array:
+        """That sums (sets, sums, width) are zero, given covariances (sets, sums, width, sums, width)."""
+        off = sums.reshape(len(sums), -1, 1)
+        size = off.shape[1]
+        spread = spread.reshape(-1, size, size)
+        steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
+        wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
+        scale, second = self.design.distribution(which, size)
+        return np.asarray(fdtrc(size, second, wald * scale))
 
 
-def _p_values(sums: Array, spread: Array, freedom: float) -> Array:
-    """That sums (sets, sums, width) are zero, given their covariances (sets, sums, width, sums, width)."""
-    off = sums.reshape(len(sums), -1, 1)
-    size = off.shape[1]
-    spread = spread.reshape(-1, size, size)
-    steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
-    wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
-    # The whole covariance is estimated (Hotelling).
-    second = max(freedom - size + 1, 1e-3)
-    return np.asarray(fdtrc(size, second, wald * second / (freedom * size)))
-
-
-def fit_block(values: Array, design: Design, inflation: float = 1.0) -> BlockFit:
-    """Of scores (n, width), with variances by what the functions leave of rows, or of groups."""
+def fit_pair(
+    scores: KindScores, pair: int, design: Design, rows: NDArray[np.intp] | slice = slice(None)
+) -> BlockFit:
+    """Of the numbers of one pair, by the rows of the design."""
+    values, variances = scores.of_pair(pair)[rows], scores.variances[pair][rows]
     left = values - design.whole @ (design.whole.T @ values)
     if design.starts is None:
-        left = left / np.sqrt(np.maximum(1 - np.square(design.whole).sum(axis=1), 0.1))[:, None]
-    parts = (design.spread[:, :, None] * left[:, None]).reshape(len(left), -1)
-    if design.starts is not None:
-        parts = np.add.reduceat(parts, design.starts)
-    m, width = design.reading.shape[1], values.shape[1]
-    covariance = inflation * (parts.T @ parts).reshape(m, width, m, width)
-    return BlockFit(design.reading.T @ values, covariance)
+        covariance = _by_rows(left, variances, design)
+    else:
+        covariance = _by_groups(left, design.starts, design.spread)
+    return BlockFit(design.reading.T @ values, float(scores.inflation[pair]) * covariance, design)
+
+
+def _by_rows(left: Array, variances: Array, design: Design) -> Array:
+    """From what laws say that rows add, brought to what the functions leave.
+
+    What rows themselves add varies with the values that it is to judge: with skewed scores that lets chance
+    seem clear too often, the more the smaller a p-value is.
+    """
+    found = left.T @ left / max(1, len(left) - design.whole.shape[1])
+    whole = [slice(0, len(found))]
+    turn = block_power(found, whole, 0.5) @ block_power(variances.mean(axis=0), whole, -0.5)
+    own = np.einsum("nm,nl,nvw->mvlw", design.reading, design.reading, variances, optimize=True)
+    return np.asarray(np.einsum("av,mvlw,bw->malb", turn, own, turn, optimize=True))
+
+
+def _by_groups(left: Array, starts: NDArray[np.intp], spread: Array) -> Array:
+    parts = (spread[:, :, None] * left[:, None]).reshape(len(left), -1)
+    sums, shape = np.add.reduceat(parts, starts), (spread.shape[1], left.shape[1])
+    return np.asarray((sums.T @ sums).reshape(*shape, *shape))
 
 
 def fit_columns(scores: KindScores, pair: int, design: Design, rows: NDArray[np.intp] | slice) -> Fit:
     """Of the numbers of one pair, each for itself, by the rows of the design."""
-    found = fit_block(scores.of_pair(pair)[rows], design, float(scores.inflation[pair]))
+    found = fit_pair(scores, pair, design, rows)
     return Fit(found.coef, np.einsum("mwnw->wmn", found.covariance))
 
 
 def kind_p_values_at(scores: KindScores, design: Design, functions: Array) -> Array:
     """That there is no edge, of every pair at functions of z (n, m): (n, pairs)."""
-    freedom, at = design.freedom(slice(None)), functions[:, None]
-    fits = (
-        fit_block(scores.of_pair(pair), design, float(scores.inflation[pair]))
-        for pair in range(scores.n_pairs)
-    )
-    return np.stack([fit.p_values(at, freedom) for fit in fits], axis=1)
+    fits = (fit_pair(scores, pair, design) for pair in range(scores.n_pairs))
+    return np.stack([fit.p_values(functions[:, None]) for fit in fits], axis=1)
 
 
 def kind_edge_tests(
@@ -98,10 +113,9 @@ def _test_pair(
     design: Design,
     of_covariate: Mapping[str, Design | None],
 ) -> list[float]:
-    values, inflation = scores.of_pair(pair), float(scores.inflation[pair])
-    fit, ends = fit_block(values, design, inflation), sorted(set(basis.ends))
+    fit, ends = fit_pair(scores, pair, design), sorted(set(basis.ends))
     there, varies = (
-        [np.array([fit.p_value(own, design.freedom(own))]) for own in tested]
+        [np.array([fit.p_value(own)]) for own in tested]
         for tested in ([slice(0, end) for end in (1, *ends)], [slice(1, end) for end in ends])
     )
     average = fit.coef[0]
@@ -111,6 +125,6 @@ def _test_pair(
     for own in of_covariate.values():
         p_value = np.nan
         if own is not None:
-            p_value = fit_block(values, own, inflation).p_value(slice(None), own.freedom(slice(None)))
+            p_value = fit_pair(scores, pair, own).p_value(slice(None))
         found.append(p_value)
     return found

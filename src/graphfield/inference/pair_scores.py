@@ -53,16 +53,43 @@ class Scores:
         return Scores(self.pairs, values, partial, self.first[rows], self.second[rows], self.inflation)
 
     def variances(self, partial: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
+        """See :func:`score_variances`."""
+        return score_variances(self.first, self.second, partial)
 
-        At z, both have correlation -r, and the score less its mean is ``(1 - r^2) s t`` with s and t the
-        uncorrelated variables that are nearest to them. Given s the
-        sum of such products is normal, exactly, for Gaussian data; and given t. So ``(1 - r^2)^2 s^2``, or
-        t^2 in place of s^2, or their mean, is what a row adds.
-        """
-        plus = np.square(self.first + self.second) / (2 * (1 - partial))
-        minus = np.square(self.first - self.second) / (2 * (1 + partial))
-        return np.square(1 - np.square(partial)) * (plus + minus) / 2
+
+def left_by_others(
+    u: NDArray[np.float64],
+    v: NDArray[np.float64],
+    on_second: NDArray[np.float64],
+    on_first: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What all nodes but the two of a pair leave of both, from what also the other one leaves of each."""
+    shrink = np.sqrt(np.minimum(1, (1 - _LEAST_LEFT) / np.maximum(on_second * on_first, 1e-12)))
+    on_second, on_first = on_second * shrink, on_first * shrink
+    left = 1 - on_second * on_first
+    return (u + on_second * v) / left, (v + on_first * u) / left
+
+
+def score_values(
+    a: NDArray[np.float64], b: NDArray[np.float64], partial: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of what all others leave of two nodes, in standard units, with a first estimate of the correlation."""
+    return np.asarray(a * b - partial / 2 * (a**2 + b**2 - 2))
+
+
+def score_variances(
+    first: NDArray[np.float64], second: NDArray[np.float64], partial: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What rows add to the variance of a weighted sum of scores, given partial correlations (n, pairs).
+
+    At z, what all others leave of both nodes has correlation -r, and the score less its mean is
+    ``(1 - r^2) s t`` with s and t the uncorrelated variables that are nearest to them. Given s the sum of
+    such products is normal, exactly, for Gaussian data; and given t. So ``(1 - r^2)^2 s^2``, or t^2 in place
+    of s^2, or their mean, is what a row adds.
+    """
+    plus = np.square(first + second) / (2 * (1 - partial))
+    minus = np.square(first - second) / (2 * (1 + partial))
+    return np.asarray(np.square(1 - np.square(partial)) * (plus + minus) / 2)
 
 
 @dataclass(frozen=True)
@@ -114,13 +141,9 @@ class PairScores:
         on_second, on_first = self._coefficients(first, second), self._coefficients(second, first)
         ratio = self.scales[:, second] / self.scales[:, first]
         partial = np.clip((on_second * ratio + on_first / ratio) / 2, -_MOST_PARTIAL, _MOST_PARTIAL)
-        shrink = np.sqrt(np.minimum(1, (1 - _LEAST_LEFT) / np.maximum(on_second * on_first, 1e-12)))
-        on_second, on_first = on_second * shrink, on_first * shrink
-        left = 1 - on_second * on_first
-        a = self._in_standard_units((u + on_second * v) / left, first)
-        b = self._in_standard_units((v + on_first * u) / left, second)
-        values = a * b - partial / 2 * (a**2 + b**2 - 2)
-        return Scores(pairs, values, partial, a, -b, self.inflation[first, second])
+        a, b = left_by_others(u, v, on_second, on_first)
+        a, b = self._in_standard_units(a, first), self._in_standard_units(b, second)
+        return Scores(pairs, score_values(a, b, partial), partial, a, -b, self.inflation[first, second])
 
     def _in_standard_units(self, left: NDArray[np.float64], nodes: NDArray[np.intp]) -> NDArray[np.float64]:
         scales, moving = _scales(left, self.functions[:, :1]), self.scales_move[nodes]
