@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class Design:
     starts: NDArray[np.intp] | None  # of groups, rows being sorted by group; None: rows are independent
     # ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
     spread: NDArray[np.float64]
+    _freedoms: dict[range, float] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None) -> Design:
@@ -77,6 +78,15 @@ class Design:
 
     def freedom(self, which: slice) -> float:
         """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups)."""
+        columns = self._columns(which)
+        if columns not in self._freedoms:
+            self._freedoms[columns] = self._find_freedom(which)
+        return self._freedoms[columns]
+
+    def _columns(self, which: slice) -> range:
+        return range(*which.indices(self.reading.shape[1]))
+
+    def _find_freedom(self, which: slice) -> float:
         n_units = len(self.reading) if self.starts is None else len(self.starts)
         counted = float(max(1, n_units - self.whole.shape[1]))
         reading = self.reading[:, which]
@@ -94,7 +104,7 @@ class Design:
 
     def p_values(self, fit: Fit, which: slice) -> NDArray[np.float64]:
         """That all of some coefficients are zero, for each pair."""
-        r = len(range(*which.indices(self.reading.shape[1])))
+        r = len(self._columns(which))
         coef, covariance = fit.coef[which].T[:, :, None], fit.covariance[:, which, which]
         size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
         steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
@@ -104,7 +114,7 @@ class Design:
 
     def width(self, which: slice, level: float) -> float:
         """Standard errors to both sides that cover any sum of these coefficients (Scheffe, 1953)."""
-        r = len(range(*which.indices(self.reading.shape[1])))
+        r = len(self._columns(which))
         scale, second = self.distribution(which, r)
         return float(np.sqrt(f_distribution.ppf(level, r, second) / scale))
 
