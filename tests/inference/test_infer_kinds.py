@@ -70,6 +70,16 @@ def test_variances_of_scores_are_those_of_the_laws(found: EdgeInference) -> None
     np.testing.assert_allclose(np.median(ratios, axis=0), 1, atol=0.1)
 
 
+def test_laws_that_are_wrong_make_no_edges() -> None:
+    """Counts in units of a million vary by far more than counts do, and are no surer for it."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"calls": rng.poisson(2, 200) * 10**6, "yes": rng.random(200) < 0.3})
+    X["type"] = rng.choice(["x", "y", "z"], 200)
+    Z = pd.DataFrame({"age": rng.normal(size=200), "site": rng.choice(["m", "f"], 200)})
+    table = gf.infer_edges(X, Z, node_types={"calls": "count"}, random_state=0).table
+    assert table[["p_value", "p_varies"]].to_numpy().min() > 1e-3
+
+
 def test_an_edge_that_is_several_numbers_has_no_band(found: EdgeInference) -> None:
     with pytest.raises(gf.ParameterError, match="several numbers, since a node has three levels"):
         found.bands("yes", "type", "group")

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, softmax
 
 from graphfield.data.blocks import Blocks, block_power
+from graphfield.inference.kind_differences import at_least
 from graphfield.inference.pair_columns import PairColumns
 from graphfield.inference.pair_scores import left_by_others, score_values, score_variances
 from graphfield.solvers.node_likelihood import NUMBERS
@@ -35,6 +36,9 @@ Array = NDArray[np.float64]
 _MOST_VALUES = 40
 # Information at some z is no smaller or larger than its mean by more than this factor.
 _MOST_RATIO = 4.0
+# And its mean is no smaller than this share of what it is where both nodes vary as their laws say: less is
+# said only by laws that are wrong.
+_LEAST_INFORMATION = 1e-3
 _MOST_PARTIAL = 0.95
 # Probabilities of pairs of values that are held at a time.
 _ENTRIES = 4_000_000
@@ -191,8 +195,8 @@ class _Regressions:
         parts = [self._take(rows)._scores(j, k, first[rows]) for rows in self._row_parts(j, k)]
         score, information, variance = (np.concatenate(part) for part in zip(*parts, strict=True))
         n, width = len(score), score[0].size
-        at_z = _smoothed(information.reshape(n, width, width), functions)
-        units = np.kron(self.units[v, v], self.units[w, w])
+        units = np.asarray(np.kron(self.units[v, v], self.units[w, w]), dtype=np.float64)
+        at_z = _smoothed(information.reshape(n, width, width), functions, units)
         step = units @ np.linalg.inv(at_z)
         values = first.reshape(n, -1) @ units + np.einsum("nab,nb->na", step, score.reshape(n, -1))
         return values, step @ variance.reshape(n, width, width) @ step.transpose(0, 2, 1)
@@ -245,11 +249,11 @@ class _Regressions:
         return np.asarray(logsumexp(logs, axis=2)), squares - mean[..., :, None] * mean[..., None, :]
 
 
-def _smoothed(information: Array, functions: Array) -> Array:
+def _smoothed(information: Array, functions: Array, units: Array) -> Array:
     """What functions of z explain of matrices (n, w, w), and bounded."""
     n, w, _ = information.shape
     flat = information.reshape(n, -1)
-    mean = flat.mean(axis=0).reshape(w, w)
+    mean = at_least(flat.mean(axis=0).reshape(w, w), _LEAST_INFORMATION * units @ units)
     root = block_power(mean, [slice(0, w)], 0.5)
     inverse = block_power(mean, [slice(0, w)], -0.5)
     at_z = (functions @ (functions.T @ flat / n)).reshape(n, w, w)

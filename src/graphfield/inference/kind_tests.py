@@ -15,6 +15,7 @@ from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
 from graphfield.inference.edge_tests import EdgeTests
+from graphfield.inference.kind_differences import at_least
 from graphfield.inference.kind_scores import KindScores
 
 Array = NDArray[np.float64]
@@ -22,30 +23,49 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BlockFit:
-    """Coefficients of one pair on functions of z, (m, width), and their covariance, (m, width, m, width)."""
+    """Coefficients of one pair on functions of z, (m, width), and their covariance, (m, width, m, width).
+
+    Where there are two of these, a pair must be clear by both.
+    """
 
     coef: Array
-    covariance: Array
+    covariances: tuple[Array, ...]
     design: Design
+
+    @property
+    def covariance(self) -> Array:
+        """In no direction less than one of them."""
+        first, *others = self.covariances
+        for other in others:
+            flat = other.reshape(self.coef.size, -1)
+            steady = flat + 1e-12 * (np.trace(flat) + 1e-12) * np.eye(len(flat))
+            first = at_least(first.reshape(flat.shape), steady).reshape(other.shape)
+        return first
 
     def p_values(self, directions: Array) -> Array:
         """That sums of the coefficients are zero, each set of sums (sets, sums, m) for itself."""
-        spread = np.einsum("zam,mvnw,zbn->zavbw", directions, self.covariance, directions, optimize=True)
-        return self._p_values(directions @ self.coef, spread, slice(None))
+        sums, spreads = directions @ self.coef, []
+        for own in self.covariances:
+            spreads.append(np.einsum("zam,mvnw,zbn->zavbw", directions, own, directions, optimize=True))
+        return self._p_values(sums, spreads, slice(None))
 
     def p_value(self, which: slice) -> float:
         """That these coefficients are zero."""
-        return float(self._p_values(self.coef[None, which], self.covariance[None, which, :, which], which)[0])
+        spreads = [own[None, which, :, which] for own in self.covariances]
+        return float(self._p_values(self.coef[None, which], spreads, which)[0])
 
-    def _p_values(self, sums: Array, spread: Array, which: slice) -> Array:
+    def _p_values(self, sums: Array, spreads: list[Array], which: slice) -> Array:
         """That sums (sets, sums, width) are zero, given covariances (sets, sums, width, sums, width)."""
         off = sums.reshape(len(sums), -1, 1)
         size = off.shape[1]
-        spread = spread.reshape(-1, size, size)
-        steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
-        wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
         scale, second = self.design.distribution(which, size)
-        return np.asarray(fdtrc(size, second, wald * scale))
+        found = []
+        for own in spreads:
+            spread = own.reshape(-1, size, size)
+            steady = 1e-12 * (np.trace(spread, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(size)
+            wald = (off * np.linalg.solve(spread + steady, off)).sum(axis=(1, 2))
+            found.append(fdtrc(size, second, wald * scale))
+        return np.asarray(np.max(found, axis=0))
 
 
 def fit_pair(
@@ -54,18 +74,19 @@ def fit_pair(
     """Of the numbers of one pair, by the rows of the design."""
     values, variances = scores.of_pair(pair)[rows], scores.variances[pair][rows]
     left = values - design.whole @ (design.whole.T @ values)
+    covariances: tuple[Array, ...] = (_by_units(left, design),)
     if design.starts is None:
-        covariance = _by_rows(left, variances, design)
-    else:
-        covariance = _by_groups(left, design.starts, design.spread)
-    return BlockFit(design.reading.T @ values, float(scores.inflation[pair]) * covariance, design)
+        covariances = (_by_laws(left, variances, design), *covariances)
+    inflated = tuple(float(scores.inflation[pair]) * own for own in covariances)
+    return BlockFit(design.reading.T @ values, inflated, design)
 
 
-def _by_rows(left: Array, variances: Array, design: Design) -> Array:
+def _by_laws(left: Array, variances: Array, design: Design) -> Array:
     """From what laws say that rows add, brought to what the functions leave.
 
     What rows themselves add varies with the values that it is to judge: with skewed scores that lets chance
-    seem clear too often, the more the smaller a p-value is.
+    seem clear too often, the more the smaller a p-value is. But laws may be wrong: counts may vary by much
+    more than their law says.
     """
     found = left.T @ left / max(1, len(left) - design.whole.shape[1])
     whole = [slice(0, len(found))]
@@ -74,10 +95,15 @@ def _by_rows(left: Array, variances: Array, design: Design) -> Array:
     return np.asarray(np.einsum("av,mvlw,bw->malb", turn, own, turn, optimize=True))
 
 
-def _by_groups(left: Array, starts: NDArray[np.intp], spread: Array) -> Array:
-    parts = (spread[:, :, None] * left[:, None]).reshape(len(left), -1)
-    sums, shape = np.add.reduceat(parts, starts), (spread.shape[1], left.shape[1])
-    return np.asarray((sums.T @ sums).reshape(*shape, *shape))
+def _by_units(left: Array, design: Design) -> Array:
+    """From what the functions leave of rows, or of groups."""
+    if design.starts is None:
+        left = left / np.sqrt(np.maximum(1 - np.square(design.whole).sum(axis=1), 0.1))[:, None]
+    parts = (design.spread[:, :, None] * left[:, None]).reshape(len(left), -1)
+    if design.starts is not None:
+        parts = np.add.reduceat(parts, design.starts)
+    shape = (design.spread.shape[1], left.shape[1])
+    return np.asarray((parts.T @ parts).reshape(*shape, *shape))
 
 
 def fit_columns(scores: KindScores, pair: int, design: Design, rows: NDArray[np.intp] | slice) -> Fit:
