@@ -269,8 +269,8 @@ def knowing_p_value(X: np.ndarray, Z: pd.DataFrame, label: np.ndarray, seed: int
     return (1 + sum(value >= statistic(z) - 1e-12 for value in drawn)) / 200
 
 
-def run(designs: dict[str, Callable], arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    lines = []
+def run(designs: dict[str, Callable], arguments: argparse.Namespace) -> None:
+    lines: list[dict[str, Any]] = []
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.sets)
     with ProcessPoolExecutor(arguments.workers) as pool:
         for name in arguments.designs or designs:
@@ -290,7 +290,8 @@ def run(designs: dict[str, Callable], arguments: argparse.Namespace) -> list[dic
             }
             print(json.dumps(line), flush=True)
             lines.append({**line, "p_values": [p for p, _, _ in found]})
-    return lines
+            if arguments.out:
+                arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
 
 
 def main() -> None:
@@ -307,9 +308,7 @@ def main() -> None:
         command.add_argument("--out", type=Path)
         command.set_defaults(designs_of=designs)
     arguments = parser.parse_args()
-    lines = run(arguments.designs_of, arguments)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(lines, indent=1) + "\n")
+    run(arguments.designs_of, arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Scales that move with the covariates are not edges that move.
 
     .venv/bin/python benchmarks/moving_scales.py [--methods dnncgm,reggmm] [--shapes exp,sin,levels]
-        [--n 3000] [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--known] [--data FOLDER]
+        [--n 3000] [--seeds 0 1 2 3 4] [--device cpu] [--jobs 1] [--known] [--data FOLDER] [--out FILE.json]
 
 A chain of six nodes, every true partial correlation 0.35 at every z. The scales of neighbours go opposite
 ways: exp(+z) and exp(-z) ("exp"), exp(+-0.8 sin 8z) ("sin"), z uniform on [-1, 1]; or they are 1, 2 and 4
@@ -27,6 +27,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from real_data import load
+from seed_runs import write_lines
 
 import graphfield as gf
 from graphfield.estimators import neural_fit, reggmm
@@ -65,7 +66,7 @@ def make(method: str, seed: int, device: str) -> Any:
     }[method]()
 
 
-def run(task: tuple[str, str, int, int, str, bool]) -> str:
+def run(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
     method, shape, n, seed, device, known = task
     warnings.simplefilter("ignore")
     X, Z, at = chain(shape, n, seed, known)
@@ -74,12 +75,12 @@ def run(task: tuple[str, str, int, int, str, bool]) -> str:
     seconds = time.perf_counter() - start
     partial = model.partial_correlations(at)
     edges = partial[:, np.arange(5), np.arange(1, 6)]
-    others = np.abs(np.triu(partial, 2)).max()
-    shown = " ".join(f"{value:.3f}" for value in edges.mean(axis=1))
-    line = f"{method:9s} {shape:6s} n={n} seed {seed}  off by {np.abs(edges - TRUE).max():.3f}"
-    line += f"  others {others:.3f}  means {shown}  {seconds:.1f} s"
+    line: dict[str, Any] = {"method": method, "shape": shape, "n": n, "seed": seed, "known": known}
+    line |= {"off_by": round(float(np.abs(edges - TRUE).max()), 4)}
+    line |= {"others": round(float(np.abs(np.triu(partial, 2)).max()), 4)}
+    line |= {"means": edges.mean(axis=1).round(4).tolist(), "seconds": round(seconds, 1)}
     if method == "auto":
-        line += f"  depends on z: {model.depends_on_covariates_} ({', '.join(model.chosen_)})"
+        line |= {"depends_on_z": bool(model.depends_on_covariates_), "chosen": list(model.chosen_)}
     return line
 
 
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--known", action="store_true")
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     if arguments.data:
         for table in TABLES:
@@ -138,8 +140,7 @@ def main() -> None:
         for seed in arguments.seeds
     ]
     with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-        for line in pool.imap_unordered(run, tasks, chunksize=1):
-            print(line, flush=True)
+        write_lines(pool.imap_unordered(run, tasks, chunksize=1), arguments.out, {"true": TRUE})
 
 
 if __name__ == "__main__":

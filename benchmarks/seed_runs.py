@@ -23,6 +23,7 @@ def seed_options(parser: argparse.ArgumentParser, seeds: int) -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a JSON file for all lines")
 
 
 def run_cases(cases: Iterable[Case], arguments: argparse.Namespace) -> None:
@@ -33,6 +34,9 @@ def run_cases(cases: Iterable[Case], arguments: argparse.Namespace) -> None:
         for label, line in pool.imap_unordered(_run, tasks):
             lines.setdefault(label, []).append(line)
             print(f"  {label}: " + "  ".join(f"{key} {value:.3f}" for key, value in line.items()), flush=True)
+            if arguments.out:
+                found = [{"case": name, **own} for name, several in lines.items() for own in several]
+                arguments.out.write_text(json.dumps(found, indent=1) + "\n")
     print("\nmedians over seeds (lowest to highest)")
     for label, own in lines.items():
         table = pd.DataFrame(own)

@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/thresholds.py [--methods dnncgm,reggmm] [--settings G1,S1] [--n 1000 10000]
         [--seeds 0 1] [--data FOLDER] [--tables sachs,nhanes] [--device cpu] [--jobs 1] [--minutes 60]
+        [--out FILE.json]
 
 Simulations: F1 against the true graphs of 1,000 other rows at "auto", at "gap" and at the best of all cuts
 (which needs the truth), and the share of false ones among the pairs that stand clear of their noise. Tables
@@ -13,6 +14,7 @@ Methods: dnncgm, archetype, auto, tree, reggmm, glasso, nodewise.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import time
 import warnings
@@ -152,6 +154,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0, help="no fit begins later")
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     until, methods = time.time() + 60 * asked.minutes, asked.methods.split(",")
     tasks: list[tuple[Any, ...]] = [
@@ -177,6 +180,8 @@ def main() -> None:
                     *(f"{k}={v:.3f}" if isinstance(v, float) else f"{k}={v}" for k, v in line.items()),
                     flush=True,
                 )
+                if asked.out:
+                    asked.out.write_text(json.dumps(found, indent=1) + "\n")
     summarise(pd.DataFrame(found))
 
 
