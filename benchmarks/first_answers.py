@@ -126,10 +126,13 @@ def subsample(table: Table, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predicted(model: Any, X: pd.DataFrame, Z: pd.DataFrame, rows: np.ndarray, train: np.ndarray) -> Any:
-    """Node values, and what the model and its average graph leave of them."""
-    held_out = HeldOut(X.to_numpy()[rows], Frame(Z.iloc[rows].reset_index(drop=True), True), rows)
-    average = held_out.residuals_of_average(model, Frame(Z.iloc[train].reset_index(drop=True), True))
-    return held_out.values, held_out.residuals(model), average
+    """Node values as the model takes them, and what it and its average graph leave of them."""
+    field, values = model.field_, X.to_numpy()[rows]
+    if field.schema.scores is not None:
+        values, field = field.schema.scores.transform(values), field.with_scores(None)
+    held_out = HeldOut(values, Frame(Z.iloc[rows].reset_index(drop=True), True), rows)
+    average = held_out.residuals_of_average(field, Frame(Z.iloc[train].reset_index(drop=True), True))
+    return held_out.values, held_out.residuals(field), average
 
 
 def outside(parts: list[Any]) -> tuple[float, float]:

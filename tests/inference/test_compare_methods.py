@@ -158,17 +158,23 @@ def test_a_gain_that_is_not_clear_makes_no_method_the_best(found):
     assert "No clear difference to it: other" in both.summary
 
 
+def test_no_method_is_better_than_the_one_that_others_are_behind(found):
+    static = next(one for one in found.fits if one.name == "static")
+    lines = gf.MethodComparison((static, replace(static, name="little", left=0.999 * static.left)), ()).table
+    assert lines["behind_first"].tolist()[0] == 0 < lines["behind_first"].tolist()[1]
+
+
 def test_what_is_called_clearly_behind_is_in_the_table(found):
     table = found.table.set_index("method")
-    assert table.loc["linear", ["behind_best", "behind_error"]].tolist() == [0, 0]
+    assert table.loc["linear", ["behind_first", "behind_error"]].tolist() == [0, 0]
     gain = found.over("linear", "static")
-    assert table.loc["static", ["behind_best", "behind_error"]].tolist() == [gain.value, gain.standard_error]
+    assert table.loc["static", ["behind_first", "behind_error"]].tolist() == [gain.value, gain.standard_error]
     assert gain.is_clear
     assert (
         "All others are clearly behind linear, by more than two standard errors of the difference."
         in found.summary
     )
-    assert "behind_best is by how much the error is above that of the best method" in found.reading
+    assert "behind_first is by how much the error is above that of the first method" in found.reading
 
 
 def test_a_method_that_predicts_worse_than_one_graph_has_a_note(found, tmp_path):
@@ -182,15 +188,17 @@ def test_a_method_that_predicts_worse_than_one_graph_has_a_note(found, tmp_path)
     assert notes.to_dict() == {
         "static": "",
         "worse": "predicts worse than one graph",
-        "wild": "predicts worse than one graph",
+        "wild": "more than twice the error of one graph",
     }
     assert found.table.set_index("method").loc["linear", "note"] == ""
     assert len(plot_methods(both)[0].get_yticklabels()) == 3
     X, Z = moving_edge()
     page = write_report(gf.RegGMM(ridge=0.1).fit(X, Z), tmp_path / "page.html", Z=Z, methods=both).read_text()
-    assert "worse, wild predict worse than one graph." in both.ranking
-    assert ">Behind the best</th>" in page
-    assert page.count('data-label="Behind the best">') == 3
+    assert "worse clearly predicts worse than static." in both.ranking
+    assert "wild has more than twice the error of static, which rests on few rows." in both.ranking
+    assert "No clear difference" not in both.ranking
+    assert ">Behind the first</th>" in page
+    assert page.count('data-label="Behind the first">') == 3
 
 
 def test_graphs_without_edges_have_none_in_common(found):

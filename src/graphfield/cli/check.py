@@ -186,7 +186,23 @@ def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck
     return files
 
 
-def role_facts(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
+def fit_facts(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
+    """What ``fit.json`` says of a table and a fit to it."""
+    from graphfield.report.folder import fit_record
+
+    record = fit_record(
+        table=str(arguments.table),
+        rows=len(data.X),
+        nodes=list(data.X.columns),
+        covariates=list(data.Z.columns),
+        group=None if data.groups is None else str(data.groups.name),
+        unused=data.unused,
+        seconds=seconds,
+    )
+    return record | _role_facts(arguments, data)
+
+
+def _role_facts(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
     """How the columns were taken, for ``fit.json``: enough to read the table in the same way again."""
     return {
         "time": arguments.time,

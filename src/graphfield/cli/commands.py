@@ -9,13 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphfield.cli.check import (
     check_files,
+    fit_facts,
     hide_data_warnings,
     read_roles,
-    role_facts,
     run_check,
 )
 from graphfield.cli.edges import edges_of_fit
@@ -35,9 +35,6 @@ from graphfield.cli.options import check_new
 from graphfield.cli.values import make_model, threshold
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError, ParameterError, count
-
-if TYPE_CHECKING:
-    from graphfield.data.roles import TableData
 
 _ABOUT_INTERVALS = (
     "Intervals of this model are how far fits to drawn rows are apart, not how far they are from the truth: "
@@ -116,8 +113,10 @@ def fit(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
     extra[GAIN] = json_bytes(gain_record(gain, why_not))
-    summary = _summary(arguments, data, seconds) | role_facts(arguments, data) | model.facts()
-    extra |= {FIT: json_bytes(summary), **check_files(arguments, data, found)}
+    extra |= {
+        FIT: json_bytes(fit_facts(arguments, data, seconds) | model.facts()),
+        **check_files(arguments, data, found),
+    }
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence, tests, found)
     say("\n".join(verdict_lines(verdict, evidence)))
@@ -245,17 +244,3 @@ def _program() -> str:
         return "graphfield"
     called = Path(sys.argv[0])
     return "python -m graphfield" if called.name == "__main__.py" else str(called)
-
-
-def _summary(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
-    from graphfield.report.folder import fit_record
-
-    return fit_record(
-        table=str(arguments.table),
-        rows=len(data.X),
-        nodes=list(data.X.columns),
-        covariates=list(data.Z.columns),
-        group=None if data.groups is None else str(data.groups.name),
-        unused=data.unused,
-        seconds=seconds,
-    )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphfield.cli.check import hide_data_warnings, read_roles, run_check
+from graphfield.cli.check import fit_facts, hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
 from graphfield.cli.values import model_name, names
 from graphfield.cli.words import list_out, say
+from graphfield.data.marginals import MARGINALS
 from graphfield.estimators.registry import short_names
 from graphfield.exceptions import count
 from graphfield.folders import write_file
 
 if TYPE_CHECKING:
+    from graphfield.check.findings import DataCheck
     from graphfield.data.roles import TableData
     from graphfield.inference.method_comparison import MethodComparison
 
@@ -43,6 +46,13 @@ def compare_parser(group: Any) -> None:
         action="store_const",
         const="quick",
         help="all but neural ones, which take most of the time; numbers of the others stay the same",
+    )
+    p.add_argument(
+        "--marginals",
+        choices=MARGINALS,
+        default="auto",
+        help="what all methods take nodes as, and errors are counted in (default auto: normal scores where "
+        "held-out rows prefer them)",
     )
     p.add_argument("--agreement", action="store_true", help="list how far any two methods agree instead")
     p.add_argument("--folds", type=int, metavar="N", help="1: a fifth is held out (default 5 to 3,000 rows)")
@@ -82,7 +92,7 @@ def compare(arguments: argparse.Namespace) -> None:
         if arguments.picture is not None:
             _draw(found, arguments)
         if arguments.report is not None:
-            _write_page(found, data, arguments)
+            _write_page(found, data, checked, arguments)
 
 
 def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> MethodComparison:
@@ -101,6 +111,7 @@ def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> M
             folder=arguments.folder,
             random_state=arguments.seed,
             in_order=in_order,
+            marginals=arguments.marginals,
             say=None if sys.stderr.isatty() else _tell,  # a terminal has a bar
         )
 
@@ -139,8 +150,11 @@ def _draw(found: MethodComparison, arguments: argparse.Namespace) -> None:
     say(f"Drew {arguments.picture}.")
 
 
-def _write_page(found: MethodComparison, data: TableData, arguments: argparse.Namespace) -> None:
+def _write_page(
+    found: MethodComparison, data: TableData, checked: DataCheck, arguments: argparse.Namespace
+) -> None:
     from graphfield.estimators.inputs import root_seed
+    from graphfield.inference.common_nodes import fit_with_nodes
     from graphfield.inference.compare_methods import read_methods
     from graphfield.plots import draw_to_files
     from graphfield.report import write_report
@@ -148,12 +162,16 @@ def _write_page(found: MethodComparison, data: TableData, arguments: argparse.Na
 
     draw_to_files()
     model = read_methods(arguments.methods, root_seed(arguments.seed))[found.best]
+    start = time.perf_counter()
     with hide_data_warnings():
-        model.set_params(missing=arguments.missing).fit(data.X, data.Z, groups=data.groups)
+        model.set_params(missing=arguments.missing)
+        fit_with_nodes(model, data.X, data.Z, found.nodes, groups=data.groups)
     page = write_report(
         model,
         arguments.report,
         Z=data.Z.dropna(),
+        check=checked.to_json(),
+        fit=fit_facts(arguments, data, time.perf_counter() - start) | model.facts(),
         gain=found.gain,
         title=f"Graphs of {file_name(arguments.table)}",
         methods=found,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from graphfield.analysis.rows import spread
 from graphfield.cores import in_processes
@@ -16,8 +17,10 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import given_estimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
 from graphfield.estimators.one_graph import STATIC, static_model, static_models
+from graphfield.estimators.parameters import MARGINAL
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import DataError, ParameterError, count, listing, suggestion
+from graphfield.inference.common_nodes import AUTO, CommonNodes
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.method_fits import Failed, MethodFit, MethodTask
 from graphfield.inference.method_folder import MethodFolder
@@ -42,6 +45,7 @@ def compare_methods(
     folder: str | Path | None = None,
     random_state: Any = 0,
     in_order: bool = False,
+    marginals: str = AUTO,
     say: Callable[[str], None] | None = None,
 ) -> MethodComparison:
     """Fit several methods and compare them on rows that took no part in any of their choices.
@@ -76,6 +80,9 @@ def compare_methods(
         For what is random in the methods.
     in_order : bool
         Whether rows that follow each other depend on each other, as in ``gain_over_one_graph``.
+    marginals : {"auto", "raw", "normal", "log1p", "clr"}
+        What nodes are taken as, for all methods alike, and errors counted in: as they are, normal scores, or
+        logarithms, as in :class:`AutoCGM`; by default normal scores where held-out rows prefer these.
     say : callable, optional
         Told a line about each method as it is finished, such as ``print``.
 
@@ -98,10 +105,13 @@ def compare_methods(
     'JointGraphicalLasso needs covariates with leve'
     """
     check_number("n_folds", n_folds, 1, integer=True, optional=True)
+    MARGINAL.check("marginals", marginals)
     models = read_methods(methods, root_seed(random_state))
     inputs, units = read_units(training_inputs(X, Z, missing), X, groups, time, in_order=in_order)
     _check_rows(inputs, units)
-    task = MethodTask(models, inputs, units, n_folds, _asked_rows(inputs))
+    nodes = CommonNodes.choose(inputs, marginals, units.groups)
+    models = {name: nodes.told(clone(model)) for name, model in models.items()}
+    task = MethodTask(models, nodes.turn(inputs), units, n_folds, _asked_rows(inputs), nodes.name)
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()
     todo, start = [name for name in task.models if name not in known], clock.perf_counter()
@@ -116,17 +126,17 @@ def compare_methods(
                 what = "is done" if isinstance(found, MethodFit) else "cannot be fitted"
                 seconds = clock.perf_counter() - start
                 say(f"{found.name} {what} ({done} of {count(len(todo), 'method')}, {seconds:.0f} s).")
-    return _compare([known[name] for name in task.models])
+    return _compare([known[name] for name in task.models], nodes.name)
 
 
-def _compare(found: Sequence[MethodFit | Failed]) -> MethodComparison:
+def _compare(found: Sequence[MethodFit | Failed], nodes: str) -> MethodComparison:
     failed = tuple(one for one in found if isinstance(one, Failed))
     for one in failed:
         if one.name == STATIC:
             raise DataError(
                 f"There is nothing to compare with: one graph for all cannot be fitted. {one.why}"
             ).about(argument="X")
-    return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed)
+    return MethodComparison(tuple(one for one in found if isinstance(one, MethodFit)), failed, nodes)
 
 
 def _check_rows(inputs: Inputs, units: Units) -> None:

@@ -14,6 +14,7 @@ from graphfield.estimators.inputs import check_number, root_seed, training_input
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.inference.common_nodes import CommonNodes, wanted_nodes
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.evidence import (
     OF_KINDS,
@@ -39,7 +40,7 @@ from graphfield.inference.row_order import are_in_order, rows_as_series, rows_on
 from graphfield.inference.running_tests import Tested, holm, settle
 from graphfield.inference.sign_tests import SignTests
 from graphfield.inference.tests_of_covariates import Tests
-from graphfield.inference.unseen_rows import can_compare, predict_held_out
+from graphfield.inference.unseen_rows import can_compare, copy_of, predict_held_out
 from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
@@ -173,7 +174,9 @@ def dependence_test(
     units, in_time = (question.units(), True) if labels is None and question.timed else (labels, False)
     if not can_compare(len(inputs.X), units):
         return evidence
-    left = predict_held_out(model, inputs, units, ordered=in_time, others=(RegGMM(),))
+    nodes = CommonNodes.choose(inputs, wanted_nodes(model), labels)
+    copied, seen = nodes.told(copy_of(model)), nodes.turn(inputs)
+    left = predict_held_out(copied, seen, units, ordered=in_time, others=(RegGMM(),))
     return replace(
         evidence,
         model_gain_over_static=left.over(left.average),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.estimators.one_graph import STATIC
 from graphfield.exceptions import agreed, count, first_few
+from graphfield.inference.common_nodes import RAW, taken_as
 from graphfield.inference.method_fits import Failed, MethodFit
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.unseen_rows import Predicted
@@ -23,20 +24,20 @@ _NAMED = 12  # methods that a sentence names one by one
 _READING = (
     "score is the share of a node's variance that is explained, gain the share of the error of static that "
     "is saved, averaged over nodes. They may order methods differently: a node that the others nearly "
-    "determine counts little in score, and like any other in gain, which orders the table. behind_best is by "
-    "how much the error is above that of the best method, in units of that of static, and behind_error its "
-    "standard error: methods err on the same rows, so this is not that of their gains. gain_one_graph is the "
-    "gain of the best single graph with the means and scales of the method."
+    "determine counts little in score, and like any other in gain, which orders the table. behind_first is "
+    "by how much the error is above that of the first method of the table, in units of that of static, and "
+    "behind_error its standard error: methods err on the same rows, so this is not that of their gains. "
+    "gain_one_graph is the gain of the best single graph with the means and scales of the method."
 )
 _TWICE = -1.0  # a gain below which the error is more than twice that of static
-_WORSE = "predicts worse than one graph"
+_WORSE, _FAR_OFF = "predicts worse than one graph", "more than twice the error of one graph"
 COLUMNS = [
     "method",
     "estimator",
     "score",
     "gain",
     "standard_error",
-    "behind_best",
+    "behind_first",
     "behind_error",
     "gain_one_graph",
     "moves",
@@ -56,8 +57,8 @@ class MethodComparison:
     table : DataFrame
         One line per method, the largest gain first: ``method``, ``estimator``; ``score`` (mean R^2 of nodes);
         ``gain``, by how much its squared error is below that of one graph for all ("static"), as a share of
-        the latter, and the ``standard_error`` of that; ``behind_best``, by how much its error is above that
-        of the best method, in the same units, and ``behind_error``, the standard error of that difference on
+        the latter, and the ``standard_error`` of that; ``behind_first``, by how much its error is above that
+        of the first line, in the same units, and ``behind_error``, the standard error of that difference on
         the same rows (a method is clearly behind where it is above two of these); ``gain_one_graph``, the
         gain of the best single graph with this method's own means and scales (NaN where its graph does not
         move): what ``gain`` has beyond that comes from a graph that moves; ``moves``, what held-out rows say
@@ -65,8 +66,8 @@ class MethodComparison:
         its own average, or "one graph"); ``n_edges`` in the graph at a row's z, on average, at the automatic
         cut; ``seconds`` and ``memory_mb`` of a fit to all rows (beside other methods, where they run side by
         side; at its peak, above what the process held before; NaN where that cannot be told); ``note``, why a
-        method could not be fitted, or that it predicts worse than one graph: clearly so, or with more than
-        twice its error.
+        method could not be fitted, that it clearly predicts worse than one graph, or has more than twice its
+        error, though that rests on few rows.
     agreement : DataFrame
         Of each pair of methods ``one`` and ``other``: ``edges_in_common`` (share of the edges of either
         graph that both have, over all z; NaN where there are none) and ``correlation`` of partial
@@ -80,11 +81,15 @@ class MethodComparison:
         All of this in words.
     reading : str
         What scores and gains are, and why they may order methods differently.
+    nodes : str
+        What all methods took nodes as, and errors are counted in: "raw" (as they are), "normal" (normal
+        scores), "log1p" or "clr".
     """
 
     reading: ClassVar[str] = _READING
     fits: tuple[MethodFit, ...]  # the static one first
     failed: tuple[Failed, ...]
+    nodes: str = RAW
 
     def over(self, better: str, other: str) -> Gain:
         """By how much the error of a method is below that of another one, in units of that of one graph."""
@@ -127,11 +132,11 @@ class MethodComparison:
 
     def _line(self, fit: MethodFit, gain: Gain) -> tuple[object, ...]:
         one_graph = self._with_one_graph(fit)
-        behind = self.over(self.best, fit.name)
+        behind = self.over(next(iter(self._gains)), fit.name)
         gains = (gain.value, gain.standard_error, behind.value, behind.standard_error)
         single = np.nan if one_graph is None else one_graph.value
         judged = (fit.score, *gains, single, reach_verdict(fit.fitted, fit.gain).model)
-        note = _WORSE if _is_worse(gain) else ""
+        note = _WORSE if gain.is_clear_loss else _FAR_OFF if _is_far_off(gain) else ""
         return (fit.name, fit.estimator, *judged, fit.n_edges, fit.seconds, fit.memory, note)
 
     @cached_property
@@ -162,7 +167,8 @@ class MethodComparison:
 
     def _first(self) -> str:
         static, gain = self._fit(STATIC), self._gains[self.best]
-        of = f"Of {count(len(self.fits), 'method')}, on {len(static.left):,} rows that took no part in a fit,"
+        of = f"Of {count(len(self.fits), 'method')}, on {len(static.left):,} rows that took no part in a fit"
+        of += f"{taken_as(self.nodes)},"
         if self.best == STATIC:
             return f"{of} none predicts clearly better than {STATIC} (one graph for all)."
         text = f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
@@ -182,13 +188,20 @@ class MethodComparison:
             by = "by more than two standard errors of the difference"
             return f"All others are clearly behind {self.best}, {by}."
         if self.best == STATIC:
-            return f"No clear difference to it: {first_few(close, _NAMED)}."
+            close = [name for name in close if not _is_far_off(self._gains[name])]
+            return f"No clear difference to it: {first_few(close, _NAMED)}." if close else ""
         return f"Not clearly behind {agreed(len(close), 'is', 'are')} {first_few(close, _NAMED)}."
 
     def _worse(self) -> str:
-        worse = [name for name, gain in self._gains.items() if _is_worse(gain)]
-        does = agreed(len(worse), "predicts", "predict")
-        return f"{first_few(worse, _NAMED)} {does} worse than one graph." if worse else ""
+        worse = [name for name, gain in self._gains.items() if gain.is_clear_loss]
+        far = [name for name, gain in self._gains.items() if _is_far_off(gain) and name not in worse]
+        texts = (
+            f"{first_few(worse, _NAMED)} clearly {agreed(len(worse), 'predicts', 'predict')} worse than "
+            f"{STATIC}.",
+            f"{first_few(far, _NAMED)} {agreed(len(far), 'has', 'have')} more than twice the error of "
+            f"{STATIC}, which rests on few rows.",
+        )
+        return " ".join(text for text, names in zip(texts, (worse, far), strict=True) if names)
 
     def _agreed(self) -> str:
         """How far the best one and those close to it have the same edges."""
@@ -213,9 +226,9 @@ class MethodComparison:
         return self.summary
 
 
-def _is_worse(gain: Gain) -> bool:
-    """Clearly, or by so much that errors of a few rows hide it."""
-    return gain.is_clear_loss or gain.value < _TWICE
+def _is_far_off(gain: Gain) -> bool:
+    """Worse by so much that it hardly matters whether errors of a few rows hide it."""
+    return gain.value < _TWICE
 
 
 def _agreement(one: MethodFit, two: MethodFit) -> tuple[float, float]:

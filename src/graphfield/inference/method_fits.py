@@ -23,6 +23,7 @@ from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
+from graphfield.inference.common_nodes import RAW
 from graphfield.inference.model_gain import ModelGain, Units, gain_of_copies
 from graphfield.inference.verdict_facts import Fitted
 
@@ -85,6 +86,7 @@ class MethodTask:
     units: Units
     n_folds: int | None
     over: pd.DataFrame
+    nodes: str = RAW  # what ``inputs`` have nodes as
 
     def run(self, name: str) -> MethodFit | Failed:
         kind = type(self.models[name]).__name__
@@ -102,7 +104,8 @@ class MethodTask:
         seconds, memory = time.perf_counter() - start, peak_memory(before)
         single = model.single_fit() if isinstance(model, Ensemble) else model
         held_out = self.units.predict(single, self.inputs, self.n_folds)
-        gain = replace(gain_of_copies(single, held_out, self.units), fitted=f"this model ({name})")
+        gain = gain_of_copies(single, held_out, self.units)
+        gain = replace(gain, fitted=f"this model ({name})", nodes=self.nodes)
         partial, graph = _graphs(model.field_, self.over)
         return MethodFit(
             name,

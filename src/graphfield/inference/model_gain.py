@@ -17,8 +17,9 @@ from graphfield.estimators.inputs import Inputs, training_inputs
 from graphfield.estimators.one_graph import STATIC, static_models
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataWarning, ParameterError
+from graphfield.inference.common_nodes import RAW, CommonNodes, wanted_nodes
 from graphfield.inference.question import TIME_BLOCKS, times_of
-from graphfield.inference.unseen_rows import Predicted, explained_share, predict_held_out
+from graphfield.inference.unseen_rows import Predicted, copy_of, explained_share, predict_held_out
 from graphfield.numbers import Gain
 
 FORMAT = "graphfield-gain"
@@ -65,8 +66,13 @@ class ModelGain:
         Whether groups have levels of their own, which were subtracted from held-out rows as they are in a
         fit: all is about what varies within a group then.
     follows_means : bool
-        Whether means of nodes follow the covariates in the model. Where not, what moves nodes together is a
-        part of its edges.
+        Whether means of nodes may follow the covariates in the model. Where not, what moves nodes together is
+        a part of its edges.
+    moving_means : bool
+        Whether they do, in some of the fits. Where not, ``explained`` is of the variance around one mean.
+    nodes : str
+        What errors are counted in, which is what the model takes nodes as: "raw" (as they are), "normal"
+        (normal scores), "log1p" or "clr". Scores and logarithms are those of all rows.
     """
 
     over_average: Gain
@@ -84,6 +90,8 @@ class ModelGain:
     within_groups: bool = False
     error: str = "squared error"
     follows_means: bool = True
+    moving_means: bool = True
+    nodes: str = RAW
 
     @property
     def answer(self) -> str:
@@ -172,8 +180,10 @@ def gain_over_one_graph(
     inputs, units = read_units(inputs, X, groups, time, in_order=in_order, wanted=wanted)
     start = clock.perf_counter()
     single, fitted = _single_fit(model)
-    found = gain_of_copies(single, units.predict(single, inputs, n_folds), units)
-    return replace(found, fitted=fitted, seconds=round(clock.perf_counter() - start, 2))
+    nodes = CommonNodes.choose(inputs, wanted_nodes(model), units.groups)
+    copied = nodes.told(copy_of(single))
+    found = gain_of_copies(single, units.predict(copied, nodes.turn(inputs), n_folds), units)
+    return replace(found, fitted=fitted, nodes=nodes.name, seconds=round(clock.perf_counter() - start, 2))
 
 
 class Units(NamedTuple):
@@ -186,6 +196,11 @@ class Units(NamedTuple):
     blocks: NDArray[np.intp] | None
     unit: str  # what they are: "row", "group", "time block" or "row block"
     within_groups: bool  # levels of groups were subtracted
+
+    @property
+    def groups(self) -> NDArray[np.intp] | None:
+        """Labels, where they are those of groups."""
+        return self.labels if self.unit == "group" else None
 
     def predict(self, model: GraphEstimator, inputs: Inputs, n_folds: int | None) -> Predicted:
         """Held-out rows, by copies of a model."""
@@ -215,7 +230,8 @@ def gain_of_copies(model: GraphEstimator, left: Predicted, units: Units) -> Mode
     """What held-out rows say, where copies of ``model`` predicted them."""
     follows = getattr(model, "center", "covariates") not in ONE_MEAN
     found = gain_of(left, units.unit, model=model)
-    return replace(found, within_groups=units.within_groups, follows_means=follows)
+    moving = left.moving_means and follows
+    return replace(found, within_groups=units.within_groups, follows_means=follows, moving_means=moving)
 
 
 def _single_fit(model: GraphEstimator) -> tuple[GraphEstimator, str]:

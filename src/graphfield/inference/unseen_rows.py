@@ -51,6 +51,7 @@ class Predicted:
     fold: NDArray[np.intp]
     others: list[NDArray[np.float64]] = field(default_factory=list)
     deviances: bool = False  # all are roots of deviances, not residuals
+    moving_means: bool = True  # whether ``alone`` is around a mean that follows the covariates
 
     @property
     def n_folds(self) -> int:
@@ -144,16 +145,24 @@ def _predicted(
     static = {
         name: rows.residuals_with(model, coef) for name, coef in _static_coefs(model, X, Z, groups).items()
     }
+    values = np.asarray(rows.values, dtype=np.float64)
+    alone = rows.residuals_with(model, np.zeros((values.shape[1],) * 2))
     return Predicted(
-        values=np.asarray(rows.values, dtype=np.float64),
-        alone=rows.residuals_with(model, np.zeros((rows.values.shape[1],) * 2)),
+        values=values,
+        alone=alone,
         model=rows.residuals(model),
         average=rows.residuals_of_average(model, Z),
         static=static,
         units=rows.units,
         fold=np.zeros(len(rows.values), dtype=np.intp),
         others=[rows.residuals(other) for other in others],
+        moving_means=_is_moving(values - alone),
     )
+
+
+def _is_moving(means: NDArray[np.float64]) -> bool:
+    """Whether means of nodes differ between rows, by more than rounding."""
+    return bool((np.ptp(means, axis=0) > 1e-9 * np.abs(means).max(axis=0)).any())
 
 
 def _predicted_kinds(
@@ -200,6 +209,7 @@ def _joined(parts: list[Predicted]) -> Predicted:
         fold=np.repeat(np.arange(len(parts)), [len(part.model) for part in parts]),
         others=[stacked("others", i) for i in range(len(parts[0].others))],
         deviances=parts[0].deviances,
+        moving_means=any(part.moving_means for part in parts),
     )
 
 
@@ -235,17 +245,17 @@ def _fields(
     if len(splits) > 1 and inputs.types is None and type(model).__module__ == "graphfield.estimators.dnncgm":
         from graphfield.estimators.together import fit_together
 
-        copies: list[Any] = [_copy(model, seed) for seed in range(len(splits))]
+        copies: list[Any] = [copy_of(model, seed) for seed in range(len(splits))]
         X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
         rows = [train for train, _ in splits]
         yield from (one.field_ for one in fit_together(copies, X, Z, rows=rows, groups=labels))
         return
-    copied = _copy(model) if inputs.types is None else told_kinds(_copy(model), inputs)
+    copied = copy_of(model) if inputs.types is None else told_kinds(copy_of(model), inputs)
     for train, _ in splits:
         yield _field(copied, inputs, labels, train)
 
 
-def _copy(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
+def copy_of(model: GraphEstimator, seed: int | None = None) -> GraphEstimator:
     """An unfitted copy; a level that its rows do not have is no mistake.
 
     What AutoCGM kept is compared with one graph again, the other kinds of models are not.

@@ -7,8 +7,9 @@ from typing import Any
 
 from graphfield.check.findings import LEAK, DataCheck
 from graphfield.exceptions import agreed, count
+from graphfield.inference.common_nodes import taken_as
 from graphfield.inference.edge_record import FDR, EdgeRecord
-from graphfield.inference.model_gain import ROW_BLOCK, ModelGain
+from graphfield.inference.model_gain import FITTED, ROW_BLOCK, ModelGain
 from graphfield.inference.row_order import AS_IF
 from graphfield.inference.verdict_facts import (
     BETTER,
@@ -33,7 +34,9 @@ def first_sentence(
 ) -> str:
     if model == ONE_GRAPH:
         kept = "" if not fitted or not fitted.kept else f", chosen among {fitted.compared} kinds of models"
-        return f"The fitted model is one graph for all{kept}: it does not move with {_named(covariates)}."
+        who = FITTED if gain is None else gain.fitted
+        text = f"{who} is one graph for all{kept}: it does not move with {_named(covariates)}."
+        return text[0].upper() + text[1:]
     if gain is None:
         if fitted is None:
             return ""
@@ -74,7 +77,8 @@ def _units(gain: ModelGain) -> str:
 
 
 def _compared(gain: ModelGain) -> str:
-    own = f"the {gain.error} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
+    what = f"{gain.error}{taken_as(gain.nodes)}"
+    own = f"the {what} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
     if gain.over_static is None:
         return own
     same = " with the same means" if gain.error == "squared error" else ""
@@ -182,11 +186,11 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
-    known = ["the covariates"] if gain.follows_means else []
+    known = ["the covariates"] if gain.moving_means else []
     known += ["the levels of groups"] if gain.within_groups else []
     of_node = "variance" if gain.error == "squared error" else gain.error
     what = f"of what {' and '.join(known)} leave of a node's {of_node}" if known else f"of a node's {of_node}"
-    what += ", on average"
+    what += f", on average{taken_as(gain.nodes)}"
     beside = ""
     if model == ONE_GRAPH and gain.over_static is not None:
         single = f"the best single graph ({gain.static})"

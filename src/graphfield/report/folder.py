@@ -164,9 +164,9 @@ def _model_gain(value: Saved) -> None:
         _read_known(value, name, _gain)
     for name in ("n_rows", "n_units", "n_folds"):
         value[name].whole()
-    for name in ("unit", "rows", "average", "static", "fitted", "error"):
+    for name in ("unit", "rows", "average", "static", "fitted", "error", "nodes"):
         value[name].text()
-    for name in ("within_groups", "follows_means"):
+    for name in ("within_groups", "follows_means", "moving_means"):
         value[name].flag()
 
 

@@ -14,7 +14,7 @@ _HEAD = [
     "Method",
     "Estimator",
     "Error below static",
-    "Behind the best",
+    "Behind the first",
     "With one graph",
     "Movement of its graph",
     "Edges",
@@ -26,20 +26,20 @@ _DPI = 150
 
 def methods_section(found: MethodComparison) -> dict[str, Any]:
     """Words, table and picture."""
-    fitted = found.table[found.table["gain"].notna()]
+    records = found.table[found.table["gain"].notna()].to_dict("records")
     body = [
         [
             line["method"],
             line["estimator"],
             str(Gain(line["gain"], line["standard_error"])),
-            "" if line["method"] == found.best else str(Gain(line["behind_best"], line["behind_error"])),
+            "" if line is records[0] else str(Gain(line["behind_first"], line["behind_error"])),
             "" if math.isnan(line["gain_one_graph"]) else f"{100 * line['gain_one_graph']:.1f} %",
             line["moves"],
             f"{line['n_edges']:.0f}",
             f"{line['seconds']:.2g}",
             "" if math.isnan(line["memory_mb"]) else f"{line['memory_mb']:.0f}",
         ]
-        for line in fitted.to_dict("records")
+        for line in records
     ]
     picture = png_bytes(plot_methods(found)[0].figure, _DPI)
     return {
