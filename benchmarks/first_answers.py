@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/first_answers.py --data FOLDER [--only nhanes,sachs] [--rows 200,1000]
         [--seeds 1] [--model dnncgm] [--members N] [--steps N] [--jobs 1]
+        [--out FILE.json]
 
 FOLDER holds the tables that docs/results/real_data.md names, and mixed/*.csv; they are not part of this
 repository. One row per table, number of rows and seed (a random subsample): p of the permutation test; gain
@@ -17,6 +18,7 @@ clear is of the right sign on the rows that are left.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable
@@ -33,8 +35,8 @@ from sklearn.model_selection import GroupKFold, KFold
 
 import graphfield as gf
 from graphfield.data.frames import Frame
-from graphfield.estimators.held_out import HeldOut, Yardstick
-from graphfield.inference.unseen_rows import explained_share
+from graphfield.estimators.held_out import HeldOut
+from graphfield.inference.unseen_rows import Predicted, explained_share
 from graphfield.inference.verdict import Fitted, reach_verdict
 
 Table = tuple[pd.DataFrame, pd.DataFrame, Any]
@@ -126,21 +128,22 @@ def subsample(table: Table, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predicted(model: Any, X: pd.DataFrame, Z: pd.DataFrame, rows: np.ndarray, train: np.ndarray) -> Any:
-    """Node values as the model takes them, and what it and its average graph leave of them."""
+    """Node values as the model takes them, and what its means, it and its average graph leave of them."""
     field, values = model.field_, X.to_numpy()[rows]
     if field.schema.scores is not None:
         values, field = field.schema.scores.transform(values), field.with_scores(None)
     held_out = HeldOut(values, Frame(Z.iloc[rows].reset_index(drop=True), True), rows)
     average = held_out.residuals_of_average(field, Frame(Z.iloc[train].reset_index(drop=True), True))
-    return held_out.values, held_out.residuals(field), average
+    alone = held_out.residuals_with(field, np.zeros((values.shape[1],) * 2))
+    return held_out.values, alone, held_out.residuals(field), average
 
 
 def outside(parts: list[Any]) -> tuple[float, float]:
     """Gain over the own average, and the share of variance explained, of predicted rows."""
-    values, own, average = (np.concatenate(column) for column in zip(*parts, strict=True))
+    values, alone, own, average = (np.concatenate(column) for column in zip(*parts, strict=True))
     units = np.arange(len(values))
-    stick = Yardstick.of(average, units)
-    return stick.gain(stick.errors(average), stick.errors(own))[0], explained_share(values, own, units).value
+    predicted = Predicted(values, alone, own, average, {}, units, np.zeros(len(values), dtype=np.intp))
+    return predicted.over(average).value, explained_share(predicted.unconnected, own, units).value
 
 
 def outside_folds(model: Any, X: pd.DataFrame, Z: pd.DataFrame, groups: Any) -> tuple[float, float]:
@@ -160,6 +163,7 @@ class Answer:
     """The line of a table, what was claimed, and what five folds and rows that are left say."""
 
     line: str
+    facts: dict[str, Any]
     gain: gf.ModelGain
     folds: tuple[float, float]
     rest: tuple[float, float]
@@ -196,7 +200,18 @@ def answer(name: str, folder: Path, n: int, seed: int, model: Any) -> Answer:
         f"rest {100 * rest[1]:5.1f}  fit {fit_seconds:.0f} s, gain {gain_seconds:.0f} s  {said.answer}\n"
         f"    {said}"
     )
-    return Answer(line, gain, folds, rest)
+    facts = {
+        "table": name,
+        "rows": len(X),
+        "seed": seed,
+        "p_value": evidence.p_value,
+        "gain": gain.to_json(),
+        "folds": folds,
+        "rest": None if np.isnan(rest[0]) else rest,
+        "answer": said.answer,
+        "seconds": {"fit": fit_seconds, "gain": gain_seconds},
+    }
+    return Answer(line, facts, gain, folds, rest)
 
 
 def summed_up(answers: list[Answer]) -> str:
@@ -229,6 +244,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a JSON file for all answers")
     options = parser.parse_args()
     models: dict[str, Any] = {
         "dnncgm": gf.DNNCGM(rank=8 if options.steps else "auto", max_steps=options.steps, random_state=0),
@@ -248,6 +264,8 @@ def main() -> None:
     for one in joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")(cases):
         answers.append(one)
         print(one.line, flush=True)
+        if options.out:
+            options.out.write_text(json.dumps([each.facts for each in answers], indent=1) + "\n")
     print(summed_up(answers))
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -52,7 +53,23 @@ def test_inference_prints_and_keeps_its_lines(command: str, tmp_path: Path) -> N
     [
         "dependence_validity null --designs mean-wave --sets 1",
         "dependence_validity power --designs one-edge-300 --sets 1",
+        "thresholds --methods glasso,reggmm --settings G2,S1 --n 300 --seeds 0 --device cpu",
+        "moving_scales --methods reggmm,static --n 300 --seeds 0 --device cpu",
     ],
 )
 def test_others_run(command: str) -> None:
     run(command)
+
+
+@pytest.mark.slow
+def test_answers_on_tables_are_compared_with_folds_made_outside(tmp_path: Path) -> None:
+    (tmp_path / "mixed").mkdir()
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(500, 6)), columns=[f"x{j}" for j in range(1, 7)])
+    table.assign(x7=rng.integers(3, size=500)).to_csv(tmp_path / "mixed" / "group_mixed.csv", index=False)
+    out = tmp_path / "lines.json"
+    options = ("--data", str(tmp_path), "--only", "groups3", "--rows", "250", "--model", "linear")
+    run("first_answers", *options, "--out", str(out))
+    (line,) = json.loads(out.read_text())
+    claimed, outside = line["gain"]["explained"]["value"], [line["folds"][1], line["rest"][1]]
+    assert outside == pytest.approx([claimed] * 2, abs=0.05)
