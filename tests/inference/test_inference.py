@@ -876,7 +876,7 @@ def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_pat
     model = gf.RegGMM().fit(X, Z)
     for edges in (found, json.loads(record.to_json())):
         page = write_report(model, tmp_path / "page.html", Z=Z, edges=edges, overwrite=True)
-        assert "is not drawn where rows are too few" in page.read_text(encoding="utf-8")
+        assert "; gaps: too few rows to tell." in page.read_text(encoding="utf-8")
 
 
 def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:

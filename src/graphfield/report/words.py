@@ -220,26 +220,21 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
     schema = field_of(model).schema
     scores = "" if schema.types is not None else ", of normal scores of the nodes"
     raw = f", of nodes {_NODES['raw']}" if getattr(model, "marginals_", schema.marginals) == "raw" else ""
-    scale = (
-        f" Curves are those of the tests{scores}; numbers in the picture and the table are those of the "
-        f"model{raw}. The two may differ."
-    )
-    text = (
-        f"{scale} Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place "
-        "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
-    )
-    levels = {column.name for column in schema.encoder.categorical}
+    rows = ""
     if len(schema.encoder.columns) > 1:
-        if any(curve.covariate in levels for curve in curves):
-            text += (
-                " Over the levels of a category the rows are those whose other covariates occur at all of "
-                "its levels (all rows, where these are nearly all or hardly any)."
-            )
-        if any(curve.covariate not in levels for curve in curves):
-            text += " Along a number they are, at each value, those whose other covariates occur with it."
-    if all(None not in curve.estimate for curve in curves):
-        return text
-    return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
+        levels = {column.name for column in schema.encoder.categorical}
+        over_levels = {curve.covariate in levels for curve in curves}
+        kinds = {False: "with that value", True: "with all levels of a category"}
+        occur = ", or ".join(words for kind, words in kinds.items() if kind in over_levels)
+        rows = f", averaged over rows whose other covariates occur {occur}"
+    gaps = "" if all(None not in curve.estimate for curve in curves) else "; gaps: too few rows to tell"
+    return (
+        f"Partial correlation of the chosen edges along one covariate by the tests{scores}{rows}{gaps}. The "
+        f"picture and the table have that of the model{raw}, which may differ. Bands of {100 * level:.0f} %, "
+        "of the clearest pairs, cover the true value at each place (dark) or the whole curve (light, where "
+        "one edge is chosen). Bold (filled) where the light one leaves out 0; bars at the bottom show where "
+        "the rows are."
+    )
 
 
 def training(model: FieldLike) -> dict[str, Any] | None:
