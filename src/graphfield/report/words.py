@@ -26,9 +26,9 @@ from graphfield.report.folder import RowsUsed
 
 _TRAINING = (
     "How badly the model fits (the loss per node in standard units: lower is better) after so many steps of "
-    "training, on the rows that it learns from and on rows held out. In a good fit both fall, level off and "
-    "stay close together. Where the loss of held-out rows rises again, noise is learned: these rows decide "
-    "when to stop and what to keep."
+    "training, on the rows that it learns from and on rows held out, which decide when to stop and what to "
+    "keep.{kept} In a good fit both fall, level off and stay close together; where the loss of held-out rows "
+    "rises again, noise is learned."
 )
 _MOST_NAMED = 6  # covariates that a sentence names
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
@@ -248,7 +248,20 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": _TRAINING}
+    return {"note": _TRAINING.format(kept=_kept(model))}
+
+
+def _kept(model: Any) -> str:
+    """Which step of training the model is, if it is one."""
+    share, step = getattr(model, "variation_", 1.0), getattr(model, "best_step_", None)
+    if getattr(model, "additive_", False):
+        return " None of these steps was kept: edges that follow single covariates predict better."
+    if share == 0:
+        return " None of these steps was kept, but one graph for all: held-out rows support no movement."
+    if not getattr(model, "moves_", True):
+        return " None of these steps was kept: a density that stays the same predicts as well or better."
+    part = f", with {100 * share:.0f} % of how its graph moves" if share < 1 else ""
+    return "" if step is None else f" Kept: step {step:,}{part}."
 
 
 def _rounded(value: Any) -> str:
