@@ -49,6 +49,21 @@ class Row(Part):
         return f"row {self.index}"
 
 
+@dataclass(frozen=True)
+class Place(Part):
+    """A value of a covariate, as Python asks for it.
+
+    >>> str(Place("sex", "F"))
+    "{'sex': 'F'}"
+    """
+
+    covariate: str
+    value: Any
+
+    def __str__(self) -> str:
+        return str({self.covariate: self.value})
+
+
 class Message(str):
     """Text as Python says it, which remembers the template and the parts that it was made of.
 

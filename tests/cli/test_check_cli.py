@@ -534,4 +534,5 @@ def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsy
     run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
     said = capsys.readouterr().out
     assert "160 rows that took no part in the fit (50 blocks of rows, in 5 folds)" in said
+    assert "judges the recipe, not this one fit: 5 fits of the same kind without some of the rows" in said
     assert "as in a series over time" in said

@@ -503,6 +503,12 @@ def test_bad_graph_requests(model, capsys, arguments, message):
     fails(capsys, ["graph", model, *arguments], message)
 
 
+def test_only_options_of_the_command_are_suggested(table, capsys):
+    """'--n-test' is one of 'demo'."""
+    arguments = ["evidence", table, "--covariates", "age", "--test", "x"]
+    fails(capsys, arguments, "arguments: --test x. See 'graphfield evidence --help'.")
+
+
 def test_a_value_without_its_option(model, capsys):
     with pytest.raises(SystemExit):
         main(["graph", str(model), "--at", "age=60", "site=A"])

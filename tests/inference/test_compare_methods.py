@@ -304,6 +304,7 @@ def test_the_picture_has_every_method(found):
     assert edges["linear"] % 1 > 0
     assert f"({edges['linear']:.3g} edges on average, " in shown
     assert len(agreement.texts) == 9
+    assert agreement.images[0].colorbar.ax.get_ylabel() == "share of edges in common"
 
 
 def test_a_section_of_the_page(found, tmp_path):

@@ -179,7 +179,22 @@ def test_how_both_tests_of_movement_may_differ_is_said_once(found: gf.EdgeInfere
     assert found.summary().count(said) == 1
     assert sum(said in note for note in EdgeRecord.of(found).notes) == 1
     still = found.table.assign(q_varies=0.5, **{f"q_{name}": 0.5 for name in found.covariates})
-    assert EdgeRecord.of(replace(found, table=still)).notes == ()
+    assert not any(said in note for note in EdgeRecord.of(replace(found, table=still)).notes)
+
+
+def test_where_no_pair_moves_with_levels_another_question_is_named(found: gf.EdgeInference) -> None:
+    """Whether two values differ; of numbers that have many there is no such question."""
+    asks = "Whether values of site differ is a question of its own, which may see more: "
+    asks += "gf.compare_graphs(X, Z, {'site': 'a'}, {'site': 'b'})."
+    assert found.summary().endswith(f" {asks}"), "no pair moves with site"
+    assert EdgeRecord.of(found).notes[-1] == asks
+    moving = replace(found, table=found.table.assign(q_site=0.01))
+    assert "a question of its own" not in moving.summary()
+    two = pd.DataFrame({"old": [0, 1] * 100, "age": np.arange(200.0)})
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    silent = gf.infer_edges(X, two).summary()
+    assert silent.endswith("more: gf.compare_graphs(X, Z, {'old': 0}, {'old': 1}).")
+    assert silent.count("Whether values of old differ") == 1
 
 
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:
@@ -861,7 +876,7 @@ def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_pat
     model = gf.RegGMM().fit(X, Z)
     for edges in (found, json.loads(record.to_json())):
         page = write_report(model, tmp_path / "page.html", Z=Z, edges=edges, overwrite=True)
-        assert "is not drawn where rows are too few" in page.read_text(encoding="utf-8")
+        assert "; gaps: too few rows to tell." in page.read_text(encoding="utf-8")
 
 
 def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:

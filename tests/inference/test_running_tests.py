@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import graphfield as gf
+from graphfield.inference import running_tests
 from graphfield.inference.rearrange import Rows, Scheme
 from graphfield.inference.running_tests import RunningTest, Sample, settle
 
@@ -91,3 +92,14 @@ def test_more_rearrangements_only_where_nobody_says_how_many():
     assert len({test.verdict for test in more}) == 1
     far = rng.normal(size=(150, 1))
     assert found(far, None, 0) == found(far, 199, 0)
+
+
+def test_the_test_of_all_together_does_not_depend_on_which_are_asked_for(monkeypatch):
+    """Its later rearrangements came after those of the others, from the same generator."""
+    monkeypatch.setattr(running_tests, "_MOST", 799)
+    rng = np.random.default_rng(2)
+    X, Z = rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
+    X[:, 1] += 0.5 * Z[:, 0] * X[:, 0]
+    every, one = (gf.dependence_test(X, Z, covariates=own) for own in (None, ["z2"]))
+    assert every.n_permutations == one.n_permutations == 799
+    assert every.p_value == one.p_value

@@ -140,7 +140,10 @@ def test_weak_evidence_has_that_name_everywhere():
         for name, p, gain in zip(NAMES, (0.04, 0.009, 0.3), (UNCLEAR, CLEAR, UNCLEAR), strict=True)
     )
     test = gf.Evidence(verdict(0.03, UNCLEAR), "It seems so.", 0.03, UNCLEAR, None, lines, 199, "", 198, 5)
-    which = "sex matters, and there is weak evidence that age matters; whether site does cannot be told"
+    which = (
+        "sex matters, and there is weak evidence that age matters (p = .040, but with no clear gain in "
+        "prediction); whether site does cannot be told"
+    )
     assert test.paragraph.startswith("Weak evidence. It seems so. Given the others")
     assert which in test.paragraph
     for evidence in (test, json.loads(test.to_json())):

@@ -378,12 +378,21 @@ def test_connectivity_against_numbers_text_and_time(data):
 def test_the_training_curve_shows_both_losses_and_the_step_kept():
     X, Z = small_data()
     model = gf.DNNCGM(rank=2, max_steps=5, hidden_size=8, device="cpu", random_state=0).fit(X, Z)
+    model.additive_, model.variation_ = False, 1.0
     axes = plots.plot_training(model)
     shown = np.concatenate([line.get_ydata() for line in axes.lines])
     for column in ("train_loss", "held_out_loss"):
         assert set(model.training_[column]) <= set(shown)
     kept = next(line for line in axes.lines if line.get_label().startswith("kept"))
     assert kept.get_xdata()[0] == model.best_step_
+    for (name, value), instead in {
+        ("variation_", 0.0): "one graph for all",
+        ("additive_", True): "edges that follow single covariates",
+    }.items():
+        setattr(model, name, value)
+        labels = [" ".join(line.get_label().split()) for line in plots.plot_training(model).lines]
+        kept = [label for label in labels if label.startswith("kept")]
+        assert kept == [f"kept: no step, but {instead}"]
     phases = pd.DataFrame(
         {"step": [0, 9, 9, 20], "rank": [8, 8, 16, 16], "train_loss": [4, 3, 2, 1.0], "held_out_loss": 5.0}
     )

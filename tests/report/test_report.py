@@ -404,6 +404,21 @@ def test_the_picture_of_training_says_what_a_good_one_looks_like(tmp_path):
     assert "In a good fit both fall, level off and stay close together" in told
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"best_step_": 1200, "variation_": 1.0}, "Kept: step 1,200. In"),
+        ({"best_step_": 0, "variation_": 0.6}, "Kept: step 0, with 60 % of how its graph moves. In"),
+        ({"variation_": 0.0}, "None of these steps was kept, but one graph for all: "),
+        ({"additive_": True}, "None of these steps was kept: edges that follow single covariates predict"),
+    ],
+)
+def test_the_picture_of_training_says_what_was_kept(changed, said):
+    model = copy.copy(fitted("patterns"))
+    vars(model).update({"additive_": False, **changed})
+    assert said in words.training(model)["note"]
+
+
 def test_a_covariate_without_a_p_value_says_why():
     line = {"name": "site", "sentence": "site cannot be told apart."}
     told = words.evidence({"covariates": [{**line, "p_value": None, "adjusted_p_value": None}]})

@@ -239,6 +239,13 @@ def test_a_covariate_without_effect_is_named_once(opened):
     assert "age" not in browser.run("document.getElementById('state').textContent")
 
 
+def test_connectivity_is_drawn_from_zero(opened):
+    """Else one edge more in some rows looks like many."""
+    browser = opened(fitted("linear"), table()[1])
+    marks = "[...document.querySelector('#connect-panels svg').querySelectorAll('text[text-anchor=end]')]"
+    assert browser.run(f"{marks}[0].textContent") in ("0", "0 %")
+
+
 def test_only_levels_with_an_order_are_joined(opened):
     X, Z = table()
     Z = Z[["site"]].assign(dose=pd.Categorical(Z["site"], ["C", "A", "B"], ordered=True))

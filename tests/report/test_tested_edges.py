@@ -78,23 +78,27 @@ def test_curves_on_the_page_are_those_of_bands(tmp_path):
 def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
     model, Z, found = model_and_tests()
     scores = gf.GraphicalLasso(marginals="normal").fit(*sign_change_table())
-    said = (
-        "Curves are those of the tests, of normal scores of the nodes; numbers in the picture and the table"
-    )
+    said = "The picture and the table have that of the model"
     for fit, whose in ((model, ", of nodes as they are"), (scores, "")):
         text = write_report(fit, tmp_path / "a.html", Z=Z, edges=found, overwrite=True).read_text("utf-8")
-        assert f"{said} are those of the model{whose}. The two may differ." in text
+        assert "along one covariate by the tests, of normal scores of the nodes" in text
+        assert f"{said}{whose}, which may differ." in text
     plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
-    assert "Curves are those of the tests" not in plain
+    assert said not in plain
 
 
 def test_curves_over_levels_say_which_rows_they_rest_on():
     curve = BandedCurve(0, "site", *[[0.1, 0.2, 0.3]] * 5)
-    said = (
-        "Over the levels of a category the rows are those whose other covariates occur at all of its levels"
-    )
-    assert said in words.bands(fitted("linear"), 0.9, [curve])
-    assert said not in words.bands(fitted("linear"), 0.9, [dataclasses.replace(curve, covariate="age")])
+    of_age, of = dataclasses.replace(curve, covariate="age"), "rows whose other covariates occur with "
+    for curves, said in (
+        ([curve], f"{of}all levels of a category. "),
+        ([of_age], f"{of}that value. "),
+        ([of_age, curve], f"{of}that value, or with all levels of a category. "),
+    ):
+        text = words.bands(fitted("linear"), 0.9, curves)
+        assert said in text
+        assert text.count(". ") == 3, "a caption, no lecture"
+        assert text.count("rows whose") == 1
 
 
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):

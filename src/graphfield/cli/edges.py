@@ -52,7 +52,7 @@ def check_rate(fdr: float) -> None:
 
 
 def edges(arguments: argparse.Namespace) -> None:
-    from graphfield.inference.edge_record import FDR, EdgeRecord
+    from graphfield.inference.edge_record import FDR
 
     check_rate(arguments.fdr)
     for_page = arguments.out is not None and arguments.out.suffix.lower() == ".json"
@@ -66,8 +66,8 @@ def edges(arguments: argparse.Namespace) -> None:
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
         checked = run_check(arguments, data, planned=False)
     found = run_tests(arguments, data, in_order=checked.is_series)
-    text = EdgeRecord.of(found).to_json() if for_page else _listed(found, arguments)
-    list_out(text, found.summary(arguments.fdr), arguments)
+    text = _record(found, arguments).to_json() if for_page else _listed(found, arguments)
+    list_out(text, render_for_shell(found.summary(arguments.fdr), arguments), arguments)
 
 
 def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> EdgeInference:
@@ -98,7 +98,14 @@ def edges_of_fit(
     except GraphfieldError as error:  # the fit goes on
         why_not = render_for_shell(error.message, arguments)
         return EdgeRecord(why_not=why_not), f"Pairs could not be tested: {why_not}"
-    return EdgeRecord.of(found), found.summary()
+    return _record(found, arguments), render_for_shell(found.summary(), arguments)
+
+
+def _record(found: EdgeInference, arguments: argparse.Namespace) -> EdgeRecord:
+    from graphfield.inference.edge_record import EdgeRecord
+
+    record = EdgeRecord.of(found)
+    return replace(record, notes=tuple(render_for_shell(note, arguments) for note in record.notes))
 
 
 def _listed(found: EdgeInference, arguments: argparse.Namespace) -> str:

@@ -66,7 +66,10 @@ def verdict_lines(verdict: Verdict, evidence: Evidence | None) -> list[str]:
     lines = [verdict.paragraph]
     if verdict.gain is not None:
         fits, seconds = count(verdict.gain.n_folds, "fit"), verdict.gain.seconds
-        lines.append(f"For that comparison, {fits} without some of the rows took {seconds:.1f} s.")
+        lines.append(
+            f"That comparison judges the recipe, not this one fit: {fits} of the same kind without some of "
+            f"the rows took {seconds:.1f} s."
+        )
     if evidence is None:
         lines.append("Whether the graph depends on the covariates at all was not tested: add --evidence.")
     return [*lines, *([] if evidence is None else evidence.details())]

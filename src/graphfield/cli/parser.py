@@ -36,6 +36,7 @@ from graphfield.estimators.registry import short_names
 from graphfield.exceptions import suggestion
 
 BAD_INPUT = 2
+_UNKNOWN = "unrecognized arguments: "
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,13 +45,16 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_abbrev=False, **kwargs)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """A command answers for what it does not know: suggestions are options of its own."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(_UNKNOWN + " ".join(unknown))
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
-        unknown = message.partition("unrecognized arguments: ")[2].split()
-        known = [option for action in self._actions for option in action.option_strings]
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                known += [o for p in action.choices.values() for o in p._option_string_actions]
-        hint = suggestion(unknown[0].partition("=")[0], set(known)) if unknown else ""
+        unknown = message.partition(_UNKNOWN)[2].split()
+        hint = suggestion(unknown[0].partition("=")[0], set(self._option_string_actions)) if unknown else ""
         if unknown and "=" in unknown[0] and not unknown[0].startswith("-"):
             hint = " Each NAME=VALUE has the option before it, as in --at a=1 --at b=2."
         sys.stderr.write(f"graphfield: {message}.{hint} See '{self.prog} --help'.\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.options import READING
 from graphfield.folders import write_file
-from graphfield.messages import Argument, Part, Row, render
+from graphfield.messages import Argument, Part, Place, Row, render
 from graphfield.numbers import format_beside
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ TEMPLATES = {
     "at-least": "of at least {low:g}",
     "average-unknown": "--set unknown=average when fitting",
     "by-default": "",
+    "compare-values": "graphfield differences --between {a} --and {b}",
     "convert-covariate": "Correct the values that are no numbers",
     "convert-node": "Correct the value, use the column as a covariate, or leave it out with --drop",
     "drop-nodes": "Leave {them} out with --drop",
@@ -45,6 +46,7 @@ TEMPLATES = {
     "force": "Add --force",
     "give-threshold": "Give a number with --threshold",
     "groups": "The column of --group",
+    "infer-edges": "'graphfield edges'",
     "kind-models": "--model dnncgm, linear, tree, auto or nodewise",
     "leave-out-node": "Leave {them} out with --drop",
     "levels-node": "Use it as a covariate, leave it out with --drop, or fit {models}, whose nodes may be "
@@ -108,6 +110,8 @@ def render_for_shell(message: str, arguments: argparse.Namespace | None = None) 
 def _words(part: Part, given: dict[str, Any]) -> str:
     if isinstance(part, Row) and any(given.get(name) for name in _TABLES):
         return _place(given, part.index)
+    if isinstance(part, Place):
+        return shlex.quote(f"{part.covariate}={part.value}")
     return _option(part, given) if isinstance(part, Argument) else str(part)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import DataError, ExtrapolationWarning, ParameterError, listing, suggestion
+from graphfield.exceptions import (
+    DataError,
+    ExtrapolationWarning,
+    ParameterError,
+    first_few,
+    listing,
+    suggestion,
+)
 from graphfield.inference.edge_basis import EdgeBasis
+from graphfield.messages import Message, Place
 
 # Rows that other covariates are averaged over at most.
 _MOST_ROWS = 200
+_NAMED = 3  # covariates that a sentence names
 
 
 def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
@@ -113,3 +122,36 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
             else "Two of the values to compare are the same: name each once."
         ).about(argument="b")
     return sides
+
+
+def ask_of_values(
+    encoder: CovariateEncoder, encoded: Encoded, names: Collection[str], *, only_levels: bool = False
+) -> str:
+    """Where to ask whether values differ of those covariates that are levels or, also, two numbers."""
+    asked = {
+        column.name: ends
+        for column in encoder.columns
+        if column.name in names and (ends := _two_values(encoder, encoded, column, only_levels))
+    }
+    if not asked:
+        return ""
+    name, ends = next(iter(asked.items()))
+    first, second = (Place(name, value) for value in ends)
+    return Message(
+        "Whether values of {names} differ is a question of its own, which may see more: {ask}.",
+        names=first_few(list(asked), _NAMED),
+        ask=Message("gf.compare_graphs(X, Z, {a}, {b})", code="compare-values", a=first, b=second),
+    )
+
+
+def _two_values(
+    encoder: CovariateEncoder, encoded: Encoded, column: Numeric | Categorical, only_levels: bool
+) -> list[Any]:
+    """The two most common levels, or the only two numbers; nothing of other numbers."""
+    if isinstance(column, Categorical):
+        return [column.levels[i] for i in sorted(np.argsort(column.shares, kind="stable")[-2:])]
+    own = encoded.numeric[:, position_of(encoder, column.name)[0]]
+    if only_levels or len(np.unique(own)) > 2:
+        return []
+    ends = (column.low, column.high)
+    return [column.shown(end) if column.date else int(end) if end == int(end) else end for end in ends]

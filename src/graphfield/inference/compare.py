@@ -39,7 +39,7 @@ from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
 from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
-from graphfield.messages import join_messages
+from graphfield.messages import Message, join_messages
 from graphfield.numbers import format_beside, is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
@@ -53,6 +53,11 @@ _ROUGH = 0.1
 _WITH_LEVELS = (
     "Levels that groups have of their own are a part of these graphs; fits and tests of edges subtract them, "
     "where there are any."
+)
+
+_MAY_FIND_FEWER = Message(
+    "Tests of all edges and covariates ({edges}) ask more at once, and may find fewer.",
+    edges=Message("gf.infer_edges", code="infer-edges"),
 )
 
 
@@ -152,7 +157,9 @@ def compare_graphs(
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
     places = [_place_words(side) for side in sides]
     levels = "" if question.labels is None else _WITH_LEVELS
-    said = [caveat, _summary(table, places, estimates, caveat), levels, _few_words(question, sides, places)]
+    fewer = _MAY_FIND_FEWER if (table["q_value"] <= FDR).any() else ""
+    said = [caveat, _summary(table, places, estimates, caveat), fewer, levels]
+    said.append(_few_words(question, sides, places))
     if estimates is not None:
         said += [_reading(places, level), over]
     table.attrs["summary"] = join_messages(" ", filter(None, said))

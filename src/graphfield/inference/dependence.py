@@ -203,12 +203,13 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
 
         whole = tests.overall(tick)
         is_only = len(smooths) == 1
+        # Before others draw from the same generator: its p-value does not depend on which are asked for.
+        near = settle({"all covariates together": whole}) if goes_on else []
         one_by_one = {
             name: whole if is_only else tests.given_others(name, len(wanted), tick) for name in wanted
         }
-        if goes_on:
-            near = settle({"all covariates together": whole}) + ([] if is_only else settle(one_by_one))
-            notes += [_NEAR.format(", ".join(near))] if near else []
+        near += settle(one_by_one) if goes_on and not is_only else []
+        notes += [_NEAR.format(", ".join(near))] if near else []
         overall = whole.result()
         given_others = {name: None if test is None else test.result() for name, test in one_by_one.items()}
         gains = (_gains_of_kinds if kinds else _gains)(question, notes, tick)

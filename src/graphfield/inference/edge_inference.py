@@ -20,7 +20,7 @@ from graphfield.exceptions import DataError, ParameterError, agreed, count, list
 from graphfield.fields.schema import Schema
 from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.graphs.groups import node_positions
-from graphfield.inference.asked_values import position_of
+from graphfield.inference.asked_values import ask_of_values, position_of
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
@@ -31,6 +31,7 @@ from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
 from graphfield.inference.movement_words import TWO_TESTS, movement_words, pair_name, rounded_values
 from graphfield.inference.overlap import Common
 from graphfield.inference.pair_scores import PairScores
+from graphfield.messages import join_messages
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
 _MOST_NAMED, _TOLD_POINTS, _FINE_POINTS = 2, 11, 41
@@ -309,8 +310,17 @@ class EdgeInference:
     def __repr__(self) -> str:
         return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
 
+    def values_to_ask(self, fdr: float = 0.1) -> str:
+        """A sentence on covariates of levels, or of two values, with which no pair is found to move."""
+        unseen = [name for name in self.covariates if self.table[f"q_{_label(name)}"].min() > fdr]
+        only_levels = isinstance(self.scores, KindScores)
+        return ask_of_values(self.schema.encoder, self.encoded, unseen, only_levels=only_levels)
+
     def summary(self, fdr: float = 0.1) -> str:
         """What was found, in one paragraph."""
+        return join_messages(" ", filter(None, [self._found_words(fdr), self.values_to_ask(fdr)]))
+
+    def _found_words(self, fdr: float) -> str:
         rows = count(len(self.encoded), "row")
         if self.starts is not None:
             rows += (

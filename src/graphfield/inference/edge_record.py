@@ -99,7 +99,10 @@ class EdgeRecord:
             with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
             movers=tuple(found.movers(FDR)),
             moved_by=tuple(found.moved_by(FDR)),
-            notes=(*filter(None, [found.about, found.also_moving(FDR), two_tests]), *notes),
+            notes=(
+                *filter(None, [found.about, found.also_moving(FDR), two_tests, found.values_to_ask(FDR)]),
+                *notes,
+            ),
             caveat=str(found.caveat),
         )
 

@@ -14,7 +14,7 @@ from graphfield.exceptions import DataError
 from graphfield.folders import write_file
 from graphfield.inference.row_order import AS_IF
 from graphfield.inference.running_tests import Tested
-from graphfield.inference.verdict_facts import WEAK
+from graphfield.inference.verdict_facts import NO, WEAK
 from graphfield.inference.verdict_facts import Tested as TestFacts
 from graphfield.inference.verdict_words import which_sentence
 from graphfield.messages import Message
@@ -141,10 +141,23 @@ class Evidence:
 
     @property
     def paragraph(self) -> str:
-        """The answer for all covariates together, and which of them it is as far as that can be told."""
+        """The answer for all covariates together, and which of them it is as far as that can be told.
+
+        Where only some were asked for one by one, their answers come first.
+        """
         tested = TestFacts.of(self)
+        if self._are_asked:
+            first = [f"{line.verdict.capitalize()}. {line.sentence}" for line in self.per_covariate]
+            unseen = tested.answer == NO and tested.matter
+            whole = f"All covariates together{', which may hide one' if unseen else ''}: {self.verdict}."
+            return " ".join(filter(None, [self.caveat, *first, whole, self.sentence]))
         which = which_sentence(tested, tested.together)
         return f"{self.caveat} {self.verdict.capitalize()}. {self.sentence} {which}".strip()
+
+    @property
+    def _are_asked(self) -> bool:
+        """Whether the question was about some of the covariates, beside all together."""
+        return 0 < len(self.per_covariate) < len(self.together)
 
     def __str__(self) -> str:
         return "\n".join([self.paragraph, *self.details()])
@@ -163,10 +176,10 @@ class Evidence:
         """Numbers of each covariate that matters given the others, and one line for all of the rest.
 
         The p-values are those that decide, adjusted for the number of covariates where there are several.
-        What follows from them is for the paragraph above to say.
+        What follows from them is for the paragraph above to say, which has all of those asked for.
         """
         tested = TestFacts.of(self)
-        if len(tested.together) < 2:
+        if len(tested.together) < 2 or self._are_asked:
             return []
         adjusted = _ADJUSTED if len(self.per_covariate) > 1 else ""
         lines, rest, untested = [], [], []

@@ -169,7 +169,10 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     weak = tuple(name for name in test.matter if name in test.weak_ones)
     clear = tuple(name for name in test.matter if name not in weak)
     found = [f"{_listed(clear)} {_verb(clear)}"] if clear else []
-    found += [f"there is {WEAK} that {_listed(weak)} {_verb(weak)}"] if weak else []
+    if weak:
+        p = p_text(max(test.adjusted[name] or 0.0 for name in weak))
+        why = f"{'largest ' if len(weak) > 1 else ''}{p}, but with no clear gain in prediction"
+        found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({why})")
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
     return f"{given} {', and '.join(found)}{rest}."
 

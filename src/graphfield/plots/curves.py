@@ -184,7 +184,7 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     training : fitted :class:`~graphfield.DNNCGM` or its table ``training_``
-        Of a model, the step that was kept is marked.
+        Of a model, the step that was kept is marked, or what was kept instead is named.
 
     Examples
     --------
@@ -211,7 +211,11 @@ def plot_training(training: Any, *, ax: Axes | None = None) -> Axes:
     if len(phases) > 1:
         _name_phases(ax, phases)
     best = getattr(training, "best_step_", None)
-    if best is not None:
+    if getattr(training, "additive_", False):
+        ax.plot([], [], " ", label="kept: no step, but edges\nthat follow single covariates")
+    elif getattr(training, "variation_", 1.0) == 0:
+        ax.plot([], [], " ", label="kept: no step, but\none graph for all")
+    elif best is not None:
         ax.axvline(best, color=GREY, linewidth=0.9, linestyle="--", label=f"kept: step {best:,}")
     ax.set(xlabel="step", ylabel="loss")
     ax.spines[["top", "right"]].set_visible(False)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphfield.exceptions import count
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.numbers import CLEAR
-from graphfield.plots.style import GREY, colours, pyplot
+from graphfield.plots.style import GREY, colour_bar, colours, pyplot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,8 +51,12 @@ def _draw_gains(ax: Any, table: Any, best: str) -> None:
 
 
 def _edges(number: float) -> str:
-    """How many a graph has; a mean over rows need not be whole."""
-    return f"{number:.3g} edges" if number % 1 == 0 else f"{number:.3g} edges on average"
+    """How many a graph has; a mean over rows need not be whole.
+
+    >>> _edges(1.0), _edges(1200.0), _edges(1.9)
+    ('1 edge', '1,200 edges', '1.9 edges on average')
+    """
+    return count(int(number), "edge") if number % 1 == 0 else f"{number:.3g} edges on average"
 
 
 def _draw_agreement(ax: Any, found: MethodComparison, names: list[str]) -> None:
@@ -61,11 +66,11 @@ def _draw_agreement(ax: Any, found: MethodComparison, names: list[str]) -> None:
     for one, other, share in pairs:
         j, k = names.index(one), names.index(other)
         shares[j, k] = shares[k, j] = share
-    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     for (j, k), share in np.ndenumerate(shares):
         text = "" if np.isnan(share) else f"{share:.2f}"
         colour = "white" if share > 0.6 else "black"
         ax.text(k, j, text, ha="center", va="center", fontsize=7, color=colour)
     ax.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
     ax.set_yticks(range(len(names)), [])
-    ax.set_title("edges in common", fontsize=9)
+    colour_bar(ax, image, "share of edges in common")

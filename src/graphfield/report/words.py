@@ -26,9 +26,9 @@ from graphfield.report.folder import RowsUsed
 
 _TRAINING = (
     "How badly the model fits (the loss per node in standard units: lower is better) after so many steps of "
-    "training, on the rows that it learns from and on rows held out. In a good fit both fall, level off and "
-    "stay close together. Where the loss of held-out rows rises again, noise is learned: these rows decide "
-    "when to stop and what to keep."
+    "training, on the rows that it learns from and on rows held out, which decide when to stop and what to "
+    "keep.{kept} In a good fit both fall, level off and stay close together; where the loss of held-out rows "
+    "rises again, noise is learned."
 )
 _MOST_NAMED = 6  # covariates that a sentence names
 _FEW_CROSSING = 2  # pairs that are an edge in some rows and not in others, which are named
@@ -220,26 +220,21 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
     schema = field_of(model).schema
     scores = "" if schema.types is not None else ", of normal scores of the nodes"
     raw = f", of nodes {_NODES['raw']}" if getattr(model, "marginals_", schema.marginals) == "raw" else ""
-    scale = (
-        f" Curves are those of the tests{scores}; numbers in the picture and the table are those of the "
-        f"model{raw}. The two may differ."
-    )
-    text = (
-        f"{scale} Shaded: bands of {100 * level:.0f} %. The dark one covers the true value at each place "
-        "with that probability, the light one, drawn where one edge is chosen, the whole curve at once."
-    )
-    levels = {column.name for column in schema.encoder.categorical}
+    rows = ""
     if len(schema.encoder.columns) > 1:
-        if any(curve.covariate in levels for curve in curves):
-            text += (
-                " Over the levels of a category the rows are those whose other covariates occur at all of "
-                "its levels (all rows, where these are nearly all or hardly any)."
-            )
-        if any(curve.covariate not in levels for curve in curves):
-            text += " Along a number they are, at each value, those whose other covariates occur with it."
-    if all(None not in curve.estimate for curve in curves):
-        return text
-    return f"{text} A curve is not drawn where rows are too few to tell a value that it can have."
+        levels = {column.name for column in schema.encoder.categorical}
+        over_levels = {curve.covariate in levels for curve in curves}
+        kinds = {False: "with that value", True: "with all levels of a category"}
+        occur = ", or ".join(words for kind, words in kinds.items() if kind in over_levels)
+        rows = f", averaged over rows whose other covariates occur {occur}"
+    gaps = "" if all(None not in curve.estimate for curve in curves) else "; gaps: too few rows to tell"
+    return (
+        f"Partial correlation of the chosen edges along one covariate by the tests{scores}{rows}{gaps}. The "
+        f"picture and the table have that of the model{raw}, which may differ. Bands of {100 * level:.0f} %, "
+        "of the clearest pairs, cover the true value at each place (dark) or the whole curve (light, where "
+        "one edge is chosen). Bold (filled) where the light one leaves out 0; bars at the bottom show where "
+        "the rows are."
+    )
 
 
 def training(model: FieldLike) -> dict[str, Any] | None:
@@ -253,7 +248,20 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": _TRAINING}
+    return {"note": _TRAINING.format(kept=_kept(model))}
+
+
+def _kept(model: Any) -> str:
+    """Which step of training the model is, if it is one."""
+    share, step = getattr(model, "variation_", 1.0), getattr(model, "best_step_", None)
+    if getattr(model, "additive_", False):
+        return " None of these steps was kept: edges that follow single covariates predict better."
+    if share == 0:
+        return " None of these steps was kept, but one graph for all: held-out rows support no movement."
+    if not getattr(model, "moves_", True):
+        return " None of these steps was kept: a density that stays the same predicts as well or better."
+    part = f", with {100 * share:.0f} % of how its graph moves" if share < 1 else ""
+    return "" if step is None else f" Kept: step {step:,}{part}."
 
 
 def _rounded(value: Any) -> str:

@@ -245,13 +245,13 @@ class Page {
       menu.addEventListener("change", () => this.connectivity());
     }
     if (!this.moves) return;
-    const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values), room = Math.max(0.005, 0.06 * (high - low));
+    const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values);
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
     const covariates = this.moving(), boxes = this.panels(box, covariates.length);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
       const dots = values.map((v, i) => [level ? x[i] : Math.max(c.low, Math.min(c.high, x[i])), v, level ? (((i * 0.618) % 1) - 0.5) * 0.5 : 0]);
-      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, share, x: c, y: [Math.max(0, low - room), high + room], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
+      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, share, x: c, y: [0, 1.06 * high], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
     });
   }
 
