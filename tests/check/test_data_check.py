@@ -1012,3 +1012,43 @@ def test_what_follows_from_other_nodes_repeats_with_them():
     age = pd.DataFrame({"age": rng.uniform(size=5000)})
     assert not found(X, age, "repeated-nodes")
     assert not found(X.drop(columns="bmi"), age, "repeated-nodes")
+
+
+def test_shapes_of_nodes_are_those_of_the_values_that_are_there():
+    """Filled in, gaps sharpen tails, make one value of many, and hide zeros and values far out."""
+    rng = np.random.default_rng(5)
+    X, Z = clean()
+    f = rng.exponential(size=N) ** 0.9
+    X["f"] = np.where(rng.random(N) < 0.4, np.nan, f)
+    kept = X.f.dropna()
+    skewness = ((kept - kept.mean()) ** 3).mean() / kept.std(ddof=0) ** 3
+    assert skewness < 2.0 < pd.Series(X.f.fillna(kept.median())).skew(), "the table is no case for this test"
+    assert not found(X, Z, "skewed-nodes", missing="impute")
+    X["f"] = X.f**1.3
+    kept = X.f.dropna()
+    skewness = ((kept - kept.mean()) ** 3).mean() / kept.std(ddof=0) ** 3
+    (one,) = found(X, Z, "skewed-nodes", missing="impute")
+    assert f"'f' {skewness:.1f})" in one.message, "no value looks wrong"
+    X, _ = clean()
+    X["a"] = X.a.where(rng.random(N) < 0.15)
+    assert not found(X, Z, "mostly-one-value", missing="impute")
+    X.loc[7, "a"] = 400.0
+    (one,) = found(X, Z, "outliers", missing="impute")
+    assert "400 in row 7" in one.message
+    (one,) = found(clean()[0], Z.assign(age=Z.age.where(X.a.notna()).mask(Z.index == 7, 4000)), "outliers")
+    assert "4000 in row 7" in one.message
+    X["a"] = rng.poisson(20, N) * (rng.random(N) < 0.7)
+    X["a"] = X.a.astype(float).where(rng.random(N) < 0.6)
+    (one,) = found(X, Z, "zero-counts", missing="impute")
+    assert f"'a' {(X.a == 0).sum() / X.a.notna().sum():.0%}" in one.message
+
+
+def test_rows_that_lack_the_same_are_no_series_for_that():
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.normal(size=(N, 4)) + 10 * (rng.random((N, 4)) < 0.45), columns=list("abcd"))
+    X.loc[N // 2 :, ["a", "b", "c"]] = np.nan
+    Z = pd.DataFrame({"z": rng.normal(size=N)})
+    assert not gf.check_data(X, Z, missing="impute").is_series
+    X = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("abcd")).cumsum()
+    X.loc[N // 2 :, ["a", "b", "c"]] = np.nan
+    assert gf.check_data(X, Z, missing="impute").is_series
