@@ -1052,3 +1052,32 @@ def test_rows_that_lack_the_same_are_no_series_for_that():
     X = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("abcd")).cumsum()
     X.loc[N // 2 :, ["a", "b", "c"]] = np.nan
     assert gf.check_data(X, Z, missing="impute").is_series
+
+
+def test_where_rows_are_dropped_those_that_are_left_are_described():
+    X, Z = clean()
+    X.loc[::2, "a"] = np.nan
+    X.loc[[8, 21], "b"] = [700.0, 600.0]
+    Z.loc[0, "age"] = 300.0
+    Z.loc[2, "day"] = pd.Timestamp("1995-01-01")
+    Z["site"] = np.where(np.arange(N) == 4, "D", Z.site)
+    for policy in ("error", "impute"):
+        check = gf.check_data(X, Z, missing=policy)
+        assert "such as 700 in row 8" in str(check)
+        assert "'D'" in check.table.set_index("name")["values"]["site"]
+    assert "many-rows-lost" in gf.check_data(X, Z).codes()
+    check = gf.check_data(X, Z, missing="drop", rest=pd.DataFrame({"u": np.arange(N) % 2}))
+    assert (check.n_rows, check.rows_left_out) == (N, N // 2)
+    assert "many-rows-lost" not in check.codes(), "what it advises was done"
+    assert "median, 600 in row 21" in str(check)
+    assert not found(X, Z, "rare-category", missing="drop")
+    assert "such as 2020-" in check.changes[-1]
+    columns = check.table.set_index("name")
+    assert columns["missing"]["a"] == N // 2
+    assert columns["distinct"][["a", "u"]].tolist() == [N // 2, 1]
+    assert (
+        columns["values"]["age"] == gf.check_data(X[1::2], Z[1::2]).table.set_index("name")["values"]["age"]
+    )
+    assert columns["values"]["site"] == "3 levels: 'A', 'B', 'C'"
+    X["b"] = X.b.where(X.a.isna())
+    assert "0 rows without missing values" in str(gf.check_data(X, Z, missing="drop"))

@@ -51,18 +51,22 @@ _SUBJECT_NAME = re.compile(
 )
 
 
-def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
-    if labels is None:
-        return
-    name, sizes = str(labels.name), labels.value_counts()
-    gaps = int(labels.isna().sum())
-    if gaps:
+def missing_group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+    gaps = 0 if labels is None else int(labels.isna().sum())
+    if labels is not None and gaps:
+        name = str(labels.name)
         yield Finding(
             "missing-groups",
             (name,),
             f"Group {name!r} is missing in {count(gaps, 'row')}; fit refuses them.",
             "Fill in the labels, or leave these rows out.",
         )
+
+
+def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+    if labels is None:
+        return
+    name, sizes = str(labels.name), labels.value_counts()
     if len(sizes) and sizes.max() == 1:
         yield Finding(
             "groups-of-one",
