@@ -209,6 +209,11 @@ CASES = {
         {"a"},
         node("a", lambda T: T.a.where(np.arange(N) != 3, 1.0)),
     ),
+    "rows-lack-the-same": (
+        lambda X, Z: (X.assign(**X.loc[: 0.94 * N, ["a", "b"]]), Z),
+        {"a", "b"},
+        lambda X, Z: (X.assign(**X.loc[: 0.96 * N, ["a", "b"]]), Z),
+    ),
     "many-rows-lost": (
         node("a", lambda T: T.a.where(np.arange(N) % 2 == 0)),
         {"a"},
@@ -1081,3 +1086,31 @@ def test_where_rows_are_dropped_those_that_are_left_are_described():
     assert columns["values"]["site"] == "3 levels: 'A', 'B', 'C'"
     X["b"] = X.b.where(X.a.isna())
     assert "0 rows without missing values" in str(gf.check_data(X, Z, missing="drop"))
+
+
+def test_rows_that_lack_the_same_columns_are_named():
+    rng = np.random.default_rng(7)
+    X, Z = clean()
+    X.loc[300:, ["a", "b", "c"]] = np.nan
+    X.loc[310:315, "d"] = np.nan
+    Z.loc[rng.permutation(300)[:60], "age"] = np.nan
+    scattered = rng.permutation(300)[:40]
+    X.loc[scattered, ["b", "d"]] = np.nan
+    first, second = found(X, Z, "rows-lack-the-same")
+    assert first.message.startswith("100 rows (from row 300 to row 399) lack 'a', 'b', 'c' together:")
+    assert "missing='drop'" in first.advice
+    assert second.message.startswith(f"40 rows (the first at row {scattered.min()}) lack 'b', 'd' together:")
+    assert "the other rows alone" in found(X, Z, "rows-lack-the-same", missing="drop")[0].advice
+    by_chance = clean()[0].mask(rng.random((N, 5)) < 0.4)
+    assert not found(by_chance, Z, "rows-lack-the-same"), "many pairs are missing together by chance"
+
+
+def test_what_filling_in_does_is_said_where_it_is_offered_or_done():
+    X, Z = clean()
+    X.loc[:5, "a"] = np.nan
+    caution = "illed-in values weaken the edges of their columns, and count as if they had been seen."
+    assert str(gf.check_data(X, Z)).count(caution) == 1
+    assert str(gf.check_data(X, Z, missing="impute")).count(caution) == 1
+    assert caution not in str(gf.check_data(X, Z, missing="drop"))
+    with pytest.warns(gf.DataWarning, match=caution):
+        gf.GraphicalLasso(n_penalties=2, missing="impute").fit(X, Z)

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import covariate_findings
-from graphfield.check.findings import LEAK, Column, DataCheck, Finding, drop_argument
+from graphfield.check.findings import LEAK, Column, DataCheck, Finding
+from graphfield.check.gaps import missing_findings, rows_with_gaps
 from graphfield.check.nodes import IDENTIFIER, node_findings
 from graphfield.check.rows import group_findings, missing_group_findings, row_findings
 from graphfield.check.size import size_findings
@@ -21,12 +22,10 @@ from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, listing
-from graphfield.messages import Argument, Message, move_rows
+from graphfield.messages import move_rows
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
 MAX_ROWS = 20_000
-# A column with a larger share of missing values than this is named.
-MUCH_MISSING = 0.3
 # So many levels of a category are listed in its note.
 _LEVELS_NAMED = 6
 # Whole numbers below this are shown with all digits.
@@ -101,7 +100,7 @@ can tell who is connected to what.
     bad_x, bad_z = bad_entries(x_frame), bad_entries(z_frame)
     labels, moments = (_series(values, n_rows, what) for values, what in ((groups, "group"), (time, "time")))
     unused = pd.DataFrame(index=range(n_rows)) if rest is None else rest
-    fitted = ~_rows_with_gaps(bad_x, bad_z) if missing == "drop" else np.ones(n_rows, dtype=bool)
+    fitted = ~rows_with_gaps(bad_x, bad_z) if missing == "drop" else np.ones(n_rows, dtype=bool)
     rows_left_out = int((~fitted).sum())
     kept = np.flatnonzero(fitted) if fitted.any() else np.arange(n_rows)
     columns = [_column(x_frame.values[name], "node", bad_x[name], kept) for name in x_frame.names]
@@ -111,17 +110,17 @@ can tell who is connected to what.
     if moments is not None:
         columns.append(_column(moments, "time", moments.isna(), kept))
     columns += [_column(unused[name], "unused", unused[name].isna(), kept) for name in unused.columns]
+    used = [column for column in columns if column.role in _USED]
     findings = [
         *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
-        *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
+        *missing_findings(used, bad_x, bad_z, missing),
         *missing_group_findings(labels),
         *_row_findings(
             _Table(x_frame, z_frame, bad_x, bad_z, labels, moments, unused), kept, typed, pooled or {}
         ),
     ]
     changes = []
-    used = [column for column in columns if column.role in _USED]
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
@@ -280,86 +279,6 @@ def _floats(column: pd.Series) -> NDArray[np.float64]:
     if column.dtype == object:
         column = pd.to_numeric(column, errors="coerce")
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _rows_with_gaps(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that "drop" leaves out; columns without any value count for nothing, as no fit takes them."""
-    bad = np.column_stack([bad_x.to_numpy(), bad_z.to_numpy()])
-    return np.asarray(bad[:, ~bad.all(axis=0)].any(axis=1))
-
-
-def _empty(column: Column, n_rows: int) -> Finding:
-    return Finding(
-        "empty-column",
-        (column.name,),
-        f"{column.role.capitalize()} {column.name!r} is empty: it has no value in any of "
-        f"{count(n_rows, 'row')}, and fit refuses it.",
-        Message("Leave it out ({drop}).", drop=drop_argument([column.name]))
-        if column.role == "node"
-        else "Leave it out.",
-    )
-
-
-def _missing_findings(
-    columns: list[Column], n_rows: int, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
-) -> list[Finding]:
-    gaps = [column for column in columns if column.role in _USED and column.missing]
-    empty = [column for column in gaps if column.kind == "empty"]
-    found = [_empty(column, n_rows) for column in empty]
-    used = [column for column in gaps if column not in empty]
-    if not used:
-        return found
-    lost = int(_rows_with_gaps(bad_x, bad_z).sum())
-    if policy == "error":
-        found.append(
-            Finding(
-                "missing-values",
-                tuple(column.name for column in used),
-                f"{count(lost, 'row')} of {n_rows:,} {'has' if lost == 1 else 'have'} missing or infinite "
-                f"values, in {listing(column.name for column in used)}; fit refuses them.",
-                Message(
-                    "Use {drop} to leave out these rows or {impute} to fill them in.",
-                    drop=Argument("missing", "drop"),
-                    impute=Argument("missing", "impute"),
-                ),
-            )
-        )
-    much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
-    if much:
-        shares = ", ".join(f"{c.name!r} {c.missing / n_rows:.0%}" for c in much[:_LEVELS_NAMED])
-        found.append(
-            Finding(
-                "mostly-missing",
-                tuple(column.name for column in much),
-                f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
-                Message(
-                    "Leave such columns out (nodes with {drop}), or be sure that what is missing is missing "
-                    "by chance (the texts NA, None and null in a file count as missing).",
-                    drop=Argument("drop"),
-                ),
-            )
-        )
-    if policy == "error" and lost > MUCH_MISSING * n_rows:
-        most = sorted(used, key=lambda column: -column.missing)[:3]
-        found.append(
-            Finding(
-                "many-rows-lost",
-                tuple(column.name for column in used),
-                f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
-                f"most are missing in {listing(column.name for column in most)}.",
-                Message(
-                    "Leave out the columns that cost most rows (nodes with {drop}).",
-                    drop=Argument("drop"),
-                )
-                if any(column.role == "covariate" for column in much)  # filled in, it says little of graphs
-                else Message(
-                    "Leave out the columns that cost most rows (nodes with {drop}), or use {impute}.",
-                    drop=Argument("drop"),
-                    impute=Argument("missing", "impute"),
-                ),
-            )
-        )
-    return found
 
 
 def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
