@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,7 @@ def check_table(
     trimmed : dict, optional
         For each column the texts that lost blanks at their ends, with their rows (:func:`from_table`).
     typed : collection of str
-        Nodes that a fit will be told the types of (``node_types``): what they are is not asked.
+        Nodes that a fit will be told the types of, or ``node_types`` itself: what they are is not asked.
 
     Returns
     -------
@@ -103,7 +103,10 @@ can tell who is connected to what.
     fitted = ~rows_with_gaps(bad_x, bad_z) if missing == "drop" else np.ones(n_rows, dtype=bool)
     rows_left_out = int((~fitted).sum())
     kept = np.flatnonzero(fitted) if fitted.any() else np.arange(n_rows)
-    columns = [_column(x_frame.values[name], "node", bad_x[name], kept) for name in x_frame.names]
+    kinds = typed if isinstance(typed, Mapping) else {}
+    columns = [
+        _column(x_frame.values[name], "node", bad_x[name], kept, kinds.get(name)) for name in x_frame.names
+    ]
     columns += [_column(z_frame.values[name], "covariate", bad_z[name], kept) for name in z_frame.names]
     if labels is not None:
         columns.append(_group_column(labels, kept))
@@ -198,11 +201,19 @@ def _series(values: Any, n_rows: int, what: str) -> pd.Series | None:
     return series
 
 
-def _column(column: pd.Series, role: str, bad: pd.Series, kept: NDArray[np.intp]) -> Column:
-    """Kind, counts and a few words about the values of one column; what is missing is counted in all rows."""
+def _column(
+    column: pd.Series, role: str, bad: pd.Series, kept: NDArray[np.intp], told: str | None = None
+) -> Column:
+    """Kind, counts and a few words about the values of one column; what is missing is counted in all rows.
+
+    Of a node with a type the kind is what was ``told``, if that is no number.
+    """
     present = column.iloc[kept][~bad.to_numpy()[kept]]
     kind = column_kind(present, role)
-    return Column(str(column.name), role, kind, int(bad.sum()), int(present.nunique()), _about(present, kind))
+    shown = kind if kind == "empty" or told in (None, "gaussian") else str(told)
+    return Column(
+        str(column.name), role, shown, int(bad.sum()), int(present.nunique()), _about(present, kind)
+    )
 
 
 def column_kind(present: pd.Series, role: str = "covariate") -> str:
