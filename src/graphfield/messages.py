@@ -6,7 +6,7 @@ Most messages are plain text. One that names an argument or a row, or whose advi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -118,6 +118,24 @@ def join_messages(separator: str, messages: Iterable[str | Part]) -> Message:
     """Messages one after the other, each with its parts."""
     parts: dict[str, Any] = {f"part{number}": message for number, message in enumerate(messages)}
     return Message(separator.join(f"{{{name}}}" for name in parts), **parts)
+
+
+def move_rows(message: str, rows: Sequence[int]) -> str:
+    """The message about a table of which some rows were taken, with each row as the whole table has it.
+
+    >>> move_rows(Message("See {row}.", row=Row(1)), [2, 5])
+    'See row 5.'
+    """
+    if not isinstance(message, Message):
+        return message
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, Row):
+            return Row(int(rows[part.index]))
+        return move_rows(part, rows) if isinstance(part, Message) else part
+
+    parts = {name: moved(part) for name, part in message.parts.items()}
+    return Message(message.template, code=message.code, **parts)
 
 
 def message_of(error: BaseException) -> str:

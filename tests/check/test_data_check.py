@@ -209,6 +209,11 @@ CASES = {
         {"a"},
         node("a", lambda T: T.a.where(np.arange(N) != 3, 1.0)),
     ),
+    "rows-lack-the-same": (
+        lambda X, Z: (X.assign(**X.loc[: 0.94 * N, ["a", "b"]]), Z),
+        {"a", "b"},
+        lambda X, Z: (X.assign(**X.loc[: 0.96 * N, ["a", "b"]]), Z),
+    ),
     "many-rows-lost": (
         node("a", lambda T: T.a.where(np.arange(N) % 2 == 0)),
         {"a"},
@@ -1012,3 +1017,100 @@ def test_what_follows_from_other_nodes_repeats_with_them():
     age = pd.DataFrame({"age": rng.uniform(size=5000)})
     assert not found(X, age, "repeated-nodes")
     assert not found(X.drop(columns="bmi"), age, "repeated-nodes")
+
+
+def test_shapes_of_nodes_are_those_of_the_values_that_are_there():
+    """Filled in, gaps sharpen tails, make one value of many, and hide zeros and values far out."""
+    rng = np.random.default_rng(5)
+    X, Z = clean()
+    f = rng.exponential(size=N) ** 0.9
+    X["f"] = np.where(rng.random(N) < 0.4, np.nan, f)
+    kept = X.f.dropna()
+    skewness = ((kept - kept.mean()) ** 3).mean() / kept.std(ddof=0) ** 3
+    assert skewness < 2.0 < pd.Series(X.f.fillna(kept.median())).skew(), "the table is no case for this test"
+    assert not found(X, Z, "skewed-nodes", missing="impute")
+    X["f"] = X.f**1.3
+    kept = X.f.dropna()
+    skewness = ((kept - kept.mean()) ** 3).mean() / kept.std(ddof=0) ** 3
+    (one,) = found(X, Z, "skewed-nodes", missing="impute")
+    assert f"'f' {skewness:.1f})" in one.message, "no value looks wrong"
+    X, _ = clean()
+    X["a"] = X.a.where(rng.random(N) < 0.15)
+    assert not found(X, Z, "mostly-one-value", missing="impute")
+    X.loc[7, "a"] = 400.0
+    (one,) = found(X, Z, "outliers", missing="impute")
+    assert "400 in row 7" in one.message
+    (one,) = found(clean()[0], Z.assign(age=Z.age.where(X.a.notna()).mask(Z.index == 7, 4000)), "outliers")
+    assert "4000 in row 7" in one.message
+    X["a"] = rng.poisson(20, N) * (rng.random(N) < 0.7)
+    X["a"] = X.a.astype(float).where(rng.random(N) < 0.6)
+    (one,) = found(X, Z, "zero-counts", missing="impute")
+    assert f"'a' {(X.a == 0).sum() / X.a.notna().sum():.0%}" in one.message
+
+
+def test_rows_that_lack_the_same_are_no_series_for_that():
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.normal(size=(N, 4)) + 10 * (rng.random((N, 4)) < 0.45), columns=list("abcd"))
+    X.loc[N // 2 :, ["a", "b", "c"]] = np.nan
+    Z = pd.DataFrame({"z": rng.normal(size=N)})
+    assert not gf.check_data(X, Z, missing="impute").is_series
+    X = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("abcd")).cumsum()
+    X.loc[N // 2 :, ["a", "b", "c"]] = np.nan
+    assert gf.check_data(X, Z, missing="impute").is_series
+
+
+def test_where_rows_are_dropped_those_that_are_left_are_described():
+    X, Z = clean()
+    X.loc[::2, "a"] = np.nan
+    X.loc[[8, 21], "b"] = [700.0, 600.0]
+    Z.loc[0, "age"] = 300.0
+    Z.loc[2, "day"] = pd.Timestamp("1995-01-01")
+    Z["site"] = np.where(np.arange(N) == 4, "D", Z.site)
+    for policy in ("error", "impute"):
+        check = gf.check_data(X, Z, missing=policy)
+        assert "such as 700 in row 8" in str(check)
+        assert "'D'" in check.table.set_index("name")["values"]["site"]
+    assert "many-rows-lost" in gf.check_data(X, Z).codes()
+    check = gf.check_data(X, Z, missing="drop", rest=pd.DataFrame({"u": np.arange(N) % 2}))
+    assert (check.n_rows, check.rows_left_out) == (N, N // 2)
+    assert "many-rows-lost" not in check.codes(), "what it advises was done"
+    assert "median, 600 in row 21" in str(check)
+    assert not found(X, Z, "rare-category", missing="drop")
+    assert "such as 2020-" in check.changes[-1]
+    columns = check.table.set_index("name")
+    assert columns["missing"]["a"] == N // 2
+    assert columns["distinct"][["a", "u"]].tolist() == [N // 2, 1]
+    assert (
+        columns["values"]["age"] == gf.check_data(X[1::2], Z[1::2]).table.set_index("name")["values"]["age"]
+    )
+    assert columns["values"]["site"] == "3 levels: 'A', 'B', 'C'"
+    X["b"] = X.b.where(X.a.isna())
+    assert "0 rows without missing values" in str(gf.check_data(X, Z, missing="drop"))
+
+
+def test_rows_that_lack_the_same_columns_are_named():
+    rng = np.random.default_rng(7)
+    X, Z = clean()
+    X.loc[300:, ["a", "b", "c"]] = np.nan
+    X.loc[310:315, "d"] = np.nan
+    Z.loc[rng.permutation(300)[:60], "age"] = np.nan
+    scattered = rng.permutation(300)[:40]
+    X.loc[scattered, ["b", "d"]] = np.nan
+    first, second = found(X, Z, "rows-lack-the-same")
+    assert first.message.startswith("100 rows (from row 300 to row 399) lack 'a', 'b', 'c' together:")
+    assert "missing='drop'" in first.advice
+    assert second.message.startswith(f"40 rows (the first at row {scattered.min()}) lack 'b', 'd' together:")
+    assert "the other rows alone" in found(X, Z, "rows-lack-the-same", missing="drop")[0].advice
+    by_chance = clean()[0].mask(rng.random((N, 5)) < 0.4)
+    assert not found(by_chance, Z, "rows-lack-the-same"), "many pairs are missing together by chance"
+
+
+def test_what_filling_in_does_is_said_where_it_is_offered_or_done():
+    X, Z = clean()
+    X.loc[:5, "a"] = np.nan
+    caution = "illed-in values weaken the edges of their columns, and count as if they had been seen."
+    assert str(gf.check_data(X, Z)).count(caution) == 1
+    assert str(gf.check_data(X, Z, missing="impute")).count(caution) == 1
+    assert caution not in str(gf.check_data(X, Z, missing="drop"))
+    with pytest.warns(gf.DataWarning, match=caution):
+        gf.GraphicalLasso(n_penalties=2, missing="impute").fit(X, Z)

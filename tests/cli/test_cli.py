@@ -480,13 +480,13 @@ def test_an_existing_or_unwritable_output(table, model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--at", "age=60", "--at", "sight=A"], "unknown 'sight'"),
+        (["--at", "age=60", "--at", "sight=A"], "no covariate called 'sight'"),
         (["--at", "age=60", "--at", "site=Z"], "'site' has 'Z'"),
         (["--at", "age=old", "--at", "site=A"], "'age' is numeric"),
         (["--at", "age=nan", "--at", "site=A"], "'age' is numeric"),
         (["--at", "age"], "--at expects covariate=value"),
         (["--at", "age=1", "--at", "age=2"], "twice"),
-        (["--at", "sex=F", "--at", "age=60", "--at", "site=A"], "has unknown 'sex'"),
+        (["--at", "sex=F", "--at", "age=60", "--at", "site=A"], "no covariate called 'sex'"),
         (["--at", "age=60", "--at", "site=A", "--threshold", "low"], "--threshold must be"),
         (
             ["--at", "age=60", "--at", "site=A", "--threshold", "-1"],

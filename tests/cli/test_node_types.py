@@ -160,3 +160,30 @@ def test_an_edge_without_a_sign_is_not_drawn_as_a_positive_one(opened):
     assert "+" not in said
     assert "(edge, no sign)" in said
     assert "no sign" in page.run("document.getElementById('legend').textContent")
+
+
+def test_tests_are_not_asked_what_was_told(table, capsys):
+    """A node is what --node-types says; advice has options that the command has."""
+    nodes = ["--nodes", "number,answer,kind,visits"]
+    types = ["--node-types", "answer=binary,visits=count"]
+    assert main(["edges", str(table), "--covariates", "age", *nodes, *types]) == 0
+    said = capsys.readouterr().err
+    for line in (
+        "nodes: 2 numbers, 'number', 'kind'",
+        "nodes: 1 binary, 'answer'",
+        "nodes: 1 count, 'visits'",
+    ):
+        assert f"  {line}\n" in said
+    assert "Node 'kind' (3 whole numbers" in said
+    assert "'visits' (" not in said
+    assert "Levels and counts may be nodes of the tests, if these are told (--node-types)" in said
+    assert main(["edges", str(table), "--covariates", "age", *nodes, "--node-types", "answer=count"]) == 2
+    said = capsys.readouterr().err
+    assert "'answer' is to be a count, but line 2 holds" in said
+    assert "If it has levels, say so (--node-types answer=binary); else leave it out." in said
+    assert "--model" not in said
+    X = pd.read_csv(table)[["number", "answer"]].assign(
+        answer=lambda T: T.answer + T.index.astype(str).str[-1]
+    )
+    with pytest.raises(gf.DataError, match=r"node_types={'answer': 'categorical'}"):
+        gf.RegGMM(node_types={"answer": "gaussian"}).fit(X, np.arange(300.0)[:, None])

@@ -193,12 +193,31 @@ def test_the_file_has_the_words_of_the_screen(shell, tmp_path):
     assert f"Look: {told[0]}" in said
 
 
+def test_of_two_values_no_other_is_asked_for(shell, tmp_path):
+    """Nothing is between 0 and 1, or beyond them; a number that no row reaches is not compared."""
+    table = plain().assign(inmetro=np.arange(N) // 2 % 2, year=np.where(np.arange(N) % 3, 2001, 2005))
+    covariates = ["--covariates", "age,inmetro,year"]
+    shell("fit", table, *covariates, "--out", tmp_path / "m", *FAST)
+    for asked in ("inmetro=2", "inmetro=0.5"):
+        said = shell("graph", tmp_path / "m", "--at", asked, code=2)
+        assert f"'inmetro' has the values 0 and 1 only, but --at gives {asked[8:]}." in said
+    assert "has the values 2001 and 2005 only" in shell("graph", tmp_path / "m", "--at", "year=2003", code=2)
+    said = shell("differences", table, *covariates, "--between", "inmetro=1", "--and", "inmetro=2", code=2)
+    assert "'inmetro' has the values 0 and 1 only, but --and gives 2." in said
+    beyond = f"{table.age.max() + 5:g}"
+    said = shell("differences", table, *covariates, "--between", f"age={beyond}", "--and", "age=50", code=2)
+    assert f"age={beyond} is beyond all rows, which have 'age' from {table.age.min():g}" in said
+    said = shell("differences", table, *covariates, "--between", "metro=1", "--and", "metro=0", code=2)
+    assert "There is no covariate called 'metro'. Did you mean 'inmetro'? The covariates are" in said
+
+
 def test_errors_speak_of_options(shell, tmp_path):
     said = shell("evidence", plain(), "--covariates", "age", "--permutations", "5", code=2)
     assert "--permutations must be a whole number of at least 19, got 5." in said
     assert "--rare must be" in shell("check", plain(), "--covariates", "age", "--rare", "1", code=2)
     shell("fit", plain(), "--covariates", "age", "--out", tmp_path / "m", *FAST)
-    assert "--at must give every covariate once" in shell("graph", tmp_path / "m", "--at", "agee=3", code=2)
+    said = shell("graph", tmp_path / "m", "--at", "agee=3", code=2)
+    assert "There is no covariate called 'agee'. Did you mean 'age'? The covariates are 'age'." in said
     table = plain().assign(const=2.0)
     said = shell("fit", table, "--covariates", "age", "--out", tmp_path / "n", code=2)
     assert "'const' has the same value in every training row" in said

@@ -590,6 +590,9 @@ def test_few_groups_or_rows_on_a_side_are_said() -> None:
     assert "There are only 8 groups (32 rows) with group=a: estimates there are rough." in repr(found)
     found = gf.compare_graphs(X, rare.assign(group=np.where(np.arange(120) < 10, "a", "b")), "group")
     assert "There are only 10 rows for 6 nodes with group=a: estimates there are rough." in repr(found)
+    for size in (49, 50):
+        found = gf.compare_graphs(X, rare.assign(group=np.where(np.arange(120) < size, "a", "b")), "group")
+        assert (f"There are only {size} rows for 6 nodes with group=a" in repr(found)) == (size < 50)
     kinds = pd.DataFrame(X[:, :3]).assign(yes=X[:, 3] > 0)
     assert "only 8 groups (32 rows) with group=a" in repr(gf.compare_graphs(kinds, rare, "group", groups=who))
 
@@ -663,18 +666,23 @@ def test_covariates_that_the_others_determine_are_not_said_to_move_nothing() -> 
     assert f"given the others: {first} 0. Of '{second}' that cannot be told" in unknown.summary()
 
 
-def test_copies_are_named_and_values_far_outside_once():
+def test_copies_are_named_and_values_that_no_row_reaches_are_refused():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(100, 3)), pd.DataFrame({"z": rng.uniform(size=100), "g": ["a", "b"] * 50})
     with pytest.warns(gf.DataWarning, match="'x1', 'x4' are the same up to scale"):
         gf.infer_edges(np.column_stack([X, 2 * X[:, 0]]), Z, covariates=[])
-    with pytest.warns(gf.ExtrapolationWarning, match="far outside") as said:
-        gf.compare_graphs(X, Z, {"z": 30.0}, {"z": 0.5})
-    assert len(said) == 1
-    with pytest.warns(gf.ExtrapolationWarning, match=r"z=1\.05 lies outside what training had") as said:
-        found = gf.compare_graphs(X, Z, {"z": 1.05}, {"z": 0.5})
-    assert len(said) == 1
-    assert "z=1.05 and z=0.5" in found.attrs["summary"]
+    low, high = Z.z.min(), Z.z.max()
+    for beyond in (30, 1.05, low - 0.01):
+        said = f"z={beyond:g} is beyond all rows, which have 'z' from {low:g} to {high:g}."
+        with pytest.raises(gf.DataError, match=re.escape(said)):
+            gf.compare_graphs(X, Z, {"z": 0.5}, {"z": beyond})
+    ends = {"z": float(f"{low:.4g}")}, {"z": float(f"{high:.4g}")}
+    assert "z=" in gf.compare_graphs(X, Z, *ends).attrs["summary"], "as messages round them"
+    days = Z.assign(z=pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(100), unit="D"))
+    with pytest.raises(
+        gf.DataError, match="z=2021-01-01 is beyond all rows, which have 'z' from 2020-01-01 to"
+    ):
+        gf.compare_graphs(X, days, {"z": "2020-02-01"}, {"z": "2021-01-01"}, in_order=False)
     with pytest.raises(gf.DataError, match=r"Known: 'a', 'b'\.$"):
         gf.compare_graphs(X, Z, {"g": "a"}, {"g": "c"})
 

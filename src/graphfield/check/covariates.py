@@ -62,6 +62,7 @@ def covariate_findings(
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
+    seen = nodes.mask(bad_nodes[list(nodes.columns)].to_numpy())
     for name in Z.names:
         gaps = bad[name].to_numpy()
         present = Z.values[name][~gaps]
@@ -75,7 +76,7 @@ def covariate_findings(
             level = pd.factorize(as_text(Z.values[name]))[0]
             codes[name] = np.where(gaps, -1, level)[rows]
             text = pd.Series(as_text(Z.values[name])).where(~gaps, None)
-            yield from still_nodes(name, text.to_numpy(), nodes)
+            yield from still_nodes(name, text.to_numpy(), seen)
         else:
             whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]
@@ -83,10 +84,10 @@ def covariate_findings(
             yield from _identifier(name, present)
     plain = [name for name in whole if not is_date(Z.values[name])]
     if plain:
-        values = np.column_stack([whole[name] for name in plain])
+        values = np.where(bad[plain], np.nan, np.column_stack([whole[name] for name in plain]))
         yield from value_findings(values, np.array(plain, dtype=object), "covariate")
         for name, own in zip(plain, values.T, strict=True):
-            yield from _skewed(name, own[~bad[name].to_numpy()])
+            yield from _skewed(name, own[~np.isnan(own)])
     known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
     same = list(_same_covariates(numbers, known, codes))
     yield from same

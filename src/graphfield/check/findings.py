@@ -40,7 +40,13 @@ _MOST_LINES = 12
 _NAMED_TO_DROP = 20
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
 _WIDEST = 40  # values in a line of text
-_PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "text": "text columns"}
+_PLURALS = {
+    "number": "numbers",
+    "category": "categories",
+    "date": "dates",
+    "text": "text columns",
+    "count": "counts",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Column:
     """What a column was taken for.
 
     ``role`` is "node", "covariate", "group", "time" or "unused"; ``kind`` "number", "category", "yes/no",
-    "date", "text" or "empty".
+    "date", "text" or "empty", and of a node of which somebody says what it is the name of its type.
     """
 
     name: str

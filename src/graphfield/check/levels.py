@@ -166,13 +166,13 @@ def _share_of_dates(levels: list[str]) -> float:
 def still_nodes(name: str, text: NDArray[np.object_], nodes: pd.DataFrame) -> Iterator[Finding]:
     """Nodes that vary, but not among the rows of some level: no edge of theirs can be seen there.
 
-    ``text`` is the level of each row, None where there is none.
+    ``text`` is the level of each row, None where there is none. What is missing of a node is NaN.
     """
     levels = pd.Series(text, index=nodes.index)
     rows = nodes.groupby(levels)
-    ranges = rows.max() - rows.min()
+    ranges = (rows.max() - rows.min()).fillna(0)
     common = levels.value_counts()[ranges.index] >= RARE_LEVEL
-    varies = np.ptp(nodes.to_numpy(), axis=0) > 0
+    varies = (nodes.max() > nodes.min()).to_numpy()
     still = [
         (str(level), str(node))
         for level in ranges.index[common.to_numpy()]

@@ -93,7 +93,7 @@ def node_findings(
         # That one part follows from the others was said.
         yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
     told = {*typed, *(name for finding in ids for name in finding.columns)}
-    yield from _shape_findings(nodes[names], told)
+    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy()), told)
 
 
 def _relations(nodes: pd.DataFrame, bad: NDArray[np.bool_]) -> Iterator[Finding]:
@@ -144,14 +144,15 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
 def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
     """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out.
 
-    Those ``told`` of as identifiers or times need not be called codes as well.
+    What is missing is NaN. Those ``told`` of as identifiers or times need not be called codes as well.
     """
     values = nodes.to_numpy()
     if values.size == 0:
         return
     names = np.array(nodes.columns, dtype=object)
-    codes = [missing_codes(column) for column in values.T]
-    known = [column[~np.isin(column, list(own))] for column, own in zip(values.T, codes, strict=True)]
+    there = [column[~np.isnan(column)] for column in values.T]
+    codes = [missing_codes(column) for column in there]
+    known = [column[~np.isin(column, list(own))] for column, own in zip(there, codes, strict=True)]
     yield from missing_code_findings(codes, names, "node")
     few = np.array([few_different(column) for column in known])
     asked = few & ~np.isin(names, list(told))
@@ -160,7 +161,7 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
     )
     asked = ~np.isin(names, list(told))
     yield from zero_findings(names[asked].tolist(), [known[j] for j in np.flatnonzero(asked)])
-    modes = np.array([_largest_share(values[:, j]) for j in range(values.shape[1])])
+    modes = np.array([_largest_share(column) for column in there])
     stuck = (modes > MOSTLY_ONE_VALUE) & ~few
     if stuck.any():
         number, worst = int(stuck.sum()), names[stuck][np.argmax(modes[stuck])]
@@ -180,16 +181,16 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
     shaped = ~few & ~stuck
     wrong = np.column_stack([np.isin(column, list(own)) for column, own in zip(values.T, codes, strict=True)])
     wrong |= far_out_values(values)
-    yield from _tails(names[shaped], np.where(wrong, np.nan, values)[:, shaped])
+    yield from _tails(names[shaped], np.where(wrong, np.nan, values)[:, shaped], bool(wrong[:, shaped].any()))
     plain = ~stuck & np.array([not own for own in codes])
     yield from far_out_findings(values[:, plain], names[plain], "node")
 
 
-def _tails(names: NDArray, values: NDArray[np.float64]) -> Iterator[Finding]:
-    """Skewed and heavy-tailed nodes; values that are not to be counted, as they look wrong, are NaN."""
+def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool) -> Iterator[Finding]:
+    """Skewed and heavy-tailed nodes; values that are missing, or look wrong if ``any_wrong``, are NaN."""
     if values.shape[1] == 0:
         return
-    aside = "; values that look wrong are left aside" if np.isnan(values).any() else ""
+    aside = "; values that look wrong are left aside" if any_wrong else ""
     centred = standard_units(values)
     squares = np.square(centred)
     skewness = np.nanmean(squares * centred, axis=0)

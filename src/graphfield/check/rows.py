@@ -51,18 +51,22 @@ _SUBJECT_NAME = re.compile(
 )
 
 
-def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
-    if labels is None:
-        return
-    name, sizes = str(labels.name), labels.value_counts()
-    gaps = int(labels.isna().sum())
-    if gaps:
+def missing_group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+    gaps = 0 if labels is None else int(labels.isna().sum())
+    if labels is not None and gaps:
+        name = str(labels.name)
         yield Finding(
             "missing-groups",
             (name,),
             f"Group {name!r} is missing in {count(gaps, 'row')}; fit refuses them.",
             "Fill in the labels, or leave these rows out.",
         )
+
+
+def group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+    if labels is None:
+        return
+    name, sizes = str(labels.name), labels.value_counts()
     if len(sizes) and sizes.max() == 1:
         yield Finding(
             "groups-of-one",
@@ -97,12 +101,13 @@ def row_findings(
     says in ``leaks`` (covariate, node).
     """
     n_rows = len(X.values)
+    seen = nodes.mask(bad_x[list(nodes.columns)].to_numpy())
     moments = [] if time is None else [time]
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
     copies = list(copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None))
     yield from copies
     if labels is not None:
-        yield from _nodes_of_groups(nodes.mask(bad_x[list(nodes.columns)].to_numpy()), labels)
+        yield from _nodes_of_groups(seen, labels)
         yield from _level_findings(nodes, Z, bad_z, labels)
         return
     subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
@@ -146,13 +151,13 @@ def row_findings(
                 ),
             )
         n = min(len(nodes), _ORDER_ROWS)
-        measured, design = nodes.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
+        measured, design = seen.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
         measured = _without_leaks(measured, Z, leaks)
         following = _following(measured, design)
         if _inflation(following) <= FOLLOWING_ROWS:
             yield from [] if copies else repeated_nodes(nodes, bad_x)
             return
-        order = _sort_columns(nodes.iloc[:n], Z, rest)
+        order = _sort_columns(seen.iloc[:n], Z, rest)
         left = measured.drop(columns=list(order), errors="ignore")
         unsorted = _following(left, np.hstack([design, *map(_any_shape, order.values())]))
         if _inflation(unsorted) <= FOLLOWING_ROWS:
@@ -308,19 +313,24 @@ def _without_leaks(nodes: pd.DataFrame, Z: Frame, leaks: Iterable[tuple[str, ...
 def _following(nodes: pd.DataFrame, features: NDArray[np.float64]) -> list[float]:
     """Correlations of rows with the next, the one after it and so on, as long as there are any to speak of.
 
-    Means over nodes, linear effects of ``features`` taken out.
+    Means over nodes, linear effects of ``features`` taken out. What is missing, NaN, does not count: filled
+    in, rows that lack the same would be like each other.
     """
     chosen = np.linspace(0, nodes.shape[1] - 1, min(nodes.shape[1], _ORDER_NODES)).round().astype(np.intp)
     n = len(features)
     if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
         return []
     values = nodes.to_numpy()[:n, chosen]
-    left = values - features @ np.linalg.lstsq(features, values, rcond=None)[0]
-    size = np.sqrt(np.square(left).mean(axis=0))
-    left = left[:, size > 0] / size[size > 0]
+    values = values[:, ~np.isnan(values).all(axis=0)]
+    there = ~np.isnan(values)
+    values = np.where(there, values, np.nanmedian(values, axis=0))
+    left = np.where(there, values - features @ np.linalg.lstsq(features, values, rcond=None)[0], 0)
+    size = np.sqrt(np.square(left).sum(axis=0) / there.sum(axis=0))
+    left, there = left[:, size > 0] / size[size > 0], there[:, size > 0]
     found: list[float] = []
     for lag in range(1, min(n // 2, _ORDER_LAGS) if left.size else 0):
-        found.append(float(np.vdot(left[lag:], left[:-lag]) / left.size))
+        pairs = left.size * (there[lag:] & there[:-lag]).mean()
+        found.append(float(np.vdot(left[lag:], left[:-lag]) / max(1.0, pairs)))
         if found[-1] < 1 / np.sqrt(n):  # what one node has by chance
             break
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import covariate_findings
-from graphfield.check.findings import LEAK, Column, DataCheck, Finding, drop_argument
+from graphfield.check.findings import LEAK, Column, DataCheck, Finding
+from graphfield.check.gaps import missing_findings, rows_with_gaps
 from graphfield.check.nodes import IDENTIFIER, node_findings
-from graphfield.check.rows import group_findings, row_findings
+from graphfield.check.rows import group_findings, missing_group_findings, row_findings
 from graphfield.check.size import size_findings
 from graphfield.check.values import date_number_findings, unused_findings
 from graphfield.data.covariates import OTHER, as_text, level_order
@@ -20,12 +22,10 @@ from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, listing
-from graphfield.messages import Argument, Message
+from graphfield.messages import move_rows
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
 MAX_ROWS = 20_000
-# A column with a larger share of missing values than this is named.
-MUCH_MISSING = 0.3
 # So many levels of a category are listed in its note.
 _LEVELS_NAMED = 6
 # Whole numbers below this are shown with all digits.
@@ -59,7 +59,8 @@ def check_table(
     groups, time : sequences of length n, optional
         Which rows belong together, and when they were measured.
     missing : {"error", "drop", "impute"}
-        What `fit` will be told to do with missing values; the check says what that does.
+        What `fit` will be told to do with missing values; the check says what that does. With "drop" it looks
+        at the rows that are left; only ``missing`` of a column counts all rows.
     planned : bool
         Whether changes are told as what a fit would do, or as done: for a fit that follows at once.
     rest : DataFrame, optional
@@ -69,7 +70,7 @@ def check_table(
     trimmed : dict, optional
         For each column the texts that lost blanks at their ends, with their rows (:func:`from_table`).
     typed : collection of str
-        Nodes that a fit will be told the types of (``node_types``): what they are is not asked.
+        Nodes that a fit will be told the types of, or ``node_types`` itself: what they are is not asked.
 
     Returns
     -------
@@ -98,42 +99,89 @@ can tell who is connected to what.
         raise DataError("The table has no rows, so there is nothing to check.").about(argument="X")
     bad_x, bad_z = bad_entries(x_frame), bad_entries(z_frame)
     labels, moments = (_series(values, n_rows, what) for values, what in ((groups, "group"), (time, "time")))
-    unused = pd.DataFrame() if rest is None else rest
-    columns = [_column(x_frame.values[name], "node", bad_x[name]) for name in x_frame.names]
-    columns += [_column(z_frame.values[name], "covariate", bad_z[name]) for name in z_frame.names]
+    unused = pd.DataFrame(index=range(n_rows)) if rest is None else rest
+    fitted = ~rows_with_gaps(bad_x, bad_z) if missing == "drop" else np.ones(n_rows, dtype=bool)
+    rows_left_out = int((~fitted).sum())
+    kept = np.flatnonzero(fitted) if fitted.any() else np.arange(n_rows)
+    kinds = typed if isinstance(typed, Mapping) else {}
+    columns = [
+        _column(x_frame.values[name], "node", bad_x[name], kept, kinds.get(name)) for name in x_frame.names
+    ]
+    columns += [_column(z_frame.values[name], "covariate", bad_z[name], kept) for name in z_frame.names]
     if labels is not None:
-        columns.append(_group_column(labels))
+        columns.append(_group_column(labels, kept))
     if moments is not None:
-        columns.append(_column(moments, "time", moments.isna()))
-    columns += [_column(unused[name], "unused", unused[name].isna()) for name in unused.columns]
-    rows = np.linspace(0, n_rows - 1, min(n_rows, MAX_ROWS)).round().astype(np.intp)
-    nodes = _filled_nodes(x_frame, bad_x)
-    empty = [column.name for column in columns if column.kind == "empty"]
-    rows_left_out = int(_rows_with_gaps(bad_x, bad_z).sum()) if missing == "drop" else 0
-    of_nodes = list(node_findings(x_frame, nodes, bad_x, empty, rows, typed))
-    ids = {name for one in of_nodes if one.code == IDENTIFIER for name in one.columns}
-    of_covariates = list(covariate_findings(z_frame, bad_z, nodes, bad_x, rows, pooled or {}, labels))
-    leaks = [one.columns for one in of_covariates if one.code == LEAK]
+        columns.append(_column(moments, "time", moments.isna(), kept))
+    columns += [_column(unused[name], "unused", unused[name].isna(), kept) for name in unused.columns]
+    used = [column for column in columns if column.role in _USED]
     findings = [
         *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
-        *_missing_findings(columns, n_rows, bad_x, bad_z, missing),
-        *of_nodes,
-        *of_covariates,
-        *date_number_findings(_numbers_by_role(x_frame, z_frame, moments)),
-        *group_findings(labels),
-        *row_findings(x_frame, z_frame, bad_x, bad_z, nodes, labels, moments, unused, ids, leaks),
+        *missing_findings(used, bad_x, bad_z, missing),
+        *missing_group_findings(labels),
+        *_row_findings(
+            _Table(x_frame, z_frame, bad_x, bad_z, labels, moments, unused), kept, typed, pooled or {}
+        ),
     ]
     changes = []
-    used = [column for column in columns if column.role in _USED]
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
-    changes += [*_trimmed_texts(trimmed or {}), *_covariate_changes(columns, z_frame, bad_z, pooled or {})]
+    changes += [
+        *_trimmed_texts(trimmed or {}),
+        *_covariate_changes(columns, z_frame.values.iloc[kept], bad_z.iloc[kept], pooled or {}),
+    ]
     return DataCheck(n_rows, tuple(columns), tuple(changes), tuple(findings), rows_left_out)
 
 
 check_data = check_table
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What rows are looked at by."""
+
+    X: Frame
+    Z: Frame
+    bad_x: pd.DataFrame
+    bad_z: pd.DataFrame
+    labels: pd.Series | None
+    moments: pd.Series | None
+    unused: pd.DataFrame
+
+    def take(self, rows: NDArray[np.intp]) -> _Table:
+        if len(rows) == len(self.bad_x):
+            return self
+
+        def own(table: Any) -> Any:
+            return None if table is None else table.iloc[rows].reset_index(drop=True)
+
+        others = map(own, (self.bad_x, self.bad_z, self.labels, self.moments, self.unused))
+        return _Table(self.X.take(rows), self.Z.take(rows), *others)
+
+
+def _row_findings(
+    table: _Table, kept: NDArray[np.intp], typed: Collection[str], pooled: dict[str, list[str]]
+) -> Iterator[Finding]:
+    """What is found by looking at the rows that are kept, which messages name as in the whole table."""
+    own = table.take(kept)
+    X, Z, bad_x, bad_z = own.X, own.Z, own.bad_x, own.bad_z
+    rows = np.linspace(0, len(kept) - 1, min(len(kept), MAX_ROWS)).round().astype(np.intp)
+    nodes = _filled_nodes(X, bad_x)
+    empty = [name for name in X.names if bad_x[name].all()]
+    of_nodes = list(node_findings(X, nodes, bad_x, empty, rows, typed))
+    ids = {name for one in of_nodes if one.code == IDENTIFIER for name in one.columns}
+    of_covariates = list(covariate_findings(Z, bad_z, nodes, bad_x, rows, pooled, own.labels))
+    leaks = [one.columns for one in of_covariates if one.code == LEAK]
+    found = [
+        *of_nodes,
+        *of_covariates,
+        *date_number_findings(_numbers_by_role(X, Z, own.moments)),
+        *group_findings(own.labels),
+        *row_findings(X, Z, bad_x, bad_z, nodes, own.labels, own.moments, own.unused, ids, leaks),
+    ]
+    places = kept.tolist()
+    yield from (replace(one, message=move_rows(one.message, places)) for one in found)
 
 
 def _numbers_by_role(X: Frame, Z: Frame, moments: pd.Series | None) -> Iterator[tuple[str, pd.Series]]:
@@ -153,11 +201,19 @@ def _series(values: Any, n_rows: int, what: str) -> pd.Series | None:
     return series
 
 
-def _column(column: pd.Series, role: str, bad: pd.Series) -> Column:
-    """Kind, counts and a few words about the values of one column."""
-    present = column[~bad.to_numpy()]
+def _column(
+    column: pd.Series, role: str, bad: pd.Series, kept: NDArray[np.intp], told: str | None = None
+) -> Column:
+    """Kind, counts and a few words about the values of one column; what is missing is counted in all rows.
+
+    Of a node with a type the kind is what was ``told``, if that is no number.
+    """
+    present = column.iloc[kept][~bad.to_numpy()[kept]]
     kind = column_kind(present, role)
-    return Column(str(column.name), role, kind, int(bad.sum()), int(present.nunique()), _about(present, kind))
+    shown = kind if kind == "empty" or told in (None, "gaussian") else str(told)
+    return Column(
+        str(column.name), role, shown, int(bad.sum()), int(present.nunique()), _about(present, kind)
+    )
 
 
 def column_kind(present: pd.Series, role: str = "covariate") -> str:
@@ -201,11 +257,12 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_DIGITS else f"{value:.4g}"
 
 
-def _group_column(labels: pd.Series) -> Column:
-    sizes = labels.value_counts()
+def _group_column(labels: pd.Series, kept: NDArray[np.intp]) -> Column:
+    present = labels.iloc[kept].dropna()
+    sizes = present.value_counts()
     few, many = int(sizes.min()), count(int(sizes.max()), "row")
     note = f"{count(len(sizes), 'group')} of " + (many if few == sizes.max() else f"{few:,} to {many}")
-    kind = column_kind(labels.dropna(), "covariate")
+    kind = column_kind(present, "covariate")
     return Column(str(labels.name), "group", kind, int(labels.isna().sum()), len(sizes), note)
 
 
@@ -235,86 +292,6 @@ def _floats(column: pd.Series) -> NDArray[np.float64]:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _rows_with_gaps(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that "drop" leaves out; columns without any value count for nothing, as no fit takes them."""
-    bad = np.column_stack([bad_x.to_numpy(), bad_z.to_numpy()])
-    return np.asarray(bad[:, ~bad.all(axis=0)].any(axis=1))
-
-
-def _empty(column: Column, n_rows: int) -> Finding:
-    return Finding(
-        "empty-column",
-        (column.name,),
-        f"{column.role.capitalize()} {column.name!r} is empty: it has no value in any of "
-        f"{count(n_rows, 'row')}, and fit refuses it.",
-        Message("Leave it out ({drop}).", drop=drop_argument([column.name]))
-        if column.role == "node"
-        else "Leave it out.",
-    )
-
-
-def _missing_findings(
-    columns: list[Column], n_rows: int, bad_x: pd.DataFrame, bad_z: pd.DataFrame, policy: str
-) -> list[Finding]:
-    gaps = [column for column in columns if column.role in _USED and column.missing]
-    empty = [column for column in gaps if column.kind == "empty"]
-    found = [_empty(column, n_rows) for column in empty]
-    used = [column for column in gaps if column not in empty]
-    if not used:
-        return found
-    lost = int(_rows_with_gaps(bad_x, bad_z).sum())
-    if policy == "error":
-        found.append(
-            Finding(
-                "missing-values",
-                tuple(column.name for column in used),
-                f"{count(lost, 'row')} of {n_rows:,} {'has' if lost == 1 else 'have'} missing or infinite "
-                f"values, in {listing(column.name for column in used)}; fit refuses them.",
-                Message(
-                    "Use {drop} to leave out these rows or {impute} to fill them in.",
-                    drop=Argument("missing", "drop"),
-                    impute=Argument("missing", "impute"),
-                ),
-            )
-        )
-    much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
-    if much:
-        shares = ", ".join(f"{c.name!r} {c.missing / n_rows:.0%}" for c in much[:_LEVELS_NAMED])
-        found.append(
-            Finding(
-                "mostly-missing",
-                tuple(column.name for column in much),
-                f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
-                Message(
-                    "Leave such columns out (nodes with {drop}), or be sure that what is missing is missing "
-                    "by chance (the texts NA, None and null in a file count as missing).",
-                    drop=Argument("drop"),
-                ),
-            )
-        )
-    if policy != "impute" and lost > MUCH_MISSING * n_rows:
-        most = sorted(used, key=lambda column: -column.missing)[:3]
-        found.append(
-            Finding(
-                "many-rows-lost",
-                tuple(column.name for column in used),
-                f"Without rows that have missing values, {n_rows - lost:,} of {n_rows:,} rows are left; "
-                f"most are missing in {listing(column.name for column in most)}.",
-                Message(
-                    "Leave out the columns that cost most rows (nodes with {drop}).",
-                    drop=Argument("drop"),
-                )
-                if any(column.role == "covariate" for column in much)  # filled in, it says little of graphs
-                else Message(
-                    "Leave out the columns that cost most rows (nodes with {drop}), or use {impute}.",
-                    drop=Argument("drop"),
-                    impute=Argument("missing", "impute"),
-                ),
-            )
-        )
-    return found
-
-
 def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
     for name, texts in trimmed.items():
         rows = count(sum(texts.values()), "row")
@@ -322,7 +299,7 @@ def _trimmed_texts(trimmed: dict[str, dict[str, int]]) -> Iterator[str]:
 
 
 def _covariate_changes(
-    columns: list[Column], Z: Frame, bad: pd.DataFrame, pooled: dict[str, list[str]]
+    columns: list[Column], Z: pd.DataFrame, bad: pd.DataFrame, pooled: dict[str, list[str]]
 ) -> list[str]:
     """What is done to covariates on the way into a model."""
     changes = []
@@ -330,7 +307,7 @@ def _covariate_changes(
         if column.role != "covariate":
             continue
         if column.kind == "date" and column.distinct > 1:
-            first = np.floor(to_days(Z.values[column.name][~bad[column.name].to_numpy()]).min())
+            first = np.floor(to_days(Z[column.name][~bad[column.name].to_numpy()]).min())
             changes.append(
                 f"Covariate {column.name!r} is taken as a date and enters as days since 1970-01-01; ask for "
                 f"a graph at a date, such as {date_text(first)}."

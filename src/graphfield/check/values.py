@@ -36,8 +36,8 @@ _NAMED = 5  # columns with their numbers in one message
 
 
 def value_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
-    """Findings about single values of complete columns of one role, "node" or "covariate"."""
-    codes = [missing_codes(column) for column in values.T]
+    """Findings about single values of columns of one role, "node" or "covariate"; what is missing is NaN."""
+    codes = [missing_codes(column[~np.isnan(column)]) for column in values.T]
     yield from missing_code_findings(codes, names, role)
     plain = np.array([not own for own in codes], dtype=bool)
     yield from far_out_findings(values[:, plain], names[plain], role)
@@ -99,11 +99,11 @@ def _is_missing_code(end: float, values: NDArray[np.float64]) -> bool:
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Robust standard deviation of each column; zero where more than half of the values are equal."""
-    return _MAD_TO_SD * np.median(np.abs(values - np.median(values, axis=0)), axis=0)
+    return _MAD_TO_SD * np.nanmedian(np.abs(values - np.nanmedian(values, axis=0)), axis=0)
 
 
 def _spread_beside_median(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Robust standard deviation of each column without values at the median, which may be filled in."""
+    """Robust standard deviation of each column without values at the median, of which there may be many."""
     beside = np.where(distance > 0, distance, np.nan)
     beside[:, np.isnan(beside).all(axis=0)] = 0
     return _MAD_TO_SD * np.nanmedian(beside, axis=0)
@@ -119,30 +119,30 @@ def standard_units(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def far_out_values(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The few values of complete columns that are far from all others; many would be a shape."""
+    """The few values of columns that are far from all others; many would be a shape."""
     far = _far_out(values)
-    return far & _are_few(far)
+    return far & _are_few(far, values)
 
 
 def _far_out(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    distance = np.abs(values - np.median(values, axis=0))
+    distance = np.abs(values - np.nanmedian(values, axis=0))
     spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
     return np.asarray(distance > FAR_OUT * np.where(spread > 0, spread, np.inf))
 
 
-def _are_few(far: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return np.asarray(far.sum(axis=0) <= max(1, FAR_OUT_SHARE * len(far)))
+def _are_few(far: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(far.sum(axis=0) <= np.maximum(1, FAR_OUT_SHARE * (~np.isnan(values)).sum(axis=0)))
 
 
 def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
-    """Values of complete columns of one role, "node" or "covariate", that are far from all others.
+    """Values of columns of one role, "node" or "covariate", that are far from all others.
 
-    Where no column has a few of them there is nothing to look for: many are a shape.
+    What is missing is NaN. Where no column has a few of them there is nothing to look for: many are a shape.
     """
     if values.size == 0:
         return
     far = _far_out(values)
-    counts, are_few = far.sum(axis=0), _are_few(far)
+    counts, are_few = far.sum(axis=0), _are_few(far, values)
     order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
     few, many = ([j for j in order if are_few[j] == wanted] for wanted in (True, False))
     if not few:
@@ -194,7 +194,7 @@ def _far_columns(values: NDArray[np.float64], names: NDArray, counts: NDArray, w
 
 
 def _farthest(column: NDArray[np.float64]) -> Message:
-    row = int(np.argmax(np.abs(column - np.median(column))))
+    row = int(np.nanargmax(np.abs(column - np.nanmedian(column))))
     return Message("{value:.4g} in {row}", value=column[row], row=Row(row))
 
 

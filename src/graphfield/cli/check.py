@@ -126,17 +126,17 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
     return found
 
 
-def _typed_nodes(arguments: argparse.Namespace, data: TableData) -> list[str]:
-    """Nodes of which ``--node-types`` says what they are."""
+def _typed_nodes(arguments: argparse.Namespace, data: TableData) -> dict[str, str]:
+    """What ``--node-types`` says that nodes are."""
     from graphfield.data.node_types import check_are_nodes, check_node_types
 
     text = getattr(arguments, "node_types", None)
     if text is None:
-        return []
+        return {}
     types = read_kinds(text)
     check_node_types(types)
     check_are_nodes(list(types), list(map(str, data.X.columns)))
-    return list(types)
+    return types
 
 
 def _read_as(data: TableData) -> list[str]:

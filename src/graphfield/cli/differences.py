@@ -78,6 +78,7 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
     """What to compare: values of covariates, or the name of a category."""
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.data.frames import as_frame
+    from graphfield.inference.asked_values import read_sides
 
     if not arguments.others:
         if "=" in arguments.between:
@@ -90,11 +91,13 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
     complete = data.Z[data.Z.notna().all(axis=1)]
     encoder = CovariateEncoder(says_average=False).fit(as_frame(complete, "Z"))
     sides = {"--between": [arguments.between], "--and": arguments.others}
-    return [
+    values = [
         covariate_values(names(text), encoder, data.dates, option=option)
         for option, texts in sides.items()
         for text in texts
     ]
+    read_sides(encoder, *values)  # what is wrong with them is said before the check, which takes a while
+    return values
 
 
 def _listed(found: pd.DataFrame, arguments: argparse.Namespace) -> pd.DataFrame:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from graphfield.data.covariates import CovariateEncoder, Numeric
     from graphfield.estimators.base import GraphEstimator
 
+_ROUNDING = 1e-6  # of a value, as a share of the range: columns may be in single precision
+
 
 def model_name(text: str) -> str:
     """The short name of a model, for it or for the name of its class.
@@ -158,8 +160,12 @@ def covariate_values(
     dates: Mapping[str, str] | None = None,
     option: str = "--at",
 ) -> dict[str, Any]:
-    """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates."""
+    """``--at name=value`` pairs; ``dates`` are notations in which the fit read dates.
+
+    A number that rows do not reach is warned of here, and refused where graphs are compared.
+    """
     from graphfield.analysis.errors import warn_outside
+    from graphfield.inference.asked_values import check_covariates
 
     values: dict[str, Any] = {}
     numeric = {column.name: column for column in encoder.numeric}
@@ -173,12 +179,27 @@ def covariate_values(
             raise ParameterError(f"{option} gives {name!r} twice.").about(
                 argument=option.lstrip("-"), column=name
             )
+        check_covariates(encoder, {name} - set(encoder.names))
         notation = (dates or {}).get(name)
         values[name] = text
         if name in numeric:
             values[name] = _number(numeric[name], text, notation, option)
-            warn_outside(numeric[name], values[name])
+            if encoder.standardize:
+                _check_two_values(numeric[name], values[name], option)
+            if option == "--at":
+                warn_outside(numeric[name], values[name])
     return values
+
+
+def _check_two_values(column: Numeric, value: float, option: str) -> None:
+    """Between two values such as 0 and 1, and beyond them, there is nothing."""
+    if column.date or not column.has_two_values:
+        return
+    if min(abs(value - column.low), abs(value - column.high)) > _ROUNDING * (column.high - column.low):
+        raise DataError(
+            f"{column.name!r} has the values {column.shown(column.low)} and {column.shown(column.high)} "
+            f"only, but {option} gives {column.shown(value)}."
+        ).about(column=column.name)
 
 
 def _number(column: Numeric, text: str, notation: str | None, option: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.options import READING
@@ -104,7 +105,9 @@ def render_for_shell(message: str, arguments: argparse.Namespace | None = None) 
     '--permutations must be 19 or more.'
     """
     given = {} if arguments is None else vars(arguments)
-    return render(message, lambda part: _words(part, given), TEMPLATES)
+    are_tests = "model" not in given and ("fdr" in given or "permutations" in given)
+    templates = TEMPLATES | {"kind-models": "the tests"} if are_tests else TEMPLATES
+    return render(message, lambda part: _words(part, given), templates)
 
 
 def _words(part: Part, given: dict[str, Any]) -> str:
@@ -129,6 +132,8 @@ def _option(argument: Argument, given: dict[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = [f"{name}={one}" for name, one in value.items()]
     words = {None: "none", "\t": "tab"}
     text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(words.get(value, value))
     return shlex.quote(text)

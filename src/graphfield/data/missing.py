@@ -17,6 +17,7 @@ from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, 
 from graphfield.messages import Argument, Message, Row, join_messages
 
 POLICIES = ("error", "drop", "impute")
+FILLED_IN = "filled-in values weaken the edges of their columns, and count as if they had been seen"
 _MOST_NAMED = 5  # columns in one message
 
 
@@ -86,7 +87,8 @@ def what_is_done(
                 value, how = _replacement(frame.values[name], bad[name].to_numpy())
                 parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
     n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
-    return _done("imputed", f"{n_cells:,} missing or infinite values", _first(parts), planned)
+    where = join_messages(". ", [_first(parts), FILLED_IN.capitalize()])
+    return _done("imputed", f"{n_cells:,} missing or infinite values", where, planned)
 
 
 def _done(verb: str, what: str, where: str, planned: bool) -> str:

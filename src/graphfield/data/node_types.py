@@ -205,6 +205,8 @@ def _read_type(frame: Frame, name: str, given: str | None) -> NodeType:
     present = column[~bad_entries(Frame(frame.values[[name]], True))[name].to_numpy()]
     kind = given or _guess_kind(present)
     if kind not in _WITH_LEVELS:
+        if given is not None and (guess := _guess_kind(present)) in _WITH_LEVELS:
+            _refuse_text(frame, name, kind, guess)
         check_numeric(Frame(frame.values[[name]], True))
         return NodeType(kind)
     levels = _find_levels(present, name, kind)
@@ -214,6 +216,24 @@ def _read_type(frame: Frame, name: str, given: str | None) -> NodeType:
         return NodeType(kind, levels)
     counts = pd.Series(_as_level(present)).value_counts()
     return NodeType(kind, levels, tuple(float(counts[level] / len(present)) for level in levels))
+
+
+def _refuse_text(frame: Frame, name: str, kind: str, levels: str) -> None:
+    """Raise where a column that is to be a number, or a count, holds text; its ``levels`` may be a node."""
+    column = frame.values[name]
+    bad = bad_entries(Frame(frame.values[[name]], True))[name].to_numpy()
+    odd = [row for row in np.flatnonzero(~bad) if isinstance(column.iloc[row], str)]
+    if odd:
+        two = levels == "categorical" and column[~bad].nunique() == 2
+        raise DataError(
+            "Node column {column!r} is to be {kind}, but {row} holds {value!r}. If it has levels, say so "
+            "({types}); else leave it out.",
+            column=name,
+            kind=f"a {kind}" if kind == "count" else kind,
+            row=Row(int(odd[0] if frame.rows is None else frame.rows[odd[0]])),
+            value=str(column.iloc[odd[0]]),
+            types=Argument("node_types", {name: "binary" if two else levels}),
+        )
 
 
 def _guess_kind(column: pd.Series) -> str:

@@ -26,6 +26,8 @@ from graphfield.messages import Message, Place
 # Rows that other covariates are averaged over at most.
 _MOST_ROWS = 200
 _NAMED = 3  # covariates that a sentence names
+# As a share of a covariate's range, what a value may lie beside its end: messages round.
+_ROUNDING = 1e-3
 
 
 def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
@@ -88,7 +90,7 @@ def read_sides(encoder: CovariateEncoder, a: Any, b: Any, *more: Any) -> Sequenc
 def places_of(encoder: CovariateEncoder, sides: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """Values of covariates as they are encoded, in one order."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)  # it is said where the graphs are found
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # such values are refused
         return [{name: encoder.encode_value(name, side[name]) for name in sides[0]} for side in sides]
 
 
@@ -115,7 +117,10 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
             raise ParameterError(
                 f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
             ).about(argument="b")
-    if len({tuple(place.values()) for place in places_of(encoder, sides)}) < len(sides):
+    places = places_of(encoder, sides)
+    for side, place in zip(sides, places, strict=True):
+        _check_inside(encoder, side, place)
+    if len({tuple(place.values()) for place in places}) < len(sides):
         raise ParameterError(
             "a and b are the same: nothing can differ between them."
             if len(sides) == 2
@@ -155,3 +160,17 @@ def _two_values(
         return []
     ends = (column.low, column.high)
     return [column.shown(end) if column.date else int(end) if end == int(end) else end for end in ends]
+
+
+def _check_inside(encoder: CovariateEncoder, side: Mapping[str, Any], place: Mapping[str, float]) -> None:
+    """Refuse numbers that no row reaches: of the graph there, tests know nothing."""
+    for column in encoder.numeric:
+        if column.name in place:
+            value, width = column.mean + column.scale * place[column.name], column.high - column.low
+            if max(column.low - value, value - column.high) > _ROUNDING * width:
+                given = side[column.name]
+                shown = column.shown(given) if isinstance(given, (int, float)) else given
+                raise DataError(
+                    f"{column.name}={shown} is beyond all rows, which have {column.name!r} from "
+                    f"{column.shown(column.low)} to {column.shown(column.high)}. Name values within these."
+                ).about(column=column.name)

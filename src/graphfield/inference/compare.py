@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.analysis.errors import warn_outside
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
@@ -45,9 +44,9 @@ from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
 _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
-# A level with fewer groups, or rows for each node, is said to be known roughly, and so is a number that fewer
-# rows reach.
-_FEW_GROUPS, _FEW_ROWS, _FEW_FAR_OUT = 10, 2, 10
+# A level with fewer groups, rows, or rows for each node, is said to be known roughly, and so is a number that
+# fewer rows reach. Strong edges of levels of about 50 rows come out too strong (guide/inference.md).
+_FEW_GROUPS, _FEW_ROWS, _FEW_PER_NODE, _FEW_FAR_OUT = 10, 50, 2, 10
 # A q-value up to which what is rough is taken for more than chance.
 _ROUGH = 0.1
 _WITH_LEVELS = (
@@ -88,7 +87,8 @@ def compare_graphs(
     a, b, *more : mapping
         Values of the same covariates, such as ``{"group": "a"}`` and ``{"group": "b"}``. With more than two,
         each pair of nodes is tested once: is its edge the same at all of them? The name of a category alone,
-        ``compare_graphs(X, Z, "group")``, stands for all its levels.
+        ``compare_graphs(X, Z, "group")``, stands for all its levels. Numbers must be within what the rows
+        have.
     groups : sequence of length n, optional
         Rows with equal labels (one subject before and after) are not independent. Levels that subjects have
         of their own are a part of all graphs here: they are not subtracted, unlike in ``fit``.
@@ -123,7 +123,7 @@ def compare_graphs(
         the same everywhere (Simes)? It knows nothing of how many pairs have an edge, so it may miss a few
         that differ; where it does, these are called hints. ``attrs["summary"]`` says in words how many
         pairs differ, what the clearest of them are, and which values have few groups (fewer than 10) or
-        rows (fewer than two for each node); it is printed above the table.
+        rows (fewer than 50, or than two for each node); it is printed above the table.
 
     Examples
     --------
@@ -172,9 +172,6 @@ def _compare_numbers(
     """Columns of the table, partial correlations on each side, and what they are averaged over, in words."""
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
     asked = places_of(encoder, sides)
-    for column in encoder.numeric:
-        for place in asked if column.name in sides[0] else ():
-            warn_outside(column, column.mean + column.scale * place[column.name])
     for place, side in zip(asked, sides, strict=True):
         rows = rows_with_levels(encoder, encoded, place)
         if rows.sum() >= LEAST_LEVEL:  # a few rows with two levels know little, but others do
@@ -212,7 +209,7 @@ def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: l
         n_groups = n_rows if question.labels is None else len(np.unique(question.labels[rows]))
         if question.labels is not None and n_groups < _FEW_GROUPS:
             few.append(f"only {count(n_groups, 'group')} ({count(n_rows, 'row')}) with {words}")
-        elif n_rows < _FEW_ROWS * n_nodes:
+        elif n_rows < max(_FEW_ROWS, _FEW_PER_NODE * n_nodes):
             few.append(f"only {count(n_rows, 'row')} for {n_nodes} nodes with {words}")
         few += _far_out(encoder, encoded, place)
     return f"There are {' and '.join(few)}: estimates there are rough." if few else ""
