@@ -19,7 +19,8 @@ from graphfield.analysis.rows import (
     field_of,
     named_graph,
 )
-from graphfield.data.covariates import Categorical, as_text
+from graphfield.data.covariates import Categorical
+from graphfield.data.level_text import as_text
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError, count
 from graphfield.fields import GraphField

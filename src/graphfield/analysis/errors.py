@@ -12,7 +12,8 @@ from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
 from graphfield.check.levels import RARE_LEVEL
-from graphfield.data.covariates import MARGIN, Numeric, as_text
+from graphfield.data.covariates import MARGIN, Numeric
+from graphfield.data.level_text import as_text
 from graphfield.exceptions import ExtrapolationWarning, FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
 from graphfield.fields.average import member_parts

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.data.covariates import Categorical, Numeric, as_text
+from graphfield.data.covariates import Categorical, Numeric
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame
+from graphfield.data.level_text import as_text
 from graphfield.data.missing import check_complete
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, one_row

@@ -24,10 +24,10 @@ from graphfield.check.values import (
     standard_units,
     value_findings,
 )
-from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
+from graphfield.data.level_text import as_text, is_categorical
 from graphfield.messages import Argument, Message
 
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from graphfield.check.findings import Finding
 from graphfield.check.values import NUMBER_WITH_UNIT
 from graphfield.data.covariate_text import MANY_LEVELS, alike_levels
-from graphfield.data.covariates import OTHER, as_text
+from graphfield.data.covariates import OTHER
+from graphfield.data.level_text import as_text
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
 

@@ -15,11 +15,11 @@ from graphfield.check.covariates import filled_numbers
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
 from graphfield.check.nodes import NO_NODE
 from graphfield.check.relations import rank_correlation
-from graphfield.data.covariates import as_text, is_categorical
 from graphfield.data.dates import are_number_dates, is_date
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import levels_in_units
 from graphfield.data.identifiers import has_distinct_numbers
+from graphfield.data.level_text import as_text, is_categorical
 from graphfield.exceptions import agreed, count, listing, named
 from graphfield.messages import Argument, Message
 

@@ -17,9 +17,10 @@ from graphfield.check.nodes import IDENTIFIER, node_findings
 from graphfield.check.rows import group_findings, missing_group_findings, row_findings
 from graphfield.check.size import size_findings
 from graphfield.check.values import date_number_findings, unused_findings
-from graphfield.data.covariates import OTHER, as_text, level_order
+from graphfield.data.covariates import OTHER
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
+from graphfield.data.level_text import as_text, level_order
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, listing
 from graphfield.messages import move_rows

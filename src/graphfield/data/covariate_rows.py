@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import Frame
+from graphfield.data.level_text import as_text, is_categorical
 from graphfield.data.missing import bad_entries
 from graphfield.exceptions import ModelFileError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from graphfield.data.covariate_text import check_levels
 from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_days
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, match_columns
+from graphfield.data.level_text import as_text, count_levels, is_categorical, is_ordered
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import (
@@ -344,66 +345,6 @@ def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:
     # Rounding may put the mean of nearly equal numbers beside them.
     mean = state["mean"].number(low - width, high + width)
     return Numeric(name, mean, state["scale"].number(_LEAST_SPREAD * width, width), low, high, date)
-
-
-def is_categorical(column: pd.Series, name: str) -> bool:
-    """Text, pandas categoricals and booleans are categories; numbers and dates are numbers."""
-    if is_date(column):
-        return False
-    if pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
-        return True
-    if pd.api.types.is_complex_dtype(column):
-        raise DataError(f"Complex data not supported: covariate {name!r}.").about(column=name)
-    if pd.api.types.is_numeric_dtype(column):
-        return False
-    if pd.api.types.is_timedelta64_dtype(column):
-        raise DataError(
-            f"Covariate {name!r} holds lengths of time. Turn it into a number first, for example hours: "
-            "Z[name] / pandas.Timedelta(hours=1)."
-        ).about(column=name)
-    return not all(_is_number(value) for value in column)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
-
-
-def as_text(column: pd.Series) -> NDArray[np.object_]:
-    """Levels as text, so that ``True``, ``"True"`` and a category of either are one level."""
-    values: Sequence[object] = column.astype(object).tolist()
-    return np.array([_level(value) for value in values], dtype=object)
-
-
-def _level(value: object) -> str:
-    """Whole numbers read alike as 1 and 1.0, which is how pandas shows them beside a missing value."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def is_ordered(column: pd.Series) -> bool:
-    """Whether the levels of a column have an order of their own."""
-    return isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
-
-
-def level_order(column: pd.Series, levels: Iterable[str]) -> list[str]:
-    """Levels as text in the order that the column gives them, else in that of the alphabet.
-
-    >>> pain = pd.Categorical(["much", "little"], ["none", "little", "much"], ordered=True)
-    >>> level_order(pd.Series(pain), {"much", "little"})
-    ['little', 'much']
-    """
-    if not is_ordered(column):
-        return sorted(levels)
-    places = {_level(value): place for place, value in enumerate(column.cat.categories)}
-    return sorted(levels, key=lambda level: (places.get(level, len(places)), level))
-
-
-def count_levels(column: pd.Series, text: NDArray[np.object_]) -> tuple[NDArray, NDArray[np.intp]]:
-    """The levels of a column that is ``text`` as text, in their order, and how often each is there."""
-    levels, counts = np.unique(text, return_counts=True)
-    order = pd.Index(levels).get_indexer(pd.Index(level_order(column, levels)))
-    return levels[order], counts[order]
 
 
 def unknown_levels(whole: CovariateEncoder, part: CovariateEncoder) -> list[str]:

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import as_text, is_ordered, level_order
 from graphfield.data.frames import Frame, as_frame, check_numeric, is_number, node_values, reads_as_number
+from graphfield.data.level_text import as_text, is_ordered, level_order
 from graphfield.data.missing import bad_entries
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import DataError, ParameterError, first_few, listing, suggestion

@@ -14,10 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.covariate_text import alike_levels, trim_text
-from graphfield.data.covariates import OTHER, POOLED, as_text, is_categorical, is_ordered, level_order
+from graphfield.data.covariates import OTHER, POOLED
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
+from graphfield.data.level_text import as_text, is_categorical, is_ordered, level_order
 from graphfield.data.missing import bad_entries, handle_missing
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.data.covariate_text import MANY_LEVELS
-from graphfield.data.covariates import CovariateEncoder, as_text, is_categorical
+from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import MIN_SAMPLES, Frame
+from graphfield.data.level_text import as_text, is_categorical
 from graphfield.data.node_types import check_node_types
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import SavedArrays

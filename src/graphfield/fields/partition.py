@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import as_text, features
+from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame
+from graphfield.data.level_text import as_text
 from graphfield.data.marginals import NodeMap
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved

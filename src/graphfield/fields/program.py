@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import MARGIN, CovariateEncoder, as_text
+from graphfield.data.covariates import MARGIN, CovariateEncoder
+from graphfield.data.level_text import as_text
 from graphfield.data.moving_scales import MovingScales
 from graphfield.fields.store import Store, rounded
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.rows import typical_row
 from graphfield.check.levels import RARE_LEVEL
-from graphfield.data.covariates import CovariateEncoder, Numeric, as_text
+from graphfield.data.covariates import CovariateEncoder, Numeric
 from graphfield.data.frames import Frame
+from graphfield.data.level_text import as_text
 from graphfield.exceptions import DataError
 from graphfield.fields import GraphField
 
