@@ -67,8 +67,9 @@ class Verdict:
         predict better than one graph), "not established" (the test sees it, but neither the model nor tests
         of pairs show how), "one graph", "not known".
     supported : bool or None
-        Whether held-out rows support that the graph of the fitted model moves; None where that was not
-        looked at. Where it is False, the graph to show is the average (``shows_average``).
+        Whether held-out rows support that the graph of such a model moves, by fits of the same kind without
+        these rows; None where that was not looked at. Where it is False, the graph to show is the average
+        (``shows_average``).
     sentence : str
         How the fitted model does against one graph for all.
     paragraph : str
@@ -138,7 +139,7 @@ def judge(
 
     The model is compared with one graph for all on rows that took no part in its fit or in any choice
     (:func:`graphfield.gain_over_one_graph`, which fits copies of it), and that is put together with what a
-    permutation test says.
+    permutation test says. So it judges the recipe, this kind of model with these settings, not this one fit.
 
     Parameters
     ----------
