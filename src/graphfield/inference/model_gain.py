@@ -34,6 +34,7 @@ ROW_BLOCK = "row block"
 class ModelGain:
     """A model against one graph for all, on rows that took no part in its fit or in any choice.
 
+    It judges how the model is fitted, not one fit: copies without some of the rows, with seeds of their own.
     All gains are shares of the squared error (the deviance, where some nodes are no plain numbers) of the
     model's own average graph, averaged over nodes.
 
