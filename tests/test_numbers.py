@@ -10,7 +10,7 @@ import pytest
 
 import graphfield as gf
 from graphfield.inference.evidence import verdict
-from graphfield.numbers import CLEAR, Gain, is_clear, mean_and_error, standard_errors
+from graphfield.numbers import CLEAR, Gain, is_clear, mean_and_error, p_digits, standard_errors
 
 SOURCE = Path(gf.__file__).parent
 # A standard error made by hand, or a number held against so many of them.
@@ -73,3 +73,14 @@ def test_nothing_is_held_against_its_standard_error_by_hand():
 def test_what_rounding_makes_is_no_evidence():
     assert verdict(0.001, Gain(1e-8, 1e-10)) == "weak evidence"
     assert verdict(0.001, Gain(1e-5, 1e-7)) == "strong evidence"
+
+
+def test_halves_of_p_values_go_up():
+    """As a person rounds them, whatever they are in binary; which side of .05 they are on stays."""
+    told = {0.0195: ".020", 0.0125: ".013", 0.0075: ".008", 0.0495: ".050", 0.0505: ".051", 0.0015: ".002"}
+    assert {p: p_digits(p) for p in told} == told
+    assert (p_digits(np.float64(0.05004)), p_digits(0.019499), p_digits(0.9995)) == (
+        ".05004",
+        ".019",
+        "1.000",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -145,12 +146,19 @@ def format_beside(level: float, values: Iterable[float], digits: int, kind: str 
 def p_digits(p_value: float) -> str:
     """Three decimals without the zero in front, more where these look significant; below .001 only that.
 
+    A half goes up, as a person rounds: 39 / 2000 is not quite .0195 in binary.
+
     >>> p_digits(0.0123), p_digits(0.4), p_digits(0.00004), p_digits(1.0), p_digits(0.0502)
     ('.012', '.400', '< .001', '1.000', '.0502')
+    >>> p_digits(0.0195), p_digits(0.0125)
+    ('.020', '.013')
     """
     if p_value < _SMALLEST:
         return "< .001"
-    return (format_beside(SIGNIFICANT + _ROUNDING, [p_value], 3, "f") % p_value).removeprefix("0")
+    exact = Decimal(repr(float(p_value)))
+    rounded = (exact.quantize(Decimal(10) ** -digits, ROUND_HALF_UP) for digits in range(3, _EXACT + 1))
+    shown = next((p for p in rounded if is_significant(float(p)) == is_significant(p_value)), exact)
+    return f"{shown:f}".removeprefix("0")
 
 
 def p_text(p_value: float) -> str:

@@ -1114,3 +1114,18 @@ def test_what_filling_in_does_is_said_where_it_is_offered_or_done():
     assert caution not in str(gf.check_data(X, Z, missing="drop"))
     with pytest.warns(gf.DataWarning, match=caution):
         gf.GraphicalLasso(n_penalties=2, missing="impute").fit(X, Z)
+
+
+def test_a_first_column_without_a_name_is_told_as_one():
+    X, Z = clean()
+    rest = pd.DataFrame({"Unnamed: 0": np.arange(N), "u": 1.0})
+    told = str(gf.check_data(X, Z, rest=rest))
+    assert "  not used: 'Unnamed: 0' (the first column, which has no name), 'u'\n" in f"{told}\n"
+
+
+def test_a_node_with_gaps_that_a_covariate_determines_is_found():
+    X, Z = clean(2000)
+    Z["step"] = np.random.default_rng(8).choice(list("uvw"), 2000)
+    for values in (np.sin(Z.age / 5), Z.step.map({"u": 0.0, "v": 1.0, "w": 7.0}) + 0.01 * X.b):
+        leaky = X.assign(f=values.where(np.arange(2000) % 5 > 0))
+        assert [one.columns[1] for one in found(leaky, Z, "leak", missing="impute")] == ["f"]

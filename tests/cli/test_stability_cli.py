@@ -57,7 +57,7 @@ def test_at_one_value(table, capsys):
         (["--frequency", "2"], "--frequency must be from 0 to 1"),
         (["--pairs", "-1"], "--pairs must be"),
         (["--at", "age=old"], "'age' is numeric"),
-        (["--at", "size=3"], "unknown 'size'"),
+        (["--at", "size=3"], "no covariate called 'size'"),
     ],
 )
 def test_options_that_make_no_sense(table, capsys, options, message):

@@ -35,7 +35,7 @@ from graphfield.messages import Argument, Message
 LEAK_CORRELATION, LEAK_SHARE = 0.95, 0.98
 # Above this rank correlation two covariates are nearly the same.
 SAME_COVARIATES = 0.98
-# A rank correlation with gaps filled in below which two columns are not compared without them.
+# A rank correlation, or a share, with gaps filled in below which columns are not compared without them.
 _WORTH_A_LOOK = 0.3
 # Bins of a numeric covariate, and rows per bin at least, for the share of a node that it determines.
 _BINS, _ROWS_PER_BIN = 50, 20
@@ -262,14 +262,14 @@ def _leaks(
             how = _likeness(numbers[name][both], values[both, j], f"node {names[j]!r}", ranked[i, j])
             yield _leak(name, names[j], f"Covariate {name!r} {how}")
         bins = np.where(known[name], _bins(numbers[name]), -1)
-        share = _determined(bins, values)
+        share = _determined_where_known(bins, values, measured)
         for j in np.flatnonzero(share > LEAK_SHARE):
             if j not in close:
                 how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
                 yield _leak(name, names[j], f"Node {names[j]!r} {how}")
     yield from _follow_nodes(numbers, nodes, measured, ranked)
     for name, own in codes.items():
-        share = _determined(own, values)
+        share = _determined_where_known(own, values, measured)
         for j in np.flatnonzero(share > LEAK_SHARE):
             how = f"is determined by covariate {name!r} ({share[j]:.1%} of its variance)"
             yield _leak(name, names[j], f"Node {names[j]!r} {how}")
@@ -327,6 +327,16 @@ def _bins(values: NDArray[np.float64]) -> NDArray[np.intp]:
         return np.zeros(len(values), dtype=np.intp)
     edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
     return np.searchsorted(edges, values, side="right")
+
+
+def _determined_where_known(
+    codes: NDArray[np.intp], values: NDArray[np.float64], known: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """The share that codes determine of each node, over the rows that have it where these could matter."""
+    share = _determined(codes, values)
+    for j in np.flatnonzero(~known.all(axis=0) & (share > _WORTH_A_LOOK)):
+        share[j] = _determined(np.where(known[:, j], codes, -1), values[:, j : j + 1])[0]
+    return share
 
 
 def _determined(codes: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from graphfield.exceptions import DataError, count, listing
+from graphfield.data.text_tables import UNNAMED
+from graphfield.exceptions import DataError, count, first_few, listing
 from graphfield.messages import Argument
 
 FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
@@ -36,6 +37,7 @@ NOTES = frozenset(
 REMINDED = frozenset({"text-among-numbers", "numbers-with-units", "duplicate-nodes"})
 # A line for every covariate up to so many; beyond, one line per kind.
 _MOST_LINES = 12
+_MOST_UNUSED = 8  # columns that are named though they are not used
 # Columns that an argument to copy names one by one.
 _NAMED_TO_DROP = 20
 _TABLE = ["name", "role", "kind", "distinct", "missing", "values", "noticed"]
@@ -189,8 +191,8 @@ class DataCheck:
         lines += _by_kind(nodes, "nodes")
         lines += _by_kind(covariates, "covariates") if len(covariates) > _MOST_LINES else _each(covariates)
         lines += _each([*self.of_role("group"), *self.of_role("time")])
-        unused = [column.name for column in self.of_role("unused") if column.name not in said]
-        lines += [f"  not used: {listing(unused)}"] if unused else []
+        unused = [_name_words(column.name) for column in self.of_role("unused") if column.name not in said]
+        lines += [f"  not used: {first_few(unused, _MOST_UNUSED)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
         return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]
 
@@ -210,6 +212,10 @@ class DataCheck:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _name_words(name: str) -> str:
+    return f"{name!r} (the first column, which has no name)" if name == f"{UNNAMED}0" else repr(name)
 
 
 def _each(columns: Sequence[Column]) -> list[str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from graphfield.data.covariates import CovariateEncoder, Numeric
     from graphfield.estimators.base import GraphEstimator
 
+# By which share a variance may differ from the largest there can be, by rounding.
+_LARGEST_VARIANCE = 1e-9
 _ROUNDING = 1e-6  # of a value, as a share of the range: columns may be in single precision
 
 
@@ -193,13 +195,27 @@ def covariate_values(
 
 def _check_two_values(column: Numeric, value: float, option: str) -> None:
     """Between two values such as 0 and 1, and beyond them, there is nothing."""
-    if column.date or not column.has_two_values:
+    if column.date or not _has_two_values(column):
         return
     if min(abs(value - column.low), abs(value - column.high)) > _ROUNDING * (column.high - column.low):
         raise DataError(
             f"{column.name!r} has the values {column.shown(column.low)} and {column.shown(column.high)} "
             f"only, but {option} gives {column.shown(value)}."
         ).about(column=column.name)
+
+
+def _has_two_values(column: Numeric) -> bool:
+    """Whether all training rows were at one of the two ends: no other numbers spread so much.
+
+    It cannot be told of numbers that are not standardized.
+
+    >>> from graphfield.data.covariates import Numeric
+    >>> [_has_two_values(Numeric("z", 0.5, scale, 0.0, 1.0)) for scale in (0.5, 0.4)]
+    [True, False]
+    """
+    width = column.high - column.low
+    place, spread = (column.mean - column.low) / width, column.scale / width
+    return abs(spread**2 - place * (1 - place)) < _LARGEST_VARIANCE * spread**2
 
 
 def _number(column: Numeric, text: str, notation: str | None, option: str) -> float:

@@ -33,8 +33,6 @@ from graphfield.messages import Message
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
-# By which share a variance may differ from the largest there can be, by rounding.
-_TWO_VALUES = 1e-9
 UNKNOWN_POLICIES = ("error", "average")
 POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
@@ -63,19 +61,6 @@ class Numeric:
         '1970-01-02'
         """
         return date_text(value) if self.date else f"{value:g}"
-
-    @property
-    def has_two_values(self) -> bool:
-        """Whether all training rows were at one of the two ends: no other numbers spread so much.
-
-        It cannot be told of numbers that are not standardized.
-
-        >>> [Numeric("z", 0.5, scale, 0.0, 1.0).has_two_values for scale in (0.5, 0.4)]
-        [True, False]
-        """
-        width = self.high - self.low
-        place, spread = (self.mean - self.low) / width, self.scale / width
-        return abs(spread**2 - place * (1 - place)) < _TWO_VALUES * spread**2
 
 
 @dataclass(frozen=True)
