@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 import graphfield as gf
 from conftest import REAL_DATA
@@ -876,6 +877,32 @@ def test_rows_that_are_sorted_by_any_column_but_for_a_few_are_no_series(shape):
     assert found(
         X, AGE, "ordered-rows", rest=pd.DataFrame({"other": np.random.default_rng(0).permutation(score)})
     )
+
+
+def by_size(n: int = 400) -> pd.DataFrame:
+    """Companies that somebody sorted by a rank that is made of all their numbers."""
+    numbers = np.exp(np.random.default_rng(0).normal(size=(n, 4)) @ (np.eye(4) + 0.4))
+    order = np.argsort(-np.argsort(np.argsort(numbers, axis=0), axis=0).sum(axis=1), kind="stable")
+    return pd.DataFrame(numbers[order], columns=list("abcd"))
+
+
+def test_rows_that_are_sorted_by_something_made_of_the_nodes_are_no_series():
+    X, Z = by_size(), pd.DataFrame({"age": np.random.default_rng(1).normal(size=400)})
+    rest = pd.DataFrame({"rank": np.arange(1, 401)})
+    assert not gf.check_data(X, Z, rest=rest).is_series
+    (one,) = found(X, Z, "sorted-rows", rest=rest)
+    assert "follows from the nodes" in one.message
+    both = pd.concat([X, X**1.5], ignore_index=True)  # sorted within each sex
+    sexes = pd.DataFrame({"sex": np.repeat(["f", "m"], 400)})
+    assert not gf.check_data(both, sexes).is_series
+
+
+@pytest.mark.parametrize("memory", [0.8, 0.98, 1.0])
+def test_a_series_with_a_trend_is_not_taken_for_a_sorted_table(memory):
+    rng = np.random.default_rng(0)
+    noise = lfilter([1.0], [1.0, -memory], rng.normal(size=(400, 4)), axis=0)
+    trend = np.linspace(0, 20, 400)[:, None] * noise.std()
+    assert gf.check_data(pd.DataFrame(noise + trend), pd.DataFrame({"age": rng.normal(size=400)})).is_series
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,23 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from graphfield.check.copied_rows import copied_rows, repeated_nodes
-from graphfield.check.covariates import filled_numbers
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
-from graphfield.check.nodes import NO_NODE
-from graphfield.check.relations import rank_correlation
-from graphfield.data.dates import are_number_dates, is_date
+from graphfield.check.row_order import (
+    FOLLOWING_ROWS,
+    ORDER_ROWS,
+    any_shape,
+    effects_of_covariates,
+    following_rows,
+    inflation,
+    is_sorted_by_nodes,
+    sort_columns,
+    without_leaks,
+)
+from graphfield.data.dates import is_date
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import levels_in_units
-from graphfield.data.identifiers import has_distinct_numbers
-from graphfield.data.level_text import as_text, is_categorical
 from graphfield.exceptions import agreed, count, listing, named
 from graphfield.messages import Argument, Message
 
@@ -30,20 +34,6 @@ ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
 # A text with more than so many times the average number of rows per text is a place or a group of people.
 _UNEVEN = 10
-# From this factor on, by which products of two nodes vary more than if rows were independent, order matters:
-# standard errors of edges are a tenth too small.
-FOLLOWING_ROWS = 1.2
-# Rows are sorted by a column where no more than this share of its steps goes back, and its rank correlation
-# with the row number is this large: a few rows may be far out of place.
-_STEPS_BACK, _IN_ORDER = 0.05, 0.9
-# Gaps between sorted values differ from the next ones by half of their sum where values are drawn at random,
-# and by less than this share of it in clocks, row numbers and smooth trends.
-_UNEVEN_GAPS = 0.25
-_YEARS = (1800, 2100)
-# Rows per value of a covariate, on average, from which means at each value leave what varies within them.
-_ROWS_PER_VALUE = 20
-_TENTHS = 10
-_ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
 _SUBJECT_NAME = re.compile(
     r"(^|[_\W])(id|ids|subject|subj|sub|patient|person|participant|individual|animal|mouse|unit|household)"
     r"([_\W]?(id|no|nr|number|code))?($|[_\W])|[a-z](Id|ID)$",
@@ -150,23 +140,35 @@ def row_findings(
                     time=Argument("time", dates[0]),
                 ),
             )
-        n = min(len(nodes), _ORDER_ROWS)
-        measured, design = seen.drop(columns=list(identifiers)), _design(Z, bad_z, n, rest)
-        measured = _without_leaks(measured, Z, leaks)
-        following = _following(measured, design)
-        if _inflation(following) <= FOLLOWING_ROWS:
+        n = min(len(nodes), ORDER_ROWS)
+        measured, design = seen.drop(columns=list(identifiers)), effects_of_covariates(Z, bad_z, n, rest)
+        measured = without_leaks(measured, Z, leaks)
+        following = following_rows(measured, design)
+        if inflation(following) <= FOLLOWING_ROWS:
             yield from [] if copies else repeated_nodes(nodes, bad_x)
             return
-        order = _sort_columns(seen.iloc[:n], Z, rest)
+        order = sort_columns(seen.iloc[:n], Z, rest)
         left = measured.drop(columns=list(order), errors="ignore")
-        unsorted = _following(left, np.hstack([design, *map(_any_shape, order.values())]))
-        if _inflation(unsorted) <= FOLLOWING_ROWS:
+        unsorted = following_rows(left, np.hstack([design, *map(any_shape, order.values())]))
+        if inflation(unsorted) <= FOLLOWING_ROWS:
             yield Finding(
                 SORTED,
                 tuple(order),
                 f"Rows are sorted by {listing(order)}, and like those before them for that reason: with "
                 f"{agreed(len(order), 'it', 'them')} taken out they are no series.",
                 "Nothing is to be done.",
+            )
+        elif is_sorted_by_nodes(measured, Z, bad_z, n):
+            yield Finding(
+                SORTED,
+                (),
+                "Rows stand in an order that follows from the nodes, as if somebody had sorted them (by size "
+                "for example), and are like those before them for that reason: beyond it they are no series.",
+                Message(
+                    "Nothing is to be done, unless they follow each other in time: then name its column "
+                    "({time}).",
+                    time=Argument("time", dates[0]) if dates else Message("time", code="time-column"),
+                ),
             )
         else:
             yield Finding(
@@ -218,7 +220,9 @@ def _level_findings(
     known = codes >= 0
     if not known.any():
         return
-    check, *_ = levels_in_units(nodes.to_numpy()[known], _design(Z, bad_z, len(nodes))[known], codes[known])
+    check, *_ = levels_in_units(
+        nodes.to_numpy()[known], effects_of_covariates(Z, bad_z, len(nodes))[known], codes[known]
+    )
     if check.prefers:
         yield Finding(
             "group-levels",
@@ -228,40 +232,6 @@ def _level_findings(
             "fit subtracts them, so that graphs are about what varies within a group. For relations between "
             f"groups, fit the means of their rows.{check.words_of_fixed(list(nodes.columns))}",
         )
-
-
-def _sort_columns(nodes: pd.DataFrame, Z: Frame, rest: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Columns of numbers by which somebody sorted these rows, but for a few out of place."""
-    found = {}
-    for table in (nodes, Z.values, rest):
-        for name, column in table.iloc[: len(nodes)].items():
-            gaps = (column.isna() | column.isin([np.inf, -np.inf])).to_numpy()
-            if _may_sort(str(name), column[~gaps]):
-                values = filled_numbers(column, gaps)
-                if _is_sorted(values[~gaps]):
-                    found[str(name)] = values
-    return found
-
-
-def _may_sort(name: str, present: pd.Series) -> bool:
-    """Whether a column measures something; times and identifiers rise by themselves."""
-    numeric = pd.api.types.is_numeric_dtype(present) and not pd.api.types.is_complex_dtype(present)
-    if not numeric or len(present) < 2 * _FEWEST_SUBJECTS or NO_NODE.fullmatch(name):
-        return False
-    years = present.between(*_YEARS).all() and (present % 1 == 0).all()
-    return not (years or are_number_dates(present) or has_distinct_numbers(present))
-
-
-def _is_sorted(values: NDArray[np.float64]) -> bool:
-    """Whether values are in rising or falling order, as if drawn at random and then sorted."""
-    steps = np.diff(values)
-    if not steps.any() or min((steps < 0).mean(), (steps > 0).mean()) > _STEPS_BACK:
-        return False
-    numbers = np.arange(len(values), dtype=np.float64)
-    if abs(rank_correlation(values[:, None], numbers[:, None]).item()) < _IN_ORDER:
-        return False
-    gaps = np.diff(np.sort(values))
-    return bool(np.abs(np.diff(gaps)).sum() > _UNEVEN_GAPS * (gaps[1:] + gaps[:-1]).sum())
 
 
 def _identifies_subjects(column: pd.Series) -> bool:
@@ -293,90 +263,3 @@ def _covariates_repeat(Z: Frame, n_rows: int) -> bool:
     codes = np.column_stack(columns)
     runs = 1 + int((codes[1:] != codes[:-1]).any(axis=1).sum())
     return runs >= _FEWEST_SUBJECTS and n_rows >= ROWS_PER_SUBJECT * runs
-
-
-def _without_leaks(nodes: pd.DataFrame, Z: Frame, leaks: Iterable[tuple[str, ...]]) -> pd.DataFrame:
-    """Of nodes that a covariate says, what is left within its values where these repeat, if anything is."""
-    nodes = nodes.copy()
-    for covariate, name in leaks:
-        codes = pd.factorize(Z.values[covariate])[0]
-        if name not in nodes or len(np.unique(codes)) * _ROWS_PER_VALUE > len(codes):
-            continue
-        within = nodes[name].groupby(codes)
-        if (within.max() == within.min()).all():
-            nodes = nodes.drop(columns=name)
-        else:
-            nodes[name] -= within.transform("mean")
-    return nodes
-
-
-def _following(nodes: pd.DataFrame, features: NDArray[np.float64]) -> list[float]:
-    """Correlations of rows with the next, the one after it and so on, as long as there are any to speak of.
-
-    Means over nodes, linear effects of ``features`` taken out. What is missing, NaN, does not count: filled
-    in, rows that lack the same would be like each other.
-    """
-    chosen = np.linspace(0, nodes.shape[1] - 1, min(nodes.shape[1], _ORDER_NODES)).round().astype(np.intp)
-    n = len(features)
-    if n <= 2 * features.shape[1] or n < 2 * _FEWEST_SUBJECTS or len(chosen) == 0:
-        return []
-    values = nodes.to_numpy()[:n, chosen]
-    values = values[:, ~np.isnan(values).all(axis=0)]
-    there = ~np.isnan(values)
-    values = np.where(there, values, np.nanmedian(values, axis=0))
-    left = np.where(there, values - features @ np.linalg.lstsq(features, values, rcond=None)[0], 0)
-    size = np.sqrt(np.square(left).sum(axis=0) / there.sum(axis=0))
-    left, there = left[:, size > 0] / size[size > 0], there[:, size > 0]
-    found: list[float] = []
-    for lag in range(1, min(n // 2, _ORDER_LAGS) if left.size else 0):
-        pairs = left.size * (there[lag:] & there[:-lag]).mean()
-        found.append(float(np.vdot(left[lag:], left[:-lag]) / max(1.0, pairs)))
-        if found[-1] < 1 / np.sqrt(n):  # what one node has by chance
-            break
-    return found
-
-
-def _inflation(following: list[float]) -> float:
-    """By what products of two nodes vary more than those of independent rows (Bartlett, 1946)."""
-    return 1 + 2 * float(np.square(following).sum())
-
-
-def _design(Z: Frame, bad_z: pd.DataFrame, n: int, rest: pd.DataFrame | None = None) -> NDArray[np.float64]:
-    """A one, numbers with their squares, levels where there are not too many: of the first n rows.
-
-    Of columns that nobody uses, ``rest``, texts: rows may be sorted by such a label.
-    """
-    design = [np.ones((n, 1))]
-    for name in Z.names:
-        gaps = bad_z[name].to_numpy()
-        column, present = Z.values[name], Z.values[name][~gaps]
-        if len(present) == 0:
-            continue
-        if is_categorical(present, name):
-            design.append(_levels(column, n))
-            continue
-        design.append(_curve(filled_numbers(column, gaps)[:n]))
-    labels = (
-        [] if rest is None else [own for _, own in rest.items() if not pd.api.types.is_numeric_dtype(own)]
-    )
-    return np.hstack([*design, *(_levels(own, n) for own in labels)])
-
-
-def _curve(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    numbers = (numbers - numbers.mean()) / (numbers.std() or 1.0)
-    return np.column_stack([numbers, numbers**2])
-
-
-def _any_shape(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns that leave little of an effect of these numbers, whatever its shape: ranks and their tenths."""
-    ranks = (rankdata(numbers) - 0.5) / len(numbers)
-    tenths = np.eye(_TENTHS)[(ranks * _TENTHS).astype(np.intp)]
-    return np.column_stack([_curve(numbers), ranks, tenths[:, 1:]])
-
-
-def _levels(column: pd.Series, n: int) -> NDArray[np.float64]:
-    """Indicators of all levels but the first; none where there are too many."""
-    codes = pd.factorize(as_text(column))[0][:n]
-    if codes.max() >= min(_ORDER_LEVELS, n / 10):
-        return np.empty((n, 0))
-    return np.eye(codes.max() + 1)[codes][:, 1:]
