@@ -876,7 +876,7 @@ def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_pat
     assert "nan" not in found.summary()
     assert "x1 - x2 with z (" in found.summary()
     axes = plot_edge_curves(found, "z", [("x1", "x2")])
-    assert "gaps: too few rows to tell" in axes.get_legend().get_title().get_text()
+    assert "gaps: too few rows, or no estimate within ±1" in axes.get_legend().get_title().get_text()
     record = EdgeRecord.of(found)
     curve = record.curves[0]
     assert None in curve.estimate
@@ -884,7 +884,7 @@ def test_a_curve_ends_where_rows_are_too_few_to_tell_a_value_it_can_have(tmp_pat
     model = gf.RegGMM().fit(X, Z)
     for edges in (found, json.loads(record.to_json())):
         page = write_report(model, tmp_path / "page.html", Z=Z, edges=edges, overwrite=True)
-        assert "; gaps: too few rows to tell." in page.read_text(encoding="utf-8")
+        assert "; gaps: too few rows, or no estimate within ±1." in page.read_text(encoding="utf-8")
 
 
 def test_intervals_near_one_end_there_and_not_at_minus_one() -> None:

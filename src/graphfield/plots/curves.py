@@ -132,7 +132,7 @@ def _banded_table(
 
 def _intervals_key(curves: pd.DataFrame, level: float, is_numeric: bool) -> str:
     told = f"intervals of {level:.0%}".replace("%", " %")
-    gaps = "\ngaps: too few rows to tell" if curves["partial_correlation"].isna().any() else ""
+    gaps = "\ngaps: too few rows, or no estimate within ±1" if curves["partial_correlation"].isna().any() else ""
     if "whole_low" not in curves:
         return f"with {told}{gaps}"
     return f"{told},\n{'light: of the whole curve' if is_numeric else 'thin: of all levels at once'}{gaps}"
