@@ -28,6 +28,9 @@ _USUAL = 0.9
 # Standard errors by which a curve must lie above or below both its ends for a bend: the clearest of several.
 _BEND = 2.5
 
+# Why a curve may have gaps.
+WHY_GAPS = "too few rows, or no estimate within ±1"
+
 
 @dataclass(frozen=True)
 class Curve:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from graphfield.analysis.errors import LEVEL
 from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.inference.curve import WHY_GAPS
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.plots.style import GREY, colours, edge_names, new_axes, require_columns, short
 
@@ -132,7 +133,7 @@ def _banded_table(
 
 def _intervals_key(curves: pd.DataFrame, level: float, is_numeric: bool) -> str:
     told = f"intervals of {level:.0%}".replace("%", " %")
-    gaps = "\ngaps: too few rows, or no estimate within ±1" if curves["partial_correlation"].isna().any() else ""
+    gaps = f"\ngaps: {WHY_GAPS}" if curves["partial_correlation"].isna().any() else ""
     if "whole_low" not in curves:
         return f"with {told}{gaps}"
     return f"{told},\n{'light: of the whole curve' if is_numeric else 'thin: of all levels at once'}{gaps}"

@@ -17,6 +17,7 @@ from graphfield.estimators.registry import entry_of
 from graphfield.exceptions import agreed, count, first_few
 from graphfield.fields import GraphField
 from graphfield.fields.base import Draws
+from graphfield.inference.curve import WHY_GAPS
 from graphfield.inference.edge_record import BandedCurve, EdgeRecord
 from graphfield.inference.evidence import Evidence, more_for_covariates
 from graphfield.inference.verdict import ONE_GRAPH, Verdict
@@ -227,7 +228,7 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
         kinds = {False: "with that value", True: "with all levels of a category"}
         occur = ", or ".join(words for kind, words in kinds.items() if kind in over_levels)
         rows = f", averaged over rows whose other covariates occur {occur}"
-    gaps = "" if all(None not in curve.estimate for curve in curves) else "; gaps: too few rows, or no estimate within ±1"
+    gaps = "" if all(None not in curve.estimate for curve in curves) else f"; gaps: {WHY_GAPS}"
     return (
         f"Partial correlation of the chosen edges along one covariate by the tests{scores}{rows}{gaps}. The "
         f"picture and the table have that of the model{raw}, which may differ. Bands of {100 * level:.0f} %, "
