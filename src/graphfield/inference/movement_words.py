@@ -29,13 +29,16 @@ def movement_words(
 ) -> str:
     """Partial correlations at the places that tell most: all of a few, otherwise those at ``places``.
 
-    Where these are not given: both extremes or, of values that have an order, both ends, and the middle
+    Of levels these are the two that differ most clearly, which need not be the extremes. Where they are not
+    given: both extremes or, of values that have an order, both ends, and the middle
     unless it is between them.
 
     >>> movement_words(["ctl", "trt"], [0.021, 0.38], in_order=False)
     '+0.02 at ctl, +0.38 at trt'
     >>> movement_words(list("abcdefghijk"), [0.1 * i for i in range(11)], in_order=True, places=(1, 9))
     '+0.10 at b, +0.90 at j'
+    >>> movement_words(list("abcde"), [0.9, 0.1, 0.4, 0.1, 0], in_order=False, places=(2, 4))
+    'clearest of 5: +0.40 at c, 0.00 at e'
     >>> movement_words(list("abcde"), [0, 0.1, 0.4, 0.1, 0], in_order=True)
     '0.00 at a, +0.40 at c, 0.00 at e'
     """
@@ -52,7 +55,9 @@ def movement_words(
     shown = [_number(estimates[i]) for i in told]
     if not signed:
         shown = [number.lstrip("+") for number in shown]
-    return ", ".join(f"{number} at {values[i]}" for number, i in zip(shown, told, strict=True))
+    text = ", ".join(f"{number} at {values[i]}" for number, i in zip(shown, told, strict=True))
+    chosen = places is not None and not in_order and len(told) < len(values)
+    return f"clearest of {len(values)}: {text}" if chosen else text
 
 
 def rounded_values(values: Sequence[float]) -> list[float]:
