@@ -249,10 +249,10 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": _TRAINING.format(kept=_kept(model))}
+    return {"note": _TRAINING.format(kept=_kept_step(model))}
 
 
-def _kept(model: Any) -> str:
+def _kept_step(model: Any) -> str:
     """Which step of training the model is, if it is one."""
     share, step = getattr(model, "variation_", 1.0), getattr(model, "best_step_", None)
     if getattr(model, "additive_", False):
