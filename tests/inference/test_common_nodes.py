@@ -86,3 +86,9 @@ def test_what_the_covariates_leave_is_said_only_where_means_follow_them():
     moving = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1), X + Z, Z, n_folds=1)
     still = gf.gain_over_one_graph(gf.RegGMM(ridge=0.1, center="constant"), X + Z, Z, n_folds=1)
     assert (moving.moving_means, still.moving_means) == (True, False)
+
+
+def test_nodes_without_any_covariate():
+    nothing = pd.DataFrame(index=range(400))
+    gain = gf.gain_over_one_graph(gf.GraphicalLasso(marginals="auto"), long_tails()[0], nothing, n_folds=1)
+    assert gain.nodes == "normal"

@@ -34,7 +34,7 @@ class CommonNodes:
         if inputs.types is not None:  # each node has the likelihood of its family, as it is
             return cls(RAW, None)
         if wanted == AUTO:
-            encoder = CovariateEncoder(unknown="average").fit(inputs.Z)
+            encoder = CovariateEncoder(unknown="average").fit(inputs.Z, allow_empty=True)
             W = features(encoder, encoder.transform(inputs.Z))
             wanted = NORMAL if prefer_normal_scores(inputs.X, W, labels).prefers else RAW
         name = NORMAL if wanted == SKEPTIC else wanted
