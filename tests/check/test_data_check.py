@@ -1156,3 +1156,11 @@ def test_a_node_with_gaps_that_a_covariate_determines_is_found():
     for values in (np.sin(Z.age / 5), Z.step.map({"u": 0.0, "v": 1.0, "w": 7.0}) + 0.01 * X.b):
         leaky = X.assign(f=values.where(np.arange(2000) % 5 > 0))
         assert [one.columns[1] for one in found(leaky, Z, "leak", missing="impute")] == ["f"]
+
+
+@pytest.mark.parametrize("left", [1, 2, 5])
+def test_few_rows_are_left_where_others_are_dropped(left):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 4)), columns=list("abcd"))
+    X.loc[left:, "a"] = np.nan
+    check = gf.check_data(X, AGE, missing="drop")
+    assert check.rows_left_out == N - left

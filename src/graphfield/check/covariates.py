@@ -62,7 +62,7 @@ def covariate_findings(
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
-    seen = nodes.mask(bad_nodes[list(nodes.columns)].to_numpy())
+    seen = nodes.mask(bad_nodes[list(nodes.columns)].to_numpy(dtype=bool))
     for name in Z.names:
         gaps = bad[name].to_numpy()
         present = Z.values[name][~gaps]

@@ -93,7 +93,7 @@ def node_findings(
         # That one part follows from the others was said.
         yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
     told = {*typed, *(name for finding in ids for name in finding.columns)}
-    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy()), told)
+    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told)
 
 
 def _relations(nodes: pd.DataFrame, bad: NDArray[np.bool_]) -> Iterator[Finding]:

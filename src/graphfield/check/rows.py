@@ -91,7 +91,7 @@ def row_findings(
     says in ``leaks`` (covariate, node).
     """
     n_rows = len(X.values)
-    seen = nodes.mask(bad_x[list(nodes.columns)].to_numpy())
+    seen = nodes.mask(bad_x[list(nodes.columns)].to_numpy(dtype=bool))
     moments = [] if time is None else [time]
     moments += [rest[name] for name in rest.columns if is_date(rest[name])]
     copies = list(copied_rows(nodes, Z, bad_x, moments, grouped=labels is not None))
