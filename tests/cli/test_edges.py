@@ -124,7 +124,10 @@ def test_differences_at_another_rate_are_counted_beside_those_of_the_summary(tab
     ("more", "said"),
     [
         (["--between", "age=1"], "give the other with --and NAME=VALUE"),
-        (["--between", "age"], "'age' is a number: give the values to compare"),
+        (
+            ["--between", "age"],
+            "'age' is a number: give the values to compare, for example --between age=... --and age=....",
+        ),
         (["--between", "age=a", "--and", "age=1"], "is numeric, but --between gives 'a'"),
         (["--between", "age=1", "--and", "1"], "--and expects covariate=value, got '1'"),
         (["--between", "age=1", "--and", "ages=2"], "Did you mean 'age'?"),

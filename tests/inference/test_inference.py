@@ -195,6 +195,10 @@ def test_where_no_pair_moves_with_levels_another_question_is_named(found: gf.Edg
     silent = gf.infer_edges(X, two).summary()
     assert silent.endswith("more: gf.compare_graphs(X, Z, {'old': 0}, {'old': 1}).")
     assert silent.count("Whether values of old differ") == 1
+    sites = pd.DataFrame({"site": np.array(list("abcd") * 50), "old": [0, 0, 1, 1] * 50})
+    both = gf.infer_edges(X, sites).summary()
+    assert "Whether values of site, old differ" in both
+    assert "gf.compare_graphs(X, Z, {'old': 0}, {'old': 1})" in both, "two values are all that it has"
 
 
 def test_that_no_covariate_is_told_is_said_in_words(found: gf.EdgeInference) -> None:

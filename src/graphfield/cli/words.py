@@ -65,6 +65,7 @@ TEMPLATES = {
     "subject-as-groups": "pass the subject as groups (--group COLUMN)",
     "time-column": "--time COLUMN",
     "too-few-rows": "At least {least} rows are needed, got {n}. With so few rows every graph fits.",
+    "values-twice": "--between {name}=... --and {name}=...",
 }
 _DIGITS = 4  # of numbers in a list on the screen
 # Arguments that are tables whose rows a message may speak of.

@@ -99,8 +99,10 @@ def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
     _, column = position_of(encoder, name)
     if not isinstance(column, Categorical):
         raise ParameterError(
-            f"{name!r} is a number: give the values to compare, for example {{{name!r}: ...}} twice. A name "
-            "alone stands for all levels of a category."
+            "{who} is a number: give the values to compare, for example {twice}. A name alone stands for "
+            "all levels of a category.",
+            who=repr(name),
+            twice=Message("{{{quoted}: ...}} twice", code="values-twice", quoted=repr(name), name=name),
         ).about(argument="a", column=name)
     return [{name: level} for level in column.levels]
 
@@ -140,8 +142,9 @@ def ask_of_values(
     }
     if not asked:
         return ""
-    name, ends = next(iter(asked.items()))
-    first, second = (Place(name, value) for value in ends)
+    several = {column.name for column in encoder.categorical if len(column.levels) > 2}
+    name = next((one for one in asked if one not in several), next(iter(asked)))  # where two values are all
+    first, second = (Place(name, value) for value in asked[name])
     return Message(
         "Whether values of {names} differ is a question of its own, which may see more: {ask}.",
         names=first_few(list(asked), _NAMED),
