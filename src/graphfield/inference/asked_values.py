@@ -102,7 +102,7 @@ def _all_levels(encoder: CovariateEncoder, name: str) -> list[dict[str, Any]]:
             "{who} is a number: give the values to compare, for example {twice}. A name alone stands for "
             "all levels of a category.",
             who=repr(name),
-            twice=Message("{{{quoted}: ...}} twice", code="values-twice", quoted=repr(name), name=name),
+            twice=Message("{{'{name}': ...}} twice", code="values-twice", name=name),
         ).about(argument="a", column=name)
     return [{name: level} for level in column.levels]
 
