@@ -206,6 +206,8 @@ RECORDS = {
             "error": "squared error",
             "within_groups": False,
             "follows_means": True,
+            "moving_means": True,
+            "nodes": "raw",
             "seconds": 1.5,
         },
         "why_not": "",
