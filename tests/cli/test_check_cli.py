@@ -506,6 +506,7 @@ def test_rows_in_order_are_judged_in_blocks(tmp_path):
     assert 10 <= found.n_units <= 20
 
 
+@pytest.mark.slow
 def test_rows_sorted_by_a_column_that_is_left_out_are_no_series_to_any_command(tmp_path, capsys):
     rng = np.random.default_rng(0)
     score = np.sort(rng.normal(size=200))

@@ -42,6 +42,7 @@ def test_a_comparison_and_a_verdict_count_errors_in_the_same_units(compared):
     assert "(nodes as normal scores)" in compared.summary
 
 
+@pytest.mark.slow
 def test_errors_of_nodes_as_they_are_where_that_is_asked_for(compared):
     raw = compare(long_tails()[0], marginals="raw")
     assert raw.nodes == "raw"

@@ -70,6 +70,7 @@ def test_variances_of_scores_are_those_of_the_laws(found: EdgeInference) -> None
     np.testing.assert_allclose(np.median(ratios, axis=0), 1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_laws_that_are_wrong_make_no_edges() -> None:
     """Counts in units of a million vary by far more than counts do, and are no surer for it."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def test_differences_between_months_are_those_of_the_curve(found):
     assert table.difference[0] == pytest.approx(last - first, abs=0.05)
 
 
+@pytest.mark.slow
 def test_rows_of_a_level_tell_what_edges_do_there(found):
     """A wave that is another one with a drive is missed by all rows together."""
     inference, X, Z, _ = found

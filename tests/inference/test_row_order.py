@@ -126,6 +126,7 @@ def test_the_shell_uses_time_and_says_first_what_is_missing(tmp_path, capsys):
     assert FIRST not in said["timed"].err
 
 
+@pytest.mark.slow
 def test_differences_say_the_same_of_rows_in_order_as_tests_of_edges(tmp_path, capsys):
     X, Z = series(300, 0.9), pd.DataFrame({"late": np.repeat(["no", "yes"], 150)})
     with pytest.warns(gf.DataWarning, match=FIRST):

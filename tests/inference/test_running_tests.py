@@ -53,6 +53,7 @@ def test_a_covariate_is_near_by_what_the_others_say():
     assert [test.n_permutations > 2_999 for test in tests.values()] == [False, True, False]
 
 
+@pytest.mark.slow
 def test_going_on_is_valid():
     """If there is nothing, p-values up to .05 are as rare as that, and so are those up to .01."""
     rng = np.random.default_rng(0)
