@@ -103,13 +103,7 @@ class TrainingSet:
     def choose_scores(
         self, encoder: CovariateEncoder, wanted: str
     ) -> tuple[NodeMap | None, MarginalCheck | None]:
-        """What nodes are turned into, if anything; with "auto", the check that decides it."""
-        check = None
-        if wanted == "auto":
-            W = features(encoder, encoder.transform(self.Z))
-            check = prefer_normal_scores(self.X, W, self.labels)
-            wanted = "normal" if check.prefers else "raw"
-        return learn_map(self.X, "normal" if wanted == SKEPTIC else wanted, self.inputs.node_names), check
+        return choose_map(self.inputs, encoder, wanted, self.labels)
 
     def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
         """The same rows with other node values."""
@@ -123,6 +117,18 @@ class TrainingSet:
         if self.own is not None or rows is None:
             return self.own
         return self.X[rows], self.Z.take(rows), None if self.labels is None else self.labels[rows]
+
+
+def choose_map(
+    inputs: Inputs, encoder: CovariateEncoder, wanted: str, labels: NDArray[np.intp] | None
+) -> tuple[NodeMap | None, MarginalCheck | None]:
+    """What nodes are turned into, if anything; with "auto", the check that decides it."""
+    check = None
+    if wanted == "auto":
+        W = features(encoder, encoder.transform(inputs.Z))
+        check = prefer_normal_scores(inputs.X, W, labels)
+        wanted = "normal" if check.prefers else "raw"
+    return learn_map(inputs.X, "normal" if wanted == SKEPTIC else wanted, inputs.node_names), check
 
 
 def read_training_set(

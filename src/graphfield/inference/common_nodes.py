@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import CovariateEncoder, features
-from graphfield.data.marginals import SKEPTIC, NodeMap, learn_map
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.marginals import NodeMap
 from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.inputs import Inputs, training_inputs
-from graphfield.solvers.marginal_choice import prefer_normal_scores
+from graphfield.estimators.training_set import choose_map
 
 AUTO, RAW, NORMAL = "auto", "raw", "normal"
 # What sentences say of nodes that are not as they were given.
@@ -31,14 +31,11 @@ class CommonNodes:
     @classmethod
     def choose(cls, inputs: Inputs, wanted: str, labels: NDArray[np.intp] | None) -> CommonNodes:
         """As asked for; with "auto" as an estimator would decide it from all rows."""
-        if inputs.types is not None:  # each node has the likelihood of its family, as it is
+        if wanted == RAW or inputs.types is not None:  # each node has the likelihood of its family, as it is
             return cls(RAW, None)
-        if wanted == AUTO:
-            encoder = CovariateEncoder(unknown="average").fit(inputs.Z, allow_empty=True)
-            W = features(encoder, encoder.transform(inputs.Z))
-            wanted = NORMAL if prefer_normal_scores(inputs.X, W, labels).prefers else RAW
-        name = NORMAL if wanted == SKEPTIC else wanted
-        return cls(name, learn_map(inputs.X, name, inputs.node_names))
+        encoder = CovariateEncoder(unknown="average").fit(inputs.Z, allow_empty=True)
+        scores, _ = choose_map(inputs, encoder, wanted, labels)
+        return cls(RAW if scores is None else scores.name, scores)
 
     def turn(self, inputs: Inputs) -> Inputs:
         return inputs if self.scores is None else replace(inputs, X=self.scores.transform(inputs.X))
