@@ -62,6 +62,16 @@ def test_others_run(command: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not (BENCHMARKS.parent / ".git").exists(), reason="needs the history")
+def test_two_states_of_the_code_are_held_against_each_other(tmp_path: Path) -> None:
+    out = tmp_path / "lines.json"
+    run("same_answers HEAD HEAD --only RegGMM", "--out", str(out))
+    lines = json.loads(out.read_text())
+    assert len(lines) == 3
+    assert {value for line in lines for name, value in line.items() if name != "model"} == {0.0}
+
+
+@pytest.mark.slow
 def test_answers_on_tables_are_compared_with_folds_made_outside(tmp_path: Path) -> None:
     (tmp_path / "mixed").mkdir()
     rng = np.random.default_rng(0)

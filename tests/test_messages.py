@@ -21,6 +21,7 @@ from graphfield.cli import main
 from graphfield.cli.parser import make_parser
 from graphfield.cli.words import TEMPLATES, render_for_shell
 from graphfield.exceptions import OutputError, check_choice
+from graphfield.folders import check_folder
 from graphfield.messages import Argument, Message, Row, join_messages
 
 SOURCES = Path(gf.__file__).parent
@@ -120,6 +121,7 @@ def test_programs_ask_errors_what_they_are_about(tmp_path):
         (lambda: gf.RegGMM().fit(X[["n1"]], Z.rename(columns={"age": "n1"})), "column", "n1"),
         (lambda: gf.RegGMM().fit(X.to_numpy()[:, 0], Z), "argument", Argument("X")),
         (lambda: gf.make_setting("{G1}"), "argument", Argument("name")),
+        (lambda: check_folder(tmp_path / "t.csv", overwrite=False), "file", str(tmp_path / "t.csv")),
     ]:
         with pytest.raises(gf.GraphfieldError) as caught:
             ask()
@@ -264,5 +266,19 @@ def test_wrong_data_says_where():
         f"{path}:{line}"
         for path, line, parts in parts_of_errors("DataError")
         if not parts - {"code"} and not any(known in path for known in IN_FILES)
+    ]
+    assert not without
+
+
+# Records that are given as values, of which no file is known yet.
+NO_FILE = ("report/folder.py", "inference/edge_record.py")
+
+
+@pytest.mark.parametrize("kind", ["OutputError", "ModelFileError"])
+def test_what_is_wrong_with_a_file_names_it(kind):
+    without = [
+        f"{path}:{line}"
+        for path, line, parts in parts_of_errors(kind)
+        if "file" not in parts and path not in NO_FILE
     ]
     assert not without

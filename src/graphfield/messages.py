@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
+from pathlib import PurePath
 from typing import Any
 
 _NOT_GIVEN: Any = ...
@@ -106,6 +107,8 @@ class _ObjectText:
 
 
 def _detach(part: Any) -> Any:
+    if isinstance(part, PurePath):
+        return str(part)
     harmless = part is None or isinstance(part, (str, Number, Part, _ObjectText))
     return part if harmless else _ObjectText(str(part), repr(part))
 

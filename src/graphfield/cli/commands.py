@@ -190,7 +190,7 @@ def simulate(arguments: argparse.Namespace) -> None:
 
     check_new(arguments.out, arguments.force)
     if arguments.out.suffix != ".npz":
-        raise OutputError(f"--out must end in .npz, got {arguments.out}.")
+        raise OutputError("--out must end in .npz, got {file}.", file=arguments.out)
     sim = make_setting(arguments.setting, arguments.n, arguments.seed, clip=not arguments.no_clip)
     columns = (
         {"Z": sim.Z, "Z_names": [f"z{i + 1}" for i in range(sim.Z.shape[1])]}
@@ -232,7 +232,7 @@ def _demo_folder(out: Path, force: bool) -> Path:
     if not force and any(
         (out / name).exists() for name in ("model", "metrics.json", "graphs.png", "report.html")
     ):
-        raise OutputError(f"{out} already exists. Choose another folder, or add --force.")
+        raise OutputError("{file} already exists. Choose another folder, or add --force.", file=out)
     make_folder(out)
     check_writable(out / "model", overwrite=True)
     return out

@@ -29,7 +29,7 @@ def report_parser(group: Any) -> None:
 def report(arguments: argparse.Namespace) -> None:
     out = arguments.out or arguments.model / PAGE
     if out.suffix.lower() not in (".html", ".htm"):
-        raise OutputError(f"--out must end in .html, got {out}.")
+        raise OutputError("--out must end in .html, got {file}.", file=out)
     path = write_page(
         arguments.model, out, title=arguments.title, groups=arguments.node_groups, force=arguments.force
     )

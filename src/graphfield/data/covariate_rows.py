@@ -44,7 +44,9 @@ def parse_covariates(content: bytes, path: Path, encoder: CovariateEncoder) -> p
             )
         return text.assign(**{name: _finite(text[name]) for name in numbers})[encoder.names]
     except (ValueError, KeyError, pd.errors.ParserWarning) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.") from error
+        raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.").about(
+            file=path
+        ) from error
 
 
 def _finite(column: pd.Series) -> pd.Series:

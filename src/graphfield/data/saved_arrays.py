@@ -47,7 +47,9 @@ def open_arrays(path: Path) -> Iterator[SavedArrays]:
             entries = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             yield SavedArrays(path, file, entries)
     except SafetensorError as error:
-        raise ModelFileError(f"{path} is damaged: {error}. Copy it again, or write it again.") from error
+        raise ModelFileError(f"{path} is damaged: {error}. Copy it again, or write it again.").about(
+            file=path
+        ) from error
 
 
 class SavedArrays:

@@ -34,9 +34,11 @@ def open_regular(path: Path) -> BinaryIO:
             file = os.fdopen(os.open(path, flags), "rb")
             mode = os.fstat(file.fileno()).st_mode
     except (OSError, ValueError) as error:  # a path with a null character is a ValueError
-        raise ModelFileError(f"Cannot read {path}: {getattr(error, 'strerror', error)}.") from error
+        raise ModelFileError(f"Cannot read {path}: {getattr(error, 'strerror', error)}.").about(
+            file=path
+        ) from error
     if not stat.S_ISREG(mode):
-        raise ModelFileError(f"Cannot read {path}: it is not a regular file.")
+        raise ModelFileError("Cannot read {file}: it is not a regular file.", file=path)
     return file
 
 
@@ -45,11 +47,13 @@ def read_regular(path: Path, most_bytes: int = MAX_JSON_BYTES) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most_bytes:
-            raise ModelFileError(f"{path} has {size:,} bytes; such a file has at most {most_bytes:,}.")
+            raise ModelFileError(f"{path} has {size:,} bytes; such a file has at most {most_bytes:,}.").about(
+                file=path
+            )
         try:
             return file.read(size)  # a larger number would be set aside at once
         except OSError as error:
-            raise ModelFileError(f"Cannot read {path}: {error.strerror}.") from error
+            raise ModelFileError(f"Cannot read {path}: {error.strerror}.").about(file=path) from error
 
 
 def read_json(path: Path) -> Any:
@@ -73,8 +77,9 @@ def check_seal(values: dict[str, Any], path: str | Path, name: str = SEAL) -> No
     rest = {key: value for key, value in values.items() if key != name}
     if values.get(name) != json_digest(rest):
         raise ModelFileError(
-            f"{path} is damaged or was edited: its checksum does not match. Copy it again from where it was "
-            "written, or write it again."
+            "{file} is damaged or was edited: its checksum does not match. Copy it again from where it was "
+            "written, or write it again.",
+            file=path,
         )
 
 
@@ -91,7 +96,9 @@ def parse_json(content: bytes, path: Path) -> Any:
         _check_inside(values)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise ModelFileError(f"{path} is damaged: it is not JSON that we wrote ({why}).") from error
+        raise ModelFileError(f"{path} is damaged: it is not JSON that we wrote ({why}).").about(
+            file=path
+        ) from error
     return values
 
 

@@ -21,7 +21,7 @@ def refuse(file: str, field: str, expected: str, got: str) -> NoReturn:
     raise ModelFileError(
         f"{file} is damaged or was edited: {field or 'its content'} must be {expected}, got {got}. Copy it "
         "again from where it was written, or write it again."
-    )
+    ).about(file=file)
 
 
 @dataclass(frozen=True)

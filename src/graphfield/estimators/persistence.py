@@ -108,7 +108,7 @@ def load(path: str | Path) -> Model:
         raise ModelFileError(
             f"{path} lacks {ARRAYS}, the numbers of the model; {HEADER} alone is none. Copy the whole folder "
             "again from where it was written, or fit again."
-        )
+        ).about(file=path)
     with open_arrays(path / ARRAYS) as arrays:  # of the size that it says it has, or an error at once
         with open_regular(path / ARRAYS) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def load(path: str | Path) -> Model:
             raise ModelFileError(
                 f"{path / ARRAYS} is damaged: its checksum does not match {HEADER}. Copy the folder "
                 "again from where it was written."
-            )
+            ).about(file=path / ARRAYS)
         return unpack_model(Saved(header, str(path / HEADER)), arrays)
 
 
@@ -125,21 +125,21 @@ def read_header(path: Path) -> dict[str, Any]:
     restore(path)
     if not os.path.isfile(path / HEADER):
         raise ModelFileError(
-            "{path} is not a graphfield model: expected a folder with {header}, as written by {writer}.",
-            path=path,
+            "{file} is not a graphfield model: expected a folder with {header}, as written by {writer}.",
+            file=path,
             header=HEADER,
             writer=Message("model.save", code="save-model"),
         )
     header = read_json(path / HEADER)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError(f"{path / HEADER} is not a graphfield model file.")
+        raise ModelFileError("{file} is not a graphfield model file.", file=path / HEADER)
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version}, this graphfield ({__version__}) reads "
             f"{FORMAT_VERSION}. Install the version that wrote it: "
             f"{header.get('graphfield_version')}."
-        )
+        ).about(file=path)
     check_seal(header, path / HEADER, CHECKSUM)
     return header
 
@@ -153,7 +153,7 @@ def check_written(path: Path, content: bytes) -> None:
         raise ModelFileError(
             f"{path} is damaged or was edited: its checksum does not match {HEADER}. Copy it again from "
             "where it was written, or remove it to go on without it."
-        )
+        ).about(file=path)
 
 
 def unpack_model(header: Saved, arrays: SavedArrays) -> Model:
@@ -185,7 +185,7 @@ def unpack_shell(header: Saved, arrays: SavedArrays, field: GraphField) -> Model
 def _unfitted(header: Saved) -> Model:
     name = header["estimator"].text()
     if name not in ESTIMATORS:
-        raise ModelFileError(f"{header.file} holds an unknown estimator {name!r}.")
+        raise ModelFileError(f"{header.file} holds an unknown estimator {name!r}.").about(file=header.file)
     given = {key: _param(value) for key, value in header["params"].items().items()}
     try:
         model: Model = find_estimator(name)(**given)
@@ -237,5 +237,6 @@ def check_writable(path: Path, *, overwrite: bool) -> None:
     check_folder(path, overwrite=overwrite)
     if path.is_dir() and any(path.iterdir()) and not (path / HEADER).is_file():
         raise OutputError(
-            f"{path} holds other files and no graphfield model, so it is not replaced. Choose another folder."
+            "{file} holds other files and no graphfield model, so it is not replaced. Choose another folder.",
+            file=path,
         )

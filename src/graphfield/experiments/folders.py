@@ -89,7 +89,9 @@ def open_results(out: Path) -> None:
         _check_header(out, header)
         return
     if out.is_dir() and holds_others(out):
-        raise OutputError(f"{out} holds other files and no results of experiments. Name another folder.")
+        raise OutputError(
+            "{file} holds other files and no results of experiments. Name another folder.", file=out
+        )
     make_folder(out)
     content = {"format": FORMAT, "format_version": FORMAT_VERSION}
     write_file(header, json_bytes(content), overwrite=True)
@@ -99,13 +101,13 @@ def _check_header(out: Path, header: Path) -> None:
     try:
         content = json.loads(header.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise OutputError(f"{header} is damaged: {error}.") from error
+        raise OutputError(f"{header} is damaged: {error}.").about(file=header) from error
     found = content.get("format_version") if isinstance(content, dict) else None
     if not isinstance(content, dict) or content.get("format") != FORMAT or found != FORMAT_VERSION:
         raise OutputError(
             f"{out} has results of format version {found!r}; this graphfield ({__version__}) writes "
             f"{FORMAT_VERSION}. Name another folder."
-        )
+        ).about(file=out)
 
 
 def cell_folder(out: Path, cell: Cell) -> Path:
@@ -129,8 +131,8 @@ def is_done(out: Path, cell: Cell) -> bool:
         raise _damaged(folder / "spec.json", error) from error
     if stored != cell_spec(cell):
         raise OutputError(
-            "{folder} was run with other parameters. {force} to replace it, or name another folder.",
-            folder=folder,
+            "{file} was run with other parameters. {force} to replace it, or name another folder.",
+            file=folder,
             force=_FORCE,
         )
     return True
@@ -163,7 +165,7 @@ def warn_left_out(reader: str, cell: str, error: Exception) -> None:
 
 def _damaged(path: Path, error: Exception) -> OutputError:
     return OutputError(
-        "{path} is damaged: {error}. {force} to run it again.", path=path, error=error, force=_FORCE
+        "{file} is damaged: {error}. {force} to run it again.", file=path, error=error, force=_FORCE
     )
 
 

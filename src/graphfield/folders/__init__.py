@@ -119,7 +119,7 @@ def make_folder(path: str | Path) -> Path:
         target = _real(path)
         _refuse_place(path, target)
         if target.exists() and not target.is_dir():
-            raise OutputError(f"{path} is a file. Name a folder.")
+            raise OutputError("{file} is a file. Name a folder.", file=path)
         target.mkdir(exist_ok=True)
     return Path(path)
 
@@ -140,17 +140,17 @@ def _refuse_place(path: str | Path, target: Path) -> None:
     if not target.parent.is_dir():
         raise OutputError(
             f"Cannot write {path}: there is no folder {target.parent}. Make it first, or name another place."
-        )
+        ).about(file=path)
 
 
 def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
     target = _real(path)
     clear_leftovers(target)
     if os.path.isdir(path):
-        raise OutputError(f"{path} is a folder. Name a file.")
+        raise OutputError("{file} is a folder. Name a file.", file=path)
     if os.path.exists(path) and not overwrite:
         raise OutputError(
-            "{path} already exists. Choose another name or {overwrite}.", path=path, overwrite=OVERWRITE
+            "{file} already exists. Choose another name or {overwrite}.", file=path, overwrite=OVERWRITE
         )
     if not _is_stream(path):
         _refuse_place(path, target)
@@ -161,7 +161,7 @@ def _refuse_file(path: str | Path, *, overwrite: bool) -> Path:
 def already_exists(folder: str | Path) -> OutputError:
     """What is said of a folder that must not be replaced."""
     return OutputError(
-        "{folder} already exists. Choose another folder, or {overwrite}.", folder=folder, overwrite=OVERWRITE
+        "{file} already exists. Choose another folder, or {overwrite}.", file=folder, overwrite=OVERWRITE
     )
 
 
@@ -171,11 +171,13 @@ def _refuse_folder(path: str | Path, *, overwrite: bool) -> Path:
     clear_leftovers(target)
     with suppress(FileNotFoundError):  # one look: another writer may move it away between two
         if not stat.S_ISDIR(target.stat().st_mode):
-            raise OutputError(f"{path} is a file. Name a folder.")
+            raise OutputError("{file} is a file. Name a folder.", file=path)
     if not overwrite and target.is_dir() and any(target.iterdir()):
         raise already_exists(path)
     if target.is_dir() and _is_around_us(target):
-        raise OutputError(f"{path} is the folder that this program runs in, or one above it. Name another.")
+        raise OutputError(
+            "{file} is the folder that this program runs in, or one above it. Name another.", file=path
+        )
     return target
 
 
@@ -210,4 +212,4 @@ def _name_in_errors(path: str | Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise OutputError(f"Cannot write {path}: {error.strerror or error}.").about(file=path) from error

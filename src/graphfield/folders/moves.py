@@ -28,7 +28,7 @@ def move_file(part: Path, target: Path, *, overwrite: bool) -> None:
             os.link(part, target)  # unlike a move, never onto a file that has appeared meanwhile
             return
         except FileExistsError:
-            raise OutputError(f"{target} was written by another program just now.") from None
+            raise OutputError("{file} was written by another program just now.", file=target) from None
         except OSError as error:
             if error.errno not in _NOT_OFFERED:
                 raise
@@ -46,11 +46,13 @@ def move_folder(part: Path, target: Path, *, overwrite: bool) -> None:
                 raise
         with suppress(FileNotFoundError):  # another writer has moved it away
             if not overwrite and any(target.iterdir()):
-                raise OutputError(f"{target} was written by another program just now.")
+                raise OutputError("{file} was written by another program just now.", file=target)
             if not exchange(part, target):
                 _move_twice(part, target)
             return
-    raise OutputError(f"Cannot write {target}: other programs keep writing there. Choose another folder.")
+    raise OutputError(
+        "Cannot write {file}: other programs keep writing there. Choose another folder.", file=target
+    )
 
 
 def exchange(first: Path, second: Path) -> bool:

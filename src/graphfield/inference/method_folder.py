@@ -38,7 +38,9 @@ class MethodFolder:
         there = [one for one in self.path.glob("*") if not is_leftover(one.name)]
         others = [one.name for one in there if not (one / HEADER).is_file()]
         if others:
-            raise OutputError(f"{self.path} holds other files, such as {others[0]!r}. Name another folder.")
+            raise OutputError(
+                f"{self.path} holds other files, such as {others[0]!r}. Name another folder."
+            ).about(file=self.path)
         make_folder(self.path)
         inputs, units = task.inputs, task.units
         tables: list[Any] = [inputs.X, inputs.Z.values, units.labels, units.blocks]

@@ -135,12 +135,15 @@ class StabilityFolder:
         if header.is_file():
             if read_about(self.path).fingerprint != about.fingerprint:
                 raise OutputError(
-                    f"{self.path} holds resamples of other rows, or of another estimator. Go on with exactly "
-                    "what they were begun with, or name another folder."
+                    "{file} holds resamples of other rows, or of another estimator. Go on with exactly "
+                    "what they were begun with, or name another folder.",
+                    file=self.path,
                 )
             return
         if self.path.is_dir() and holds_others(self.path):
-            raise OutputError(f"{self.path} holds other files and no resamples. Name another folder.")
+            raise OutputError(
+                "{file} holds other files and no resamples. Name another folder.", file=self.path
+            )
         make_folder(self.path)
         values = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(about)}
         write_file(header, json_bytes(values), overwrite=True)
@@ -156,7 +159,9 @@ def read_about(folder: Path) -> About:
     """What the resamples of a folder are about."""
     path = folder / HEADER
     if not path.is_file():
-        raise ModelFileError(f"{folder} holds no resamples of 'stability': there is no {HEADER} in it.")
+        raise ModelFileError(
+            f"{folder} holds no resamples of 'stability': there is no {HEADER} in it."
+        ).about(file=folder)
     values = Saved(read_json(path), str(path))
     values["format"].choice((FORMAT,))
     if values["format_version"].whole() != FORMAT_VERSION:

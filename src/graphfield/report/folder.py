@@ -111,7 +111,7 @@ def _as_record(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or (expected and record.get("format") != expected):
         raise ModelFileError(
             f"{path} is not what it should be ({expected or 'a JSON object'}). Write it again."
-        )
+        ).about(file=path)
     if SEAL in record:  # it may have been written after the model
         check_seal(record, path)
     else:

@@ -216,7 +216,8 @@ class Study(ABC):
         ours = (there / name for name in (SUMMARY, cls.wording.model_folder + HEADER))
         if there.is_dir() and any(there.iterdir()) and not all(path.is_file() for path in ours):
             raise OutputError(
-                f"{folder} holds other files and no such study, so it is not replaced. Choose another folder."
+                "{file} holds other files and no such study, so it is not replaced. Choose another folder.",
+                file=folder,
             )
 
     def write_page(self, path: str | Path, *, overwrite: bool = False) -> Path:

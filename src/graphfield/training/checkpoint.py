@@ -55,7 +55,7 @@ def restoring(file: str) -> Iterator[None]:
     except (SafetensorError, OSError, *_OTHER_FORM) as error:
         raise ModelFileError(
             f"Checkpoint {file} is damaged: {error}. Choose another folder to start anew."
-        ) from error
+        ).about(file=file) from error
 
 
 def check_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
@@ -89,14 +89,14 @@ class CheckpointFolder:
         self.path = Path(path)
         self.seed = seed
         if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path} is a file. Name a folder for the checkpoint.")
+            raise OutputError("{file} is a file. Name a folder for the checkpoint.", file=self.path)
         header_file = self.path / "fit.json"
         clear_leftovers(header_file)
         if header_file.exists():
             self.seed = self._continue(header_file, fingerprint, resume)
             return
         if self.path.exists() and holds_others(self.path):
-            raise OutputError(f"{self.path} is not empty and holds no checkpoint. Choose another.")
+            raise OutputError("{file} is not empty and holds no checkpoint. Choose another.", file=self.path)
         if resume:
             warnings.warn(
                 f"{self.path} holds no checkpoint to resume; starting anew.", TrainingWarning, stacklevel=4
@@ -113,8 +113,8 @@ class CheckpointFolder:
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
         if not resume:
             raise OutputError(
-                "{path} already holds a checkpoint. {resume} to continue that fit, or choose another folder.",
-                path=self.path,
+                "{file} already holds a checkpoint. {resume} to continue that fit, or choose another folder.",
+                file=self.path,
                 resume=Message("Pass resume=True", code="resume"),
             )
         header = read_json(header_file)
@@ -124,8 +124,9 @@ class CheckpointFolder:
             or header.get("fingerprint") != fingerprint
         ):
             raise ModelFileError(
-                f"{self.path} belongs to another fit: data, hyper-parameters or version differ. "
-                "Resume with exactly what it was started with, or choose another folder."
+                "{file} belongs to another fit: data, hyper-parameters or version differ. "
+                "Resume with exactly what it was started with, or choose another folder.",
+                file=self.path,
             )
         return Saved(header, str(header_file))["seed"].whole(high=10**MAX_DIGITS)
 
