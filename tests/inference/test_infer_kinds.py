@@ -43,6 +43,11 @@ def test_finds_edges_between_all_kinds_and_which_of_them_move(found: EdgeInferen
     assert "yes - type with group (0." in found.summary()  # several numbers have no sign
 
 
+def test_an_edge_is_there_about_as_clearly_as_it_moves(found: EdgeInference) -> None:
+    for one in (pair(found.table, "income", "mood"), pair(found.table, "yes", "type")):
+        assert one.p_value < 3.3 * one.p_varies < 1e-4
+
+
 def test_graphs_and_bands_follow_the_group(found: EdgeInference) -> None:
     a, b = found.predict_graph(pd.DataFrame({"group": ["a", "b"]}), fdr=0.01)
     income, mood, calls, yes, kind = range(5)

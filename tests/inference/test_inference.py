@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import false_discovery_control, norm
+from scipy.stats import chi2, false_discovery_control, norm
 from scipy.stats import t as student
 
 import graphfield as gf
@@ -23,7 +23,7 @@ from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_record import EdgeRecord
-from graphfield.inference.edge_tests import EdgeTests, edge_tests
+from graphfield.inference.edge_tests import EdgeTests, edge_tests, presence_and_movement
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
@@ -90,6 +90,29 @@ def test_what_moves_is_an_edge() -> None:
     assert (table[["q_varies", "q_age"]].ge(table.q_value, axis=0)).all(axis=None)
     assert table.q_varies[0] == table.q_value[0] > 0.1
     assert table.q_site.isna().all()
+
+
+def test_an_edge_is_there_about_as_clearly_as_it_moves() -> None:
+    """The same rows with another sign: on average there is no edge at all."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:, 1] += 0.4 * X[:, 0]
+    group = pd.DataFrame({"group": np.repeat(["a", "b"], 200)})
+    first = gf.infer_edges(np.vstack([X, X * [1, -1, 1]]), group, covariates=[]).table.iloc[0]
+    assert abs(first.estimate) < 0.01
+    assert first.p_value < 3.5 * first.p_varies < 1e-4
+
+
+def test_presence_keeps_its_level() -> None:
+    """However many functions there are, with or without bends and products."""
+    noise = np.square(np.random.default_rng(0).normal(size=(12, 40_000)))
+    for ends in ((2, 2, 2), (2, 4, 4), (4, 9, 12)):
+        there, varies = presence_and_movement(
+            lambda which: chi2.sf(noise[which].sum(axis=0), len(noise[which])), ends
+        )
+        for level in (0.01, 0.05):
+            assert 0.85 * level < (there <= level).mean() < 1.15 * level
+        clear = varies < 1e-3
+        assert (there[clear] < 3.3 * varies[clear]).all()
 
 
 def test_lists_are_sorted_and_grow_with_the_rate(found: gf.EdgeInference) -> None:
@@ -707,7 +730,7 @@ def test_words_about_a_curve_are_those_of_its_bands():
     X = pd.DataFrame(noise, columns=list("abc"))
     X["b"] += (z / 12 - 1) * X["a"]
     found = gf.infer_edges(X, pd.DataFrame({"z": z}))
-    (words,) = found.movers()
+    words = found.movers()[0]
     told = re.findall(r"([+-][\d.]+) at ([\d.]+)", words)
     assert len(told) >= 2
     bands = found.bands("a", "b", "z", n_points=200)

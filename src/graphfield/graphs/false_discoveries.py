@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import agreed
 
+# Larger p-values of one test among several count as this one.
+_NEAR_ONE = 0.99
+
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The least false discovery rate at which each would be found (Benjamini and Hochberg, 1995).
@@ -30,12 +33,14 @@ def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
 def combine_tests(p_values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     """One p-value from several tests of the same, however they depend on each other (Liu and Xie, 2020).
 
-    >>> combine_tests([np.array([0.01]), np.array([0.6])]).round(3)
-    array([0.02])
+    That one of them is near one must not undo what another has found (Fang et al., 2023).
+
+    >>> combine_tests([np.array([0.01, 0.001]), np.array([0.6, 1.0])]).round(3)
+    array([0.02 , 0.002])
     """
     if len(p_values) == 1:
         return p_values[0]
-    small = np.clip(np.stack(p_values), 1e-300, 1 - 1e-15)
+    small = np.clip(np.stack(p_values), 1e-300, _NEAR_ONE)
     # Near zero the cotangent is 1 / (pi p), which the tangent of pi / 2 - pi p would lose to rounding.
     mean = np.where(small < 1e-8, 1 / (np.pi * small), np.tan((0.5 - small) * np.pi)).mean(axis=0)
     return np.where(mean > 1e7, 1 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)

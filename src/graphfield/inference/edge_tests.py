@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -149,8 +149,6 @@ def edge_tests(
 ) -> EdgeTests:
     """Wald tests of the coefficients of scores on functions of z.
 
-    A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
-    and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
     Where it is in doubt whether coefficients of regressions move, a pair must be clear either way: such that
     move by chance alone let edges between near copies seem to move, and such that should move and do not,
     edges between neighbours.
@@ -166,14 +164,27 @@ def edge_tests(
     return found.with_doubt(edge_tests(scores.if_still, basis, starts, encoded, of_covariate))
 
 
+def presence_and_movement(
+    p_value: Callable[[slice], NDArray[np.float64]], ends: Sequence[int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """P-values that there is no edge at any z, and that it does not move, from tests of coefficients.
+
+    A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
+    and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
+    An edge is there where its average is not zero, where it moves, or where both together say so. The three
+    count the same, so a small p-value of movement is at most about three times as large for presence.
+    """
+    ends = sorted(set(ends))
+    together, varies = (combine_tests([p_value(slice(first, end)) for end in ends]) for first in (0, 1))
+    return combine_tests([p_value(slice(0, 1)), together, varies]), varies
+
+
 def _test_pairs(
     scores: Scores, basis: EdgeBasis, design: Design, of_covariate: Mapping[str, Design | None]
 ) -> list[NDArray[np.float64]]:
     fit, variances = fit_scores(scores, design)
-    ends = sorted(set(basis.ends))
-    there = [design.p_values(fit, slice(0, end)) for end in (1, *ends)]
-    varies = [design.p_values(fit, slice(1, end)) for end in ends]
-    found = [fit.coef[0], np.sqrt(fit.covariance[:, 0, 0]), combine_tests(there), combine_tests(varies)]
+    p_values = presence_and_movement(lambda which: design.p_values(fit, which), basis.ends)
+    found = [fit.coef[0], np.sqrt(fit.covariance[:, 0, 0]), *p_values]
     for own in of_covariate.values():
         if own is None:
             found.append(np.full(len(fit.coef[0]), np.nan))

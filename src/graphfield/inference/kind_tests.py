@@ -11,10 +11,9 @@ from scipy.special import fdtrc
 
 from graphfield.data.blocks import block_power
 from graphfield.data.encoded import Encoded
-from graphfield.graphs.false_discoveries import combine_tests
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
-from graphfield.inference.edge_tests import EdgeTests
+from graphfield.inference.edge_tests import EdgeTests, presence_and_movement
 from graphfield.inference.kind_differences import at_least
 from graphfield.inference.kind_scores import KindScores
 
@@ -139,15 +138,12 @@ def _test_pair(
     design: Design,
     of_covariate: Mapping[str, Design | None],
 ) -> list[float]:
-    fit, ends = fit_pair(scores, pair, design), sorted(set(basis.ends))
-    there, varies = (
-        [np.array([fit.p_value(own)]) for own in tested]
-        for tested in ([slice(0, end) for end in (1, *ends)], [slice(1, end) for end in ends])
-    )
+    fit = fit_pair(scores, pair, design)
+    p_values = presence_and_movement(lambda which: np.array([fit.p_value(which)]), basis.ends)
     average = fit.coef[0]
     estimate = average[0] if len(average) == 1 else np.sqrt(np.square(average).sum())
     error = np.sqrt(np.trace(fit.covariance[0, :, 0]))
-    found = [estimate, error, *(combine_tests(p_values)[0] for p_values in (there, varies))]
+    found = [estimate, error, *np.concatenate(p_values)]
     for own in of_covariate.values():
         p_value = np.nan
         if own is not None:
