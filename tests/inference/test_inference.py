@@ -17,7 +17,7 @@ import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.graphs.false_discoveries import combine_tests, q_values
-from graphfield.inference.compare import _beside_all, _summary
+from graphfield.inference.compare_words import beside_all, summary
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
@@ -596,7 +596,7 @@ def test_same_subjects_before_and_after() -> None:
 def test_pairs_one_by_one_and_together_do_not_contradict_each_other(
     n_differ: int, p_value: float, said: str
 ) -> None:
-    assert _beside_all(np.full(n_differ, 0.1), p_value).startswith(said)
+    assert beside_all(np.full(n_differ, 0.1), p_value).startswith(said)
 
 
 def test_the_clearest_pair_is_named_where_only_all_together_differ() -> None:
@@ -604,9 +604,9 @@ def test_the_clearest_pair_is_named_where_only_all_together_differ() -> None:
     table = pd.DataFrame({**columns, "p_value": [0.4, 0.001], "q_value": [0.33, 0.1002]})
     table.attrs["p_value"] = 0.002
     said = "sees a difference (p = .002); the clearest is a - c (difference -0.74, p = .001, q = .1002)."
-    assert _summary(table, ["g=u", "g=v"], None, "").endswith(said)
+    assert summary(table, ["g=u", "g=v"], None, "").endswith(said)
     table.attrs["p_value"] = 0.2
-    assert "clearest" not in _summary(table, ["g=u", "g=v"], None, "")
+    assert "clearest" not in summary(table, ["g=u", "g=v"], None, "")
 
 
 def test_few_groups_or_rows_on_a_side_are_said() -> None:

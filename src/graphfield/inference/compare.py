@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.encoded import Encoded
 from graphfield.estimators.inputs import check_number
-from graphfield.exceptions import DataWarning, agreed, count
-from graphfield.graphs.false_discoveries import false_words, q_values
+from graphfield.exceptions import DataWarning
+from graphfield.graphs.false_discoveries import q_values
 from graphfield.inference.asked_values import average_at, places_of, read_sides
 from graphfield.inference.compare_kinds import compare_kinds
+from graphfield.inference.compare_words import (
+    Estimates,
+    adding_up,
+    few_words,
+    place_words,
+    reading,
+    summary,
+)
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import EdgeBasis, learn_basis
 from graphfield.inference.edge_record import FDR
@@ -32,21 +39,15 @@ from graphfield.inference.enough_rows import (
     value_degrees,
     warn_of_constants,
 )
-from graphfield.inference.movement_words import movement_words, pair_name
-from graphfield.inference.overlap import Stratum, common_rows, rows_with_levels, stratum_of
+from graphfield.inference.overlap import Stratum, common_rows, held, rows_with_levels, stratum_of
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
-from graphfield.inference.row_order import AS_IF, are_in_order, few_stretches, rows_one_by_one
+from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.messages import Message, join_messages
-from graphfield.numbers import format_beside, is_significant, p_text
 from graphfield.solvers.moving_lasso import n_ticks
 from graphfield.training.progress import progress_bar
 
-_NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
-# A level with fewer groups, rows, or rows for each node, is said to be known roughly, and so is a number that
-# fewer rows reach. Strong edges of levels of about 50 rows come out too strong (guide/inference.md).
-_FEW_GROUPS, _FEW_ROWS, _FEW_PER_NODE, _FEW_FAR_OUT = 10, 50, 2, 10
 # A q-value up to which what is rough is taken for more than chance.
 _ROUGH = 0.1
 _WITH_LEVELS = (
@@ -146,36 +147,36 @@ def compare_graphs(
     sides = read_sides(question.encoder, a, b, *more)
     inputs = question.inputs
     warn_of_constants(question.encoder, inputs, but=sides[0])
-    estimates, over = None, ""
+    estimates, known = None, list[str]()
     if inputs.types is None:
-        found, estimates, over = _compare_numbers(question, sides, level)
+        found, estimates, known = _compare_numbers(question, sides, level)
     else:
         found = compare_kinds(question, sides, level)
     names = np.array(inputs.node_names, dtype=object)
     first, second = np.triu_indices(len(names), 1)
     table = WideTable({"source": names[first], "target": names[second], **found})
     table.attrs["p_value"] = float(q_values(found["p_value"]).min(initial=1.0))
-    places = [_place_words(side) for side in sides]
+    places = [place_words(side) for side in sides]
     levels = "" if question.labels is None else _WITH_LEVELS
     fewer = _MAY_FIND_FEWER if (table["q_value"] <= FDR).any() else ""
-    said = [caveat, _summary(table, places, estimates, caveat), fewer, levels]
-    said.append(_few_words(question, sides, places))
+    said = [caveat, summary(table, places, estimates, caveat), fewer, levels]
+    said.append(few_words(question, sides, places))
     if estimates is not None:
-        said += [_reading(places, level), over]
+        said += [reading(places, level), *known]
     table.attrs["summary"] = join_messages(" ", filter(None, said))
     return table
 
 
 def _compare_numbers(
     question: Question, sides: Sequence[Mapping[str, Any]], level: float
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64], str]:
-    """Columns of the table, partial correlations on each side, and what they are averaged over, in words."""
+) -> tuple[dict[str, NDArray[np.float64]], Estimates, list[str]]:
+    """Columns of the table, partial correlations on each side, and at which values they hold, in words."""
     encoder, encoded = question.encoder, question.encoder.transform(question.inputs.Z)
     asked = places_of(encoder, sides)
     for place, side in zip(asked, sides, strict=True):
         rows = rows_with_levels(encoder, encoded, place)
         if rows.sum() >= LEAST_LEVEL:  # a few rows with two levels know little, but others do
-            check_nodes_vary(question.inputs.X[rows], question.inputs.node_names, _place_words(side))
+            check_nodes_vary(question.inputs.X[rows], question.inputs.node_names, place_words(side))
     common = common_rows(encoder, encoded, asked)
     if not common.share:
         warnings.warn(common.words, DataWarning, stacklevel=3)
@@ -184,142 +185,28 @@ def _compare_numbers(
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)
-    columns, estimates = _differences(scores, encoder, encoded, starts, sides, level, common.rows)
-    return columns, estimates, common.words
+    known = stratum_of(encoder, encoded, starts, asked)
+    basis = _chosen_basis(scores, encoder, known, sides[0])
+    at = np.stack([average_at(basis, encoder, common.rows, side) for side in sides])
+    columns, estimates = _differences(scores, known, basis, at, level)
+    return columns, estimates, [adding_up(_unknown_to(basis, known, encoder, asked)), common.words]
 
 
-def _reading(places: list[str], level: float) -> str:
-    """What stands in the table."""
-    what = f"{places[1]} less {places[0]}" if len(places) == 2 else "the largest less the smallest"
-    whose = "" if len(places) == 2 else " that hold for any two values"
-    return (
-        f"Differences are {what}, with intervals of {100 * level:g} %{whose}. An edge that is clear at one "
-        "value and absent at another counts for more than its difference, so q-values need not have the "
-        "order of p-values."
-    )
-
-
-def _few_words(question: Question, sides: Sequence[Mapping[str, Any]], places: list[str]) -> str:
-    """Which levels few groups or rows have, and which numbers few rows reach."""
-    encoder, n_nodes = question.encoder, len(question.inputs.node_names)
-    encoded, few = encoder.transform(question.inputs.Z), []
-    for place, words in zip(places_of(encoder, sides), places, strict=True):
-        rows = rows_with_levels(encoder, encoded, place)
-        n_rows = int(rows.sum())
-        n_groups = n_rows if question.labels is None else len(np.unique(question.labels[rows]))
-        if question.labels is not None and n_groups < _FEW_GROUPS:
-            few.append(f"only {count(n_groups, 'group')} ({count(n_rows, 'row')}) with {words}")
-        elif n_rows < max(_FEW_ROWS, _FEW_PER_NODE * n_nodes):
-            few.append(f"only {count(n_rows, 'row')} for {n_nodes} nodes with {words}")
-        few += _far_out(encoder, encoded, place)
-    return f"There are {' and '.join(few)}: estimates there are rough." if few else ""
-
-
-def _far_out(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, float]) -> list[str]:
-    """Numbers that few rows have or go beyond."""
-    few = []
-    for column, own in zip(encoder.numeric, encoded.numeric.T, strict=True):
-        if column.name not in place:
-            continue
-        asked = place[column.name]
-        reach, end = min(((own >= asked).sum(), "more"), ((own <= asked).sum(), "less"))
-        if reach < _FEW_FAR_OUT:
-            value = column.shown(column.mean + column.scale * asked)
-            few.append(f"only {count(int(reach), 'row')} with {column.name} of {value} or {end}")
-    return few
-
-
-def _summary(
-    table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None, caveat: str
-) -> str:
-    """How many pairs differ, and what the clearest of them are: on each side, or by how much they differ."""
-    between = f"{len(places)} values"
-    if len(places) <= _NAMED_VALUES:
-        between = f"{', '.join(places[:-1])} and {places[-1]}"
-    differ = table.index[table["q_value"] <= FDR]
-    n_differ = len(differ)
-    verb = agreed(max(1, n_differ), "differs", "differ")
-    told = (
-        f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
-        f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
-        f"{_beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
-    )
-    if not n_differ:
-        seen = is_significant(table.attrs["p_value"])
-        return f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told
-    clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
-    named = [
-        f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
-        for pair in clearest
-    ]
-    first = "" if len(named) == n_differ else "Clearest: "
-    told = f"{told} {first}{'; '.join(named)}."
-    if estimates is None:
-        return told
-    strongest = np.abs(estimates[:, differ]).argmax(axis=0)
-    sizes = [int((strongest == side).sum()) for side in range(len(places))]
-    counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
-    return f"{told} Strongest: {', '.join(counts)}."
-
-
-def _beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_doubtful: bool = False) -> str:
-    """What a test of all pairs together adds to those that differ by their ``rates``, q-values.
-
-    Also how many of them do not, where that is known.
-    """
-    p, all_pairs = p_text(p_value), "test of all pairs together"
-    n_differ = int((rates <= FDR).sum())
-    if not n_differ:
-        seen = (
-            f", yet a {all_pairs} sees a difference"
-            if is_significant(p_value)
-            else f"; a {all_pairs} sees no difference either"
-        )
-        return f"{seen} ({p})"
-    if is_significant(p_value):
-        expected = "" if is_doubtful else false_words(rates, "not to differ", FDR)
-        return f"{expected}. A {all_pairs} agrees ({p})"
-    hint = agreed(n_differ, "it for a hint", "them for hints")
-    return f", but a {all_pairs} does not confirm it ({p}): take {hint}, to be confirmed on more rows"
-
-
-def _clearest_pair(table: pd.DataFrame) -> str:
-    pair = table.iloc[int(table["p_value"].to_numpy().argmin())]
-    q = (format_beside(FDR, [pair["q_value"]], 2, "f") % pair["q_value"]).removeprefix("0")
-    numbers = f"difference {pair['difference']:.2f}, {p_text(pair['p_value'])}, q = {q}"
-    return f"{pair_name(pair['source'], pair['target'])} ({numbers})"
-
-
-def _place_words(side: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_value_text(value)}" for name, value in side.items())
-
-
-def _value_text(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _difference(
-    table: pd.DataFrame, places: list[str], estimates: NDArray[np.float64] | None, pair: int
-) -> str:
-    if estimates is None:
-        return f"by {float(table['difference'].iloc[pair]):+.2f}"
-    return movement_words(places, estimates[:, pair].tolist(), in_order=False)
+def _unknown_to(
+    basis: EdgeBasis, known: Stratum, encoder: CovariateEncoder, places: Sequence[Mapping[str, float]]
+) -> list[str]:
+    """Covariates with one value at all places on which differences cannot depend."""
+    if basis.products:
+        return []
+    own = {column.name for column in encoder.categorical} if known.is_part else set()
+    return [name for name in held(places) if name not in own]
 
 
 def _differences(
-    scores: PairScores,
-    encoder: CovariateEncoder,
-    encoded: Encoded,
-    starts: NDArray[np.intp] | None,
-    sides: Sequence[Mapping[str, Any]],
-    level: float,
-    over: Encoded,
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-    """Columns of the table, and partial correlations on each side, (sides, pairs)."""
-    known = stratum_of(encoder, encoded, starts, places_of(encoder, sides))
-    basis = _chosen_basis(scores, encoder, known, sides[0])
+    scores: PairScores, known: Stratum, basis: EdgeBasis, at: NDArray[np.float64], level: float
+) -> tuple[dict[str, NDArray[np.float64]], Estimates]:
+    """Columns of the table, and partial correlations on each side, where functions of z are ``at``."""
     design = Design.of(basis.at(known.encoded), known.starts)
-    at = np.stack([average_at(basis, encoder, over, side) for side in sides])
     estimates, covariance = np.empty((len(at), scores.n_pairs)), np.empty((scores.n_pairs, len(at), len(at)))
     between, p_values = design.toward(at[1:] - at[0]), np.empty(scores.n_pairs)
     for part in (own.at(known.rows) for own in scores.parts()):
@@ -331,24 +218,26 @@ def _differences(
     possible = np.clip(estimates, -1, 1)  # near the end of a range an edge of .9 may be estimated as 1.1
     difference, error = _largest_differences(possible, covariance)
     half = between.width(slice(None), level) * error
+    q = q_values_of_differences(estimates, covariance, p_values, dependent=known.starts is not None)
     columns = {
         "difference": difference,
         "low": np.maximum(difference - half, -2.0),
         "high": np.minimum(difference + half, 2.0),
         "p_value": p_values,
-        "q_value": q_values_of_differences(estimates, covariance, p_values, dependent=starts is not None),
+        "q_value": q,
     }
-    return columns, possible
+    return columns, Estimates(possible, covariance)
 
 
 def _chosen_basis(
     scores: PairScores, encoder: CovariateEncoder, known: Stratum, named: Iterable[str]
 ) -> EdgeBasis:
     """Smooth functions of z, or those of the curves of edges where these say more of any pair."""
-    products, of_sides = has_products(encoder, known.n_units), value_degrees(encoder, known.n_units, named)
+    counted = known.counted, known.n_units
+    products, of_sides = has_products(*counted), value_degrees(*counted, named)
     smooth, rough = (
         learn_basis(encoder, known.encoded, degrees, products=products)
-        for degrees in (test_degrees(encoder, known.n_units), of_sides)
+        for degrees in (test_degrees(*counted), of_sides)
     )
     if rough.size == smooth.size:
         return smooth

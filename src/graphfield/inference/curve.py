@@ -17,7 +17,7 @@ from graphfield.inference.asked_values import check_covariates, hold_at, hold_va
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import has_products, value_degrees
-from graphfield.inference.overlap import Common, common_rows, stratum_of
+from graphfield.inference.overlap import Common, common_rows, rows_with_levels, stratum_of
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
@@ -93,11 +93,8 @@ class Curve:
         return [first, *bend, last]
 
     def clearest_levels(self) -> list[int]:
-        """Positions of the two values whose estimates differ most clearly: extremes are those of few rows."""
-        variance = np.diag(self.covariance)
-        error = np.sqrt(np.maximum(variance + variance[:, None] - 2 * self.covariance, 1e-20))
-        apart = np.abs(self.estimate - self.estimate[:, None]) / error
-        return sorted(map(int, np.unravel_index(apart.argmax(), apart.shape)))
+        """Positions of the two values whose estimates differ most clearly."""
+        return clearest_two(self.estimate, self.covariance)
 
     def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
         """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""
@@ -107,6 +104,14 @@ class Curve:
         drawn = np.abs(rng.normal(size=(_DRAWS, len(error))) @ root.T).max(axis=1)
         noise = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
         return float(np.quantile(drawn / noise, level))
+
+
+def clearest_two(estimates: NDArray[np.float64], covariance: NDArray[np.float64]) -> list[int]:
+    """Positions of the two that differ most clearly: extremes are those of few rows."""
+    variance = np.diag(covariance)
+    error = np.sqrt(np.maximum(variance + variance[:, None] - 2 * covariance, 1e-20))
+    apart = np.abs(estimates - estimates[:, None]) / error
+    return sorted(map(int, np.unravel_index(apart.argmax(), apart.shape)))
 
 
 def curve_of_pair(
@@ -136,8 +141,8 @@ def curve_of_pair(
         ).about(argument="others", column=covariate)
     known = stratum_of(encoder, encoded, starts, places_of(encoder, [others]))
     encoded = known.encoded
-    degrees = value_degrees(encoder, known.n_units, (covariate, *others))
-    basis = learn_basis(encoder, encoded, degrees, products=has_products(encoder, known.n_units))
+    degrees = value_degrees(known.counted, known.n_units, (covariate, *others))
+    basis = learn_basis(encoder, encoded, degrees, products=has_products(known.counted, known.n_units))
     design = Design.of(basis.at(encoded), known.starts)
     fit = fit_pair(known.rows, design)
     values, places = _places(encoder, encoded, covariate, n_points)
@@ -151,17 +156,18 @@ def curve_of_pair(
             for own, place in zip(rows, places, strict=True)
         ]
     )
-    freedom = design.freedom(slice(None))
+    freedom, (position, column) = design.freedom(slice(None)), position_of(encoder, covariate)
+    if isinstance(column, Numeric):
+        unknown = np.array([own.share == 0 for own in averaged[key]])
+    else:
+        unknown = ~np.isin(places, encoded.codes[:, position])
     if fit.coef.shape[1] > 1:
-        return Curve(
-            values, np.sqrt(np.square(at @ fit.coef).sum(axis=1)), np.full((len(at),) * 2, np.nan), freedom
-        )
+        norms = np.where(unknown, np.nan, np.sqrt(np.square(at @ fit.coef).sum(axis=1)))
+        return Curve(values, norms, np.full((len(at),) * 2, np.nan), freedom)
     # A spline may overshoot what a partial correlation can be: by a little where this is nearly one, by much
     # where rows are few, and then it is no estimate.
     found, covariance = at @ fit.coef[:, 0], at @ fit.covariance[0] @ at.T
-    unknown = (np.abs(found) > _MOST) & (np.diag(covariance) > _CLEAR**2)
-    if isinstance(position_of(encoder, covariate)[1], Numeric):
-        unknown |= np.array([own.share == 0 for own in averaged[key]])
+    unknown |= (np.abs(found) > _MOST) & (np.diag(covariance) > _CLEAR**2)
     return Curve(values, np.where(unknown, np.nan, np.clip(found, -_MOST, _MOST)), covariance, freedom)
 
 
@@ -176,7 +182,8 @@ def _rows_along(
     fixed = places_of(encoder, [others])[0]
     asked = [{covariate: float(place), **fixed} for place in places]
     if isinstance(position_of(encoder, covariate)[1], Categorical):
-        return [common_rows(encoder, encoded, asked)] * len(places)
+        occurring = [place for place in asked if rows_with_levels(encoder, encoded, place).any()]
+        return [common_rows(encoder, encoded, occurring)] * len(places)
     return [common_rows(encoder, encoded, [place], _NEAR) for place in asked]
 
 

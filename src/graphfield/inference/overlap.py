@@ -8,7 +8,8 @@ would ask for combinations that nobody has: houses in a row that were all built 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import listing
 from graphfield.inference.asked_values import evenly, position_of
-from graphfield.inference.enough_rows import has_curves
+from graphfield.inference.covariate_basis import covariate_columns
+from graphfield.inference.enough_rows import LEAST_LEVEL, has_curves
 
 # The share of rows that may lie outside of what the rows of one side have: near its edges some do by chance.
 _MOST_OUTSIDE = 0.1
@@ -103,10 +105,18 @@ class Stratum:
     rows: NDArray[np.intp] | slice
     encoded: Encoded
     starts: NDArray[np.intp] | None
+    # Covariates with the levels that these rows have, which say how many functions there are (and encode no
+    # row).
+    counted: CovariateEncoder
 
     @property
     def n_units(self) -> int:
         return len(self.encoded) if self.starts is None else len(self.starts)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are other rows."""
+        return not isinstance(self.rows, slice)
 
 
 def stratum_of(
@@ -117,16 +127,44 @@ def stratum_of(
 ) -> Stratum:
     """Rows with the levels that all places have in common, where they are enough for curves of their own.
 
-    What an edge does with a number may be different at each level, and other rows would not know it. All rows
-    where there is no such level, or too few rows have it.
+    What an edge does with other covariates may be different at each level, and other rows would not know it.
+    Where rows with such levels are not enough for all that moves in them, those that have all levels of a
+    place may be: there is less to tell apart. All rows where nothing is in common, or too few rows have it.
     """
-    everything = Stratum(slice(None), encoded, starts)  # no copies
-    common = {name: value for name, value in places[0].items() if all(own[name] == value for own in places)}
-    rows = np.flatnonzero(rows_with_levels(encoder, encoded, common))
+    fixed = held(places)
+    rows = rows_with_levels(encoder, encoded, {name: places[0][name] for name in fixed})
+    if not rows.all():
+        at_places = np.any([rows_with_levels(encoder, encoded, place) for place in places], axis=0)
+        for own in (rows, rows & at_places):
+            found = _stratum(encoder, encoded, starts, np.flatnonzero(own))
+            if _is_enough(found, encoder, places):
+                return found
+    return Stratum(slice(None), encoded, starts, encoder)  # no copies
+
+
+def held(places: Sequence[Mapping[str, float]]) -> list[str]:
+    """Covariates that have one value at all places."""
+    return [name for name, value in places[0].items() if all(own[name] == value for own in places)]
+
+
+def _stratum(
+    encoder: CovariateEncoder, encoded: Encoded, starts: NDArray[np.intp] | None, rows: NDArray[np.intp]
+) -> Stratum:
     units = None if starts is None else np.searchsorted(starts, rows, side="right")
     own = None if units is None else np.flatnonzero(np.diff(units, prepend=0))
-    found = Stratum(rows, encoded.take(rows), own)
-    return found if len(rows) < len(encoded) and has_curves(encoder, found.n_units) else everything
+    few, counted = encoded.take(rows), copy(encoder)
+    counted.columns = [
+        replace(column, levels=tuple(column.levels[code] for code in np.unique(values)))
+        if isinstance(column, Categorical)
+        else column
+        for column, _, values in covariate_columns(encoder, few)
+    ]
+    return Stratum(rows, few, own, counted)
+
+
+def _is_enough(found: Stratum, encoder: CovariateEncoder, places: Sequence[Mapping[str, float]]) -> bool:
+    sizes = (rows_with_levels(encoder, found.encoded, place).sum() for place in places)
+    return min(sizes) >= LEAST_LEVEL and has_curves(found.counted, found.n_units)
 
 
 def rows_with_levels(

@@ -170,35 +170,30 @@ class _Draws:
         pairs: PairColumns,
         together: bool,
     ) -> None:
-        k = len(estimates)
-        variances = np.empty_like(estimates)
-        self.pairs, self.estimates, self.noise, self.place = (
-            pairs,
-            estimates,
-            {},
-            np.empty(len(pairs), np.intp),
-        )
+        self.pairs, self.estimates, self.noise = pairs, estimates, {}
+        self.place = np.empty(len(pairs), np.intp)
+        over_graphs = np.empty((estimates.shape[1], len(estimates), len(estimates)))
         for width in np.unique(pairs.widths):
             which, columns = pairs.with_width(width)
             self.place[which] = np.arange(len(which))
             self.noise[width] = np.stack([covariance[pair] for pair in which])
-            diagonal = np.einsum("pcc->pc", self.noise[width]).reshape(-1, k, width)
-            variances[:, columns] = np.maximum(diagonal, 1e-20).transpose(1, 0, 2)
+            over_graphs[columns] = _over_graphs(self.noise[width], width)
+        variances = np.maximum(np.einsum("cgg->gc", over_graphs), 1e-20)
         # Clear ones are nearly themselves, others nearly zero.
         first = estimates * np.maximum(0, 1 - 2 * variances / np.maximum(np.square(estimates), 1e-20))
-        self.precision = _precisions(first, variances, pairs) if together else None
+        self.errors = _Errors.of(first, variances, over_graphs, pairs) if together else None
         for width in self.noise:
-            if self.precision is None:
+            if self.errors is None:
                 self.noise[width] = (1 + _products(variances, pairs)) * self.noise[width]
             else:
-                self.noise[width] = _noise_given_others(self.precision, pairs.with_width(width)[1])
+                self.noise[width] = self.errors.given_others(pairs.with_width(width)[1])
         self.noise_root = {
             width: np.linalg.cholesky(noise + 1e-15 * np.eye(noise.shape[1]))
             for width, noise in self.noise.items()
         }
         self.truth = np.repeat(first[:, :, None], _CHAINS, axis=2)
         # What the errors of all pairs pull at each, (graphs, columns, chains).
-        self.pull = None if self.precision is None else self.precision @ (self.truth - estimates[:, :, None])
+        self.pull = None if self.errors is None else self.errors.pull(self.truth - estimates[:, :, None])
 
     def sweep(
         self, rng: np.random.Generator, weights: NDArray[np.float64], roots: NDArray[np.float64]
@@ -225,21 +220,16 @@ class _Draws:
 
     def _seen(self, pair: int) -> NDArray[np.float64]:
         own = self.pairs.of_pair(pair)
-        if self.precision is None or self.pull is None:
+        if self.errors is None or self.pull is None:
             return np.repeat(self.estimates[:, own].reshape(-1, 1), _CHAINS, axis=1)
-        if self.pairs.widths[pair] == 1:
-            return (
-                self.truth[:, own.start]
-                - self.pull[:, own.start] / self.precision[:, own.start, own.start, None]
-            )
-        pulled = np.linalg.solve(self.precision[:, own, own], self.pull[:, own])
+        pulled = self.errors.pulled(own, self.pull[:, own])
         return (self.truth[:, own] - pulled).reshape(-1, _CHAINS)
 
     def _set(self, pair: int, new: NDArray[np.float64]) -> None:
         own = self.pairs.of_pair(pair)
         new = new.reshape(len(self.estimates), -1, _CHAINS)
-        if self.precision is not None and self.pull is not None:
-            self.pull += self.precision[:, :, own] @ (new - self.truth[:, own])
+        if self.errors is not None and self.pull is not None:
+            self.pull += self.errors.pull(new - self.truth[:, own], own)
         self.truth[:, own] = new
 
 
@@ -265,14 +255,67 @@ class _Plan:
         return cls(roots, np.asarray(inverse), spread @ inverse, constant)
 
 
-def _noise_given_others(precision: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Covariances of errors of pairs of one width, given those of all others, (pairs, ...)."""
-    k, (m, width) = len(precision), columns.shape
-    own = precision[:, columns[:, :, None], columns[:, None]]
-    own = np.asarray(1 / own if width == 1 else np.linalg.inv(own))
-    found = np.zeros((m, k, width, k, width))
-    found[:, range(k), :, range(k)] = own
-    return found.reshape(m, k * width, k * width)
+@dataclass(frozen=True)
+class _Errors:
+    """Of the estimates of all pairs in all graphs: ``root @ unit``, where only units go from pair to pair.
+
+    Graphs that are points of one model have errors in common: ``root``, of each column, has what they share.
+    The rest, of variance one, is independent from graph to graph.
+    """
+
+    root: NDArray[np.float64]  # (columns, graphs, graphs)
+    back: NDArray[np.float64]  # its inverse
+    precision: NDArray[np.float64]  # of the units of each graph, (graphs, columns, columns)
+
+    @classmethod
+    def of(
+        cls,
+        first: NDArray[np.float64],
+        variances: NDArray[np.float64],
+        over_graphs: NDArray[np.float64],
+        pairs: PairColumns,
+    ) -> _Errors:
+        precision = np.empty((*first.shape, first.shape[1]))
+        for own, partial, variance in zip(precision, first, variances, strict=True):
+            own[:] = _covariance_of_correlations(partial, pairs)
+            unit = 1 / np.sqrt(np.diag(own))
+            own *= unit * unit[:, None]
+            own[np.diag_indices(len(own))] += _products(variance[None], pairs)
+            own[:] = np.linalg.inv(own)
+        values, vectors = np.linalg.eigh(over_graphs)
+        sizes = np.sqrt(np.maximum(values, 1e-20))[:, None]
+        turned = vectors.transpose(0, 2, 1)
+        return cls((vectors * sizes) @ turned, (vectors / sizes) @ turned, precision)
+
+    def pull(self, off: NDArray[np.float64], of: slice = slice(None)) -> NDArray[np.float64]:
+        """What errors of some columns, (graphs, columns, chains), pull at all."""
+        return np.asarray(self.precision[:, :, of] @ _turn(self.back[of], off))
+
+    def pulled(self, own: slice, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far the columns of a pair are from what the errors of all others make of them."""
+        precision = self.precision[:, own, own]
+        unit = pull / precision if precision.shape[1] == 1 else np.linalg.solve(precision, pull)
+        return _turn(self.root[own], np.asarray(unit))
+
+    def given_others(self, columns: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Covariances of pairs of one width, given all others, (pairs, ...)."""
+        (m, width), k = columns.shape, len(self.precision)
+        own = self.precision[:, columns[:, :, None], columns[:, None]]
+        own = np.asarray(1 / own if width == 1 else np.linalg.inv(own))
+        root = self.root[columns]
+        found = np.einsum("pagl,lpab,pbhl->pgahb", root, own, root)
+        return found.reshape(m, k * width, k * width)
+
+
+def _turn(by: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each column, (graphs, columns, chains), by its own matrix."""
+    return np.asarray((by @ values.transpose(1, 0, 2)).transpose(1, 0, 2))
+
+
+def _over_graphs(covariance: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Of each column of pairs of one width, (pairs, width, graphs, graphs)."""
+    m, k = len(covariance), covariance.shape[1] // width
+    return np.einsum("pgaha->pagh", covariance.reshape(m, k, width, k, width))
 
 
 def _products(variances: NDArray[np.float64], pairs: PairColumns) -> float:
@@ -283,20 +326,6 @@ def _products(variances: NDArray[np.float64], pairs: PairColumns) -> float:
 def _n_columns(pairs: PairColumns) -> int:
     """Of all nodes."""
     return int(pairs.second[-1]) + 1
-
-
-def _precisions(
-    first: NDArray[np.float64], variances: NDArray[np.float64], pairs: PairColumns
-) -> NDArray[np.float64]:
-    """Inverse covariances of the estimates of all pairs, graph by graph, (graphs, columns, columns)."""
-    found = np.empty((*first.shape, first.shape[1]))
-    for own, partial, variance in zip(found, first, variances, strict=True):
-        together = _covariance_of_correlations(partial, pairs)
-        unit = np.sqrt(variance / np.diag(together))
-        own[:] = together * unit * unit[:, None]
-        own[np.diag_indices(len(own))] += _products(variance[None], pairs) * variance
-        own[:] = np.linalg.inv(own)
-    return found
 
 
 def _covariance_of_correlations(partial: NDArray[np.float64], pairs: PairColumns) -> NDArray[np.float64]:
