@@ -209,7 +209,7 @@ def _by_encoder(encoder: CovariateEncoder) -> dict[str, Any]:
         middle = number.mean if encoder.standardize else (number.low + number.high) / 2
         values[number.name] = number.shown(middle) if number.date else middle
     for category in encoder.categorical:
-        values[category.name] = max(zip(category.shares, category.levels, strict=True))[1]
+        values[category.name] = category.by_size(category.levels, category.shares)[0]
     return values
 
 
