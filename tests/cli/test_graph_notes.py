@@ -47,7 +47,7 @@ def folder(fitted, tmp_path_factory):
 def test_notes_of_one_graph(folder, capsys, at, said):
     assert main(["graph", str(folder), *(f"--at={name}={value}" for name, value in at.items())]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
-    whole = "are those of the whole table; strengths are those that the model of the whole table has"
+    whole = "are those of the whole table."
     notes = [line for line in lines if whole not in line]
     assert len(lines) == len(notes) + 1
     assert len(notes) == (said is not None)
