@@ -8,7 +8,12 @@ import pytest
 
 import graphfield as gf
 from graphfield.analysis import compare, graph_at
+from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
+from graphfield.data.covariate_rows import covariate_rows
+from graphfield.estimators.persistence import save_model
+from graphfield.inference.asked_values import ask_of_values
+from graphfield.report.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
@@ -42,7 +47,7 @@ def folder(fitted, tmp_path_factory):
 def test_notes_of_one_graph(folder, capsys, at, said):
     assert main(["graph", str(folder), *(f"--at={name}={value}" for name, value in at.items())]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
-    whole = "are those of the whole table; strengths are those that the model of the whole table has"
+    whole = "are those of the whole table."
     notes = [line for line in lines if whole not in line]
     assert len(lines) == len(notes) + 1
     assert len(notes) == (said is not None)
@@ -97,3 +102,26 @@ def test_what_the_model_does_not_use_may_be_left_out(by_site, capsys):
     assert "site=" in typical
     assert "age=" not in typical
     assert "does not name are at typical values" in graph("age=30").err
+
+
+def test_what_was_pooled_is_no_typical_level(tmp_path, capsys):
+    """Most rows are of rare levels; whether rows lie beside the model or not, a level stands for them."""
+    rng = np.random.default_rng(0)
+    site = np.repeat(["A", "B", *(f"rare {i}" for i in range(25))], [30, 40, *[3] * 25])
+    table = pd.DataFrame(rng.normal(size=(145, 3)), columns=list("abc")).assign(site=site)
+    data = gf.from_table(table, ["site"], rare=20)
+    model = gf.RegGMM().fit(data.X, data.Z)
+    assert model.encoder_.columns[0].levels == ("A", "B", "other")
+    assert Rows.of(model.field_, data.Z).describe_covariates(model.field_)[0]["start"] == "B"
+    for rows in (data.Z, None):
+        path = tmp_path / ("bare" if rows is None else "rows")
+        extra = {} if rows is None else {"covariates.csv": covariate_rows(rows).encode()}
+        save_model(model, path, overwrite=False, extra=extra)
+        assert main(["graph", str(path), "--threshold", "0.02"]) == 0
+        assert "site=B." in capsys.readouterr().err
+    encoded = model.encoder_.transform(model.field_.schema.match_covariates(data.Z))
+    asked = str(ask_of_values(model.encoder_, encoded, ["site"]))
+    assert "'A'" in asked
+    assert "'B'" in asked
+    only_pooled = data.Z[data.Z["site"] == "other"]
+    assert typical_row(model.field_, only_pooled) == {"site": "other"}

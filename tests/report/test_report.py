@@ -407,16 +407,28 @@ def test_the_picture_of_training_says_what_a_good_one_looks_like(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"best_step_": 1200, "variation_": 1.0}, "Kept: step 1,200. In"),
-        ({"best_step_": 0, "variation_": 0.6}, "Kept: step 0, with 60 % of how its graph moves. In"),
+        (
+            {"best_step_": 1200, "variation_": 1.0},
+            "Kept: step 1,200, where held-out rows have the least loss (0.500). In",
+        ),
+        (
+            {"best_step_": 600, "variation_": 0.6},
+            "step 600, with 60 % of how its graph moves, where held-out rows have the least loss with 8 "
+            "patterns (0.510): more patterns are not clearly better. In",
+        ),
+        ({"best_step_": 1800}, "Kept: step 1,800, the last. In"),
         ({"variation_": 0.0}, "None of these steps was kept, but one graph for all: "),
         ({"additive_": True}, "None of these steps was kept: edges that follow single covariates predict"),
     ],
 )
 def test_the_picture_of_training_says_what_was_kept(changed, said):
-    model = copy.copy(fitted("patterns"))
-    vars(model).update({"additive_": False, **changed})
+    model, losses = copy.copy(fitted("patterns")), [0.7, 0.51, 0.52, 0.5, 0.6]
+    steps = {"step": [0, 600, 1200, 1200, 1800], "rank": [8, 8, 8, 16, 16]}
+    history = pd.DataFrame({**steps, "train_loss": losses, "held_out_loss": losses})
+    vars(model).update({"additive_": False, "variation_": 1.0, "training_": history, **changed})
     assert said in words.training(model)["note"]
+    kept = [mark for mark in words.training_lines(model)["marks"] if mark[1] == "kept"]
+    assert kept == ([[changed["best_step_"], "kept", 1]] if "best_step_" in changed else [])
 
 
 def test_a_covariate_without_a_p_value_says_why():

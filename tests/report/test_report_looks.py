@@ -13,6 +13,7 @@ import pytest
 import graphfield as gf
 from browser import Browser, chromium
 from conftest import change_threshold
+from report_cases import model_and_tests
 
 pytestmark = [
     pytest.mark.slow,
@@ -138,6 +139,52 @@ def test_names_of_levels_do_not_run_into_each_other(opened, count, width, height
             assert (after - x) * np.sin(np.radians(abs(turn))) >= 11
         else:
             assert after - x >= (long + long_after) / 2 + 2
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_many_levels_take_the_width_that_their_names_need(opened, width, height):
+    """All have their names where there is room, none beyond the left of its chart; pointing tells each."""
+    rng = np.random.default_rng(1)
+    levels = [f"a rather long name of level {i}" for i in range(40)]
+    Z = pd.DataFrame({"site": rng.choice(levels, 600), "age": rng.uniform(20, 80, 600)})
+    X = rng.normal(size=(600, 4))
+    X[:, 1] += X[:, 0]
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    browser.resize(width, height)
+    browser.run(WAIT)
+    (ticks, _) = browser.run(TICKS)
+    assert len(ticks) == 40 if width > 1000 else len(ticks) >= 15
+    lefts = "[...document.querySelectorAll('#curve-panels {what}')].map((t) => t.getBoundingClientRect().x)"
+    first, chart = (min(browser.run(lefts.replace("{what}", what))) for what in ("text.tick", "svg"))
+    assert first > chart - 12, "but for a corner of letters that are turned"
+    titles = "[...document.querySelectorAll('#curve-panels svg .level title')].map((t) => t.textContent)"
+    rows = Z["site"].iloc[np.linspace(0, 599, 500).astype(int)].value_counts()
+    told = [f"{level} ({rows[level]} of the rows shown)" for level in sorted(levels)]
+    assert browser.run(titles) == told
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_long_names_are_whole_where_there_is_room(opened):
+    rng = np.random.default_rng(1)
+    names = ["R", "number of employees", "cost of goods sold per", "shareholder equity a"]
+    X = pd.DataFrame(rng.normal(size=(400, 4)), columns=names)
+    X.iloc[:, 1:] += X.iloc[:, :-1].to_numpy()
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 400)})
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    shown = browser.run("[...document.querySelectorAll('#net g.node text')].map((t) => t.textContent)")
+    assert sorted(shown) == sorted(names)
+
+
+def test_a_rate_is_not_broken_into_two_lines(opened):
+    model, Z, found = model_and_tests()
+    browser = opened(model, Z, edges=found)
+    browser.run("document.getElementById('only').click()")
+    lines = """[...document.querySelectorAll('#table td.rates')].filter((td) => td.textContent).map((td) => {
+      const all = document.createRange();
+      all.selectNodeContents(td);
+      return all.getClientRects().length;
+    })"""
+    assert browser.run(lines) == [1]
 
 
 @pytest.mark.parametrize(("days", "wanted"), [(3000, "-01-01"), (120, "-01")])

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
 from graphfield.inference.edge_inference import EdgeInference
-from graphfield.inference.edge_record import BandedCurve, EdgeRecord
+from graphfield.inference.edge_record import BandedCurve, EdgeRecord, MovesWith
 from graphfield.report import words, write_report
 from graphfield.report.html import _first_chosen
 from graphfield.report.summary import _average_edges, _rule, _tested
@@ -233,6 +234,67 @@ def test_pairs_that_pass_and_are_not_listed_are_named(folder, capsys, asked):
     assert len(said.out.splitlines()) - 1 + (int(weak[1]) if weak else 0) == found
     if asked != ["--average"]:
         assert weak, "a - b changes its sign at 50"
+
+
+def test_bands_at_one_place_are_those_of_a_curve_that_tells():
+    """A pair that moves with one covariate, one that moves with two, one that stands still."""
+
+    def curve(pair, covariate, low, high):
+        narrow = [None if one is None else 0.0 for one in low]
+        return BandedCurve(pair, covariate, narrow, narrow, narrow, low, high)
+
+    curves = [
+        curve(0, "age", [-0.6, 0.0, 0.4], [-0.2, 0.2, 0.8]),
+        curve(0, "site", [0.0, 0.0], [0.1, 0.1]),
+        curve(1, "age", [0.1, 0.1, 0.1], [0.3, 0.3, 0.3]),
+        curve(1, "site", [0.1, 0.1], [0.3, 0.3]),
+        curve(2, "age", [0.1, None, None], [0.2, None, None]),
+        curve(2, "site", [0.0, None], [0.4, None]),
+    ]
+    with_one = [MovesWith(0, "age", 0.01), MovesWith(1, "age", 0.01), MovesWith(1, "site", 0.01)]
+    values = {"age": [20.0, 50.0, 80.0], "site": ["A", "B"]}
+    rates = {"q_value": (0.01,) * 3, "q_varies": (0.01, 0.01, 0.9), "estimate": (0.1,) * 3}
+    known = {"values": values, "curves": tuple(curves), "with_one": tuple(with_one)}
+    tests = EdgeRecord(tuple("abc"), 99, **known, **rates)
+    assert tests.bands_at({"age": 35.0, "site": "B"}) == {0: pytest.approx((-0.3, 0.0))}
+    assert tests.bands_at({"age": 20 - 1e-9, "site": "A"}) == {0: (-0.6, -0.2), 2: (0.1, 0.2)}
+    assert tests.bands_at({"age": 19.0, "site": "A"}) == {2: (0.0, 0.4)}, "beyond the curve"
+    unclear = replace(tests, with_one=())
+    assert set(unclear.bands_at({"age": 20.0, "site": "A"})) == {2}, "nobody knows with what the others move"
+    alone = replace(unclear, curves=tuple(one for one in curves if one.covariate == "age"))
+    assert set(alone.bands_at({"age": 20.0})) == {0, 1, 2}
+
+
+def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, capsys):
+    def graph(*options):
+        assert main(["graph", str(tmp_path / "model"), "--at", "age=60", "--at", "drug=1", *options]) == 0
+        said = capsys.readouterr()
+        return pd.read_csv(io.StringIO(said.out)).set_index(["source", "target"]), said.err
+
+    shutil.copytree(folder, tmp_path / "model")
+    capsys.readouterr()
+    own, said = graph()
+    inside = own["partial_correlation"].between(own["tested_low"], own["tested_high"])
+    assert inside[own["tested_low"].notna()].all()
+    assert "outside" not in said
+    assert said.count("note:") == 1, "each thing once"
+    found = model_and_tests()[2].bands("c", "d", "age", simultaneous=True, n_points=25)
+    low, high = (np.interp(60, found["value"], found[side]) for side in ("low", "high"))
+    assert own.loc[("c", "d"), ["tested_low", "tested_high"]].tolist() == pytest.approx([low, high], abs=1e-3)
+    tests = EdgeRecord.from_json(json.loads((folder / "edges.json").read_text()))
+    pair = tests.curves[0].pair
+    lower = [
+        replace(one, low_all=[-0.95] * len(one.low), high_all=[-0.9] * len(one.low))
+        for one in tests.curves
+        if one.pair == pair
+    ]
+    (tmp_path / "model" / "edges.json").write_text(replace(tests, curves=tuple(lower)).to_json())
+    moved, said = graph("--threshold", "0.1")
+    assert moved["tested_low"].notna().sum() == 1
+    assert "1 of 1 strength lies outside the tests' band of 90 %" in said
+    for format in ("json", "graphml"):
+        assert main(["graph", str(tmp_path / "model"), "--at", "age=70", "--format", format]) == 0
+        assert capsys.readouterr().out.count("tested_low") >= 1
 
 
 def test_tests_that_were_edited_are_refused(folder, tmp_path, capsys):

@@ -104,13 +104,13 @@ def places(field: GraphField, name: str, column: pd.Series, n_points: int) -> li
 
 
 def typical_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:
-    """The median of every number and the most frequent level of every category."""
+    """The median of every number and the most frequent level of every category that is not pooled ones."""
     row: dict[str, Any] = {}
     for name in table.columns:
         known = [column for column in field.schema.encoder.columns if column.name == name]
         if known and isinstance(known[0], Categorical):
             levels, counts = np.unique(as_text(table[name]).astype(str), return_counts=True)
-            row[name] = str(levels[np.argmax(counts)])
+            row[name] = known[0].by_size(levels, counts)[0]
         else:
             row[name] = _median(table[name]) if known else table[name].iloc[0]
     return row

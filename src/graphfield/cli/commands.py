@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import (
     check_files,
@@ -23,11 +23,13 @@ from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
 from graphfield.cli.one_graph import (
+    add_bands,
     add_intervals,
     asked_values,
     average_network,
     average_rows,
     note_weak_pairs,
+    read_tests,
     rows_to_average,
     with_tested_edges,
 )
@@ -35,6 +37,9 @@ from graphfield.cli.options import check_new
 from graphfield.cli.values import make_model, threshold
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError, ParameterError, count
+
+if TYPE_CHECKING:
+    from graphfield.inference.edge_record import EdgeRecord
 
 _ABOUT_INTERVALS = (
     "Intervals of this model are how far fits to drawn rows are apart, not how far they are from the truth: "
@@ -142,11 +147,12 @@ def graph(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_format(arguments.out, arguments.format)
     model = load(arguments.model)
-    own = model
-    if arguments.threshold == "auto":
-        model = with_tested_edges(arguments.model, model)
-    network = _network(arguments, model)
-    if model is not own:
+    tests = read_tests(arguments.model, model)
+    by_tests = tests is not None and arguments.threshold == "auto"
+    if tests is not None and by_tests:
+        model = with_tested_edges(tests, model)
+    network = _network(arguments, model, tests)
+    if by_tests:
         note_weak_pairs(model, network)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
@@ -154,11 +160,11 @@ def graph(arguments: argparse.Namespace) -> None:
         return
     write_graph(network, arguments.out, arguments.format)
     edges, nodes = network.number_of_edges(), network.number_of_nodes()
-    by = f"--threshold {arguments.threshold}" if model is own else "of pairs that pass their tests"
+    by = "of pairs that pass their tests" if by_tests else f"--threshold {arguments.threshold}"
     say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} ({by}) to {arguments.out}.")
 
 
-def _network(arguments: argparse.Namespace, model: Any) -> Any:
+def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None) -> Any:
     """The average graph, or the graph at one z."""
     from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
@@ -173,8 +179,10 @@ def _network(arguments: argparse.Namespace, model: Any) -> Any:
         if arguments.intervals:
             add_intervals(network, average_intervals(model, rows))
         return network
-    z = asked_values(arguments, model, fitted)
+    z = asked_values(arguments, model, fitted, own_cut=tests is None and arguments.threshold == "auto")
     network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
+    if tests is not None:
+        add_bands(network, tests, model, z)
     if arguments.intervals:
         add_intervals(network, intervals_at(model, z))
     else:

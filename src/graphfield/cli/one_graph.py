@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.estimators.base import GraphEstimator
+    from graphfield.inference.edge_record import EdgeRecord
     from graphfield.inference.verdict_facts import Fitted
 
 _NAMED_PAIRS = 4  # of those that a note names
@@ -58,10 +59,7 @@ def rows_to_average(
     if arguments.at:
         _note(f"{doubt}; --average gives the average graph.")
         return None
-    _note(
-        f"this is the average graph over the training rows: {doubt}. For the graph at one value of the "
-        "covariates, use --at."
-    )
+    _note(f"this is the average graph over the training rows: {doubt}. --at gives the graph at one value.")
     return average_rows(arguments.model, model)
 
 
@@ -82,29 +80,70 @@ def _movement_is_doubtful(folder: Path, fitted: Fitted) -> bool:
     return gain is not None and reach_verdict(fitted, gain).shows_average
 
 
-def with_tested_edges(folder: Path, model: GraphEstimator) -> GraphEstimator:
-    """The model with the edges that tests in its folder find, as on its page; itself without these."""
-    from graphfield.graphs.false_discoveries import false_words
-    from graphfield.inference.edge_record import FDR, EdgeRecord
+def read_tests(folder: Path, model: GraphEstimator) -> EdgeRecord | None:
+    """What tests in the folder of a model say of its pairs; None without these."""
+    from graphfield.inference.edge_record import EdgeRecord
     from graphfield.report.folder import EDGES, read_record
 
     record = read_record(folder, EDGES)
     tests = None if record is None else EdgeRecord.from_json(record)
     if tests is None or tests.why_not:
-        return model
+        return None
     tests.check_nodes(model.node_names_)
-    found = int(tests.are_edges.sum())
+    return tests
+
+
+def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimator:
+    """The model with the edges that tests find, as on its page, and a note."""
+    from graphfield.inference.edge_record import FDR
+    from graphfield.report.folder import EDGES
+
+    found, moving = int(tests.are_edges.sum()), int(tests.are_named.sum())
+    move = f"{moving:,} {agreed(moving, 'moves', 'move')}"
+    moves = f"; {move}, most clearly {tests.movers[0]}" if tests.movers else ""
     _note(
-        f"edges are those of {count(found, 'pair')} by the tests in {EDGES} (in Python, predict_graph has "
-        f"those of the model's own cut), at a false-discovery level of {FDR:.2f}"
-        f"{false_words(tests.q_value, 'to be false', FDR)}."
+        f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "
+        f"{FDR:.2f}{moves}."
     )
-    if tests.movers:
-        _note(
-            f"by these tests, moving most clearly: {'; '.join(tests.movers)}. Strengths above are the "
-            "model's, which may draw an edge towards its average: where they differ, believe the tests."
-        )
     return tests.applied_to(model)
+
+
+def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: dict[str, Any]) -> None:
+    """Bands of the tests at z on the edges of a graph, and a note on strengths outside of them."""
+    from graphfield.inference.edge_record import LEVEL
+
+    pairs, known, outside = list(combinations(tests.nodes, 2)), 0, 0
+    for pair, (low, high) in tests.bands_at(_places(model, z)).items():
+        if network.has_edge(*pairs[pair]):
+            edge = network.edges[pairs[pair]]
+            edge |= {"tested_low": low, "tested_high": high}
+            known += 1
+            outside += not low <= edge["partial_correlation"] <= high
+    if outside:
+        are_raw = getattr(model, "marginals_", model.field_.schema.marginals) == "raw"
+        scale = " (of normal scores; the model has nodes as they are)" if are_raw else ""
+        _note(
+            f"{outside:,} of {count(known, 'strength')} {agreed(outside, 'lies', 'lie')} outside the tests' "
+            f"band of {100 * LEVEL:.0f} %, tested_low to tested_high{scale}: the model moves or shrinks "
+            "edges otherwise than the tests. There, believe the tests."
+        )
+
+
+def _places(model: GraphEstimator, z: dict[str, Any]) -> dict[str, float | str]:
+    """Levels, as they were pooled, and numbers, dates in days; a level that is not known is no text."""
+    from graphfield.analysis.rows import at_one
+    from graphfield.data.covariates import Numeric
+
+    encoder = model.encoder_
+    with warnings.catch_warnings(action="ignore"):  # what there is to say was said with the graph
+        row = at_one(model.field_, z)
+        codes = {one.name: encoder.encode_value(one.name, row[one.name].iloc[0]) for one in encoder.columns}
+    return {
+        one.name: one.mean + one.scale * codes[one.name]
+        if isinstance(one, Numeric)
+        else [*one.levels, ""][int(codes[one.name])]
+        for one in encoder.columns
+    }
 
 
 def note_weak_pairs(model: GraphEstimator, network: nx.Graph) -> None:
@@ -132,8 +171,13 @@ def _note(text: str) -> None:
     warnings.warn(text, DataWarning, stacklevel=3)
 
 
-def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted) -> dict[str, Any]:
-    """The covariates of ``--at``; typical ones where nothing is said, and a note that says which."""
+def asked_values(
+    arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted, *, own_cut: bool
+) -> dict[str, Any]:
+    """The covariates of ``--at``; typical ones where nothing is said, and a note that says which.
+
+    ``own_cut``: whether edges are those that the fit chose, which is said as well.
+    """
     from graphfield.report.folder import read_rows
 
     rows = read_rows(arguments.model, model.encoder_)
@@ -146,10 +190,10 @@ def asked_values(arguments: argparse.Namespace, model: GraphEstimator, fitted: F
         named = ", ".join(f"{name}={_value_text(values[name])}" for name in silent)
         where = "covariates that --at does not name are" if given else "without --at, this is the graph"
         _note(f"{where} at typical values ({what} or most common level): {named}.")
-    if given and fitted.moves and arguments.threshold == "auto":
+    if given and fitted.moves and own_cut:
         _note(
             f"which pairs may be edges, and the cut of {model.threshold_.value:.3g}, are those of the whole "
-            "table; strengths are those that the model of the whole table has at these values."
+            "table."
         )
     if given and fitted.moves and rows is not None:
         _note_empty_combination(model, rows, values | given, fitted.used)
@@ -209,7 +253,7 @@ def _by_encoder(encoder: CovariateEncoder) -> dict[str, Any]:
         middle = number.mean if encoder.standardize else (number.low + number.high) / 2
         values[number.name] = number.shown(middle) if number.date else middle
     for category in encoder.categorical:
-        values[category.name] = max(zip(category.shares, category.levels, strict=True))[1]
+        values[category.name] = category.by_size(category.levels, category.shares)[0]
     return values
 
 

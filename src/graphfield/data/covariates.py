@@ -82,6 +82,16 @@ class Categorical:
         """A row per code with a one for its level; that of a level unseen in training has the shares."""
         return np.vstack([np.eye(len(self.levels)), self.shares])
 
+    def by_size(self, levels: Sequence[str] | NDArray, sizes: Sequence[float] | NDArray) -> list[str]:
+        """Levels from the most common down; what was pooled is last, however many rows it has.
+
+        >>> site = Categorical("site", ("A", "B", "other"), (0.2, 0.3, 0.5), pooled=("C", "D"))
+        >>> site.by_size(site.levels, site.shares)
+        ['B', 'A', 'other']
+        """
+        is_pool = np.array([bool(self.pooled) and level == OTHER for level in levels])
+        return [str(levels[i]) for i in np.lexsort((-np.asarray(sizes), is_pool))]
+
 
 class CovariateEncoder:
     """Learns from training rows how each covariate is encoded; applies it to new rows by name.

@@ -46,7 +46,7 @@ def edge_frame(graph: nx.Graph) -> pd.DataFrame:
     """``source, target, weight, partial_correlation`` and what else edges carry, strongest edge first."""
     lines = [{"source": a, "target": b, **d} for a, b, d in graph.edges(data=True)]
     first = ["source", "target", "weight", "partial_correlation"]
-    others = [name for name in (lines[0] if lines else {}) if name not in first]
+    others = dict.fromkeys(name for line in lines for name in line if name not in first)
     frame = pd.DataFrame(lines, columns=[*first, *others])
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 

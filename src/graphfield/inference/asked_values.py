@@ -157,7 +157,7 @@ def _two_values(
 ) -> list[Any]:
     """The two most common levels, or the only two numbers; nothing of other numbers."""
     if isinstance(column, Categorical):
-        return [column.levels[i] for i in sorted(np.argsort(column.shares, kind="stable")[-2:])]
+        return sorted(column.by_size(column.levels, column.shares)[:2], key=column.levels.index)
     own = encoded.numeric[:, position_of(encoder, column.name)[0]]
     if only_levels or len(np.unique(own)) > 2:
         return []

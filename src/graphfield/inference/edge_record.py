@@ -43,6 +43,17 @@ class BandedCurve:
     low_all: list[float | None]
     high_all: list[float | None]
 
+    def band_at(self, place: float | str, values: Sequence[Any]) -> tuple[float, float] | None:
+        """The interval of the whole curve at a value, between ``values`` in straight lines; None: unknown."""
+        if isinstance(place, str):
+            ends = dict(zip(values, zip(self.low_all, self.high_all, strict=True), strict=True))
+            low, high = ends.get(place, (None, None))
+        else:
+            place = next((end for end in (values[0], values[-1]) if np.isclose(place, end)), place)
+            sides = (np.array(side, dtype=np.float64) for side in (self.low_all, self.high_all))
+            low, high = (float(np.interp(place, values, side, np.nan, np.nan)) for side in sides)
+        return None if low is None or high is None or np.isnan(low + high) else (low, high)
+
 
 @dataclass(frozen=True)
 class MovesWith:
@@ -189,6 +200,25 @@ class EdgeRecord:
         changed = copy(model)
         changed.field_ = known.with_threshold(own)
         return changed
+
+    def bands_at(self, places: Mapping[str, float | str]) -> dict[int, tuple[float, float]]:
+        """By pair, its interval at one value of all covariates, where a curve tells.
+
+        A curve follows one covariate and averages over the others. So it tells of a pair that moves with no
+        other; of a pair that is not seen to move each of its curves does, and the narrowest is taken.
+        """
+        moved: dict[int, set[str]] = {int(pair): set() for pair in np.flatnonzero(self.are_moving)}
+        for one in self.with_one:
+            moved.setdefault(one.pair, set()).add(one.covariate)
+        found: dict[int, tuple[float, float]] = {}
+        for curve in self.curves:
+            if len(places) > 1 and moved.get(curve.pair, {curve.covariate}) != {curve.covariate}:
+                continue
+            band = curve.band_at(places[curve.covariate], self.values[curve.covariate])
+            if band is not None:
+                known = found.get(curve.pair, band)
+                found[curve.pair] = min(known, band, key=lambda ends: ends[1] - ends[0])
+        return found
 
     @property
     def cut(self) -> float:

@@ -249,20 +249,48 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": _TRAINING.format(kept=_kept_step(model))}
+    return {"note": _TRAINING.format(kept=_kept_words(model))}
 
 
-def _kept_step(model: Any) -> str:
-    """Which step of training the model is, if it is one."""
+def _kept_words(model: Any) -> str:
+    """Which step of training the model is, and why, if it is one."""
+    if none := _none_kept(model):
+        return f" None of these steps was kept{none}."
     share, step = getattr(model, "variation_", 1.0), getattr(model, "best_step_", None)
-    if getattr(model, "additive_", False):
-        return " None of these steps was kept: edges that follow single covariates predict better."
-    if share == 0:
-        return " None of these steps was kept, but one graph for all: held-out rows support no movement."
-    if not getattr(model, "moves_", True):
-        return " None of these steps was kept: a density that stays the same predicts as well or better."
     part = f", with {100 * share:.0f} % of how its graph moves" if share < 1 else ""
-    return "" if step is None else f" Kept: step {step:,}{part}."
+    return "" if step is None else f" Kept: step {step:,}{part}{_why_kept(model.training_, step)}."
+
+
+def _none_kept(model: Any) -> str:
+    """Why the model is none of the steps, where it is none."""
+    if getattr(model, "additive_", False):
+        return ": edges that follow single covariates predict better"
+    if getattr(model, "variation_", 1.0) == 0:
+        return ", but one graph for all: held-out rows support no movement"
+    if not getattr(model, "moves_", True):
+        return ": a density that stays the same predicts as well or better"
+    return ""
+
+
+def _why_kept(history: pd.DataFrame, step: int) -> str:
+    """The rule by which a step was: the least loss, but more patterns only where they are clearly better.
+
+    >>> losses = {"step": [0, 100, 100], "rank": [8, 8, 16], "held_out_loss": [0.8, 0.7, 0.69]}
+    >>> _why_kept(pd.DataFrame(losses), 0)
+    ''
+    """
+    known = history.dropna(subset="held_out_loss")
+    loss = known["held_out_loss"]
+    if step in known.loc[loss == loss.min(), "step"].tolist():
+        return f", where held-out rows have the least loss ({loss.min():.3f})"
+    for rank, own in known.groupby("rank") if "rank" in known else ():
+        least = own["held_out_loss"].min()
+        if step in own.loc[own["held_out_loss"] == least, "step"].tolist():
+            return (
+                f", where held-out rows have the least loss with {rank:g} patterns ({least:.3f}): more "
+                "patterns are not clearly better"
+            )
+    return ", the last" if step == history["step"].max() else ""
 
 
 def _rounded(value: Any) -> str:
@@ -283,7 +311,7 @@ def _cell(value: Any) -> str:
 
 
 def training_lines(model: FieldLike) -> dict[str, Any] | None:
-    """The loss of training and of held-out rows, and where the number of patterns changed."""
+    """The loss of training and of held-out rows, where the number of patterns changed, and what was kept."""
     history = getattr(model, "training_", None)
     if not isinstance(history, pd.DataFrame) or "train_loss" not in history or len(history) < 2:
         return None
@@ -292,10 +320,13 @@ def training_lines(model: FieldLike) -> dict[str, Any] | None:
         kept = history[["step", column]].dropna()
         if len(kept):
             lines.append({"name": name, "points": kept.astype(float).to_numpy().tolist()})
-    marks = []
+    marks: list[list[Any]] = []
     if "rank" in history:
         first = history.drop_duplicates("rank")
         marks = [[float(s), f"{r:g} patterns"] for s, r in zip(first["step"], first["rank"], strict=True)]
+    step = getattr(model, "best_step_", None)
+    if step is not None and not _none_kept(model):
+        marks.append([float(step), "kept", 1])  # in the line below
     return {"lines": lines, "marks": marks} if lines else None
 
 

@@ -12,19 +12,21 @@ function chart(box, o) {
   chartAxes(f, o);
   chartMarks(f, o);
   chartEnds(f, o.lines, o.lines.map((line, n) => (f.levels ? levelLine(f, line, n, o) : numberLine(f, line, o.lines.length === 1))));
+  if (f.levels) levelHovers(f, o);
   return f.root;
 }
 
 // Asking for the width of a box while the page changes makes the browser lay all of it out: it is asked once per window.
 const WIDTHS = new WeakMap();
 function widthOf(box) {
-  if (!WIDTHS.get(box)?.[window.innerWidth]) WIDTHS.set(box, { [window.innerWidth]: box.clientWidth });
-  return WIDTHS.get(box)[window.innerWidth];
+  const key = `${window.innerWidth} ${box.className}`;
+  if (!WIDTHS.get(box)?.[key]) WIDTHS.set(box, { [key]: box.clientWidth });
+  return WIDTHS.get(box)[key];
 }
 
 function chartFrame(box, o) {
   const width = Math.max(280, widthOf(box) || 380), left = 46, right = o.lines.length > 1 ? 22 : 12, top = o.title ? 26 : 10;
-  const w = width - left - right, levels = o.x.levels, names = levels && levelTicks(levels, w);
+  const w = width - left - right, levels = o.x.levels, names = levels && levelTicks(levels, w, left);
   const bottom = levels ? names.height : o.xlabel ? 40 : 30, h = Math.round(Math.min(250, width * 0.62)) - top - 30, height = top + h + bottom;
   const [low, high] = o.y, sy = (v) => top + h - (h * (v - low)) / (high - low || 1);
   const sx = (v) => levels ? left + (w * (levels.indexOf(v) + 0.5)) / levels.length : left + (w * (v - o.x.low)) / (o.x.high - o.x.low || 1);
@@ -66,10 +68,16 @@ function levelNames({ root, levels, names, sx }, base) {
   });
 }
 
+// Which level it is, and how many rows it has, wherever one points.
+function levelHovers({ root, left, top, w, levels, height }, o) {
+  const slot = w / levels.length;
+  levels.forEach((level, i) => root.append(svg("rect", { class: "level", x: left + i * slot, y: top, width: slot, height: height - top, fill: "transparent" }, svg("title", {}, o.bars ? `${level} (${o.bars[i]} of the rows shown)` : String(level)))));
+}
+
 function chartMarks({ root, top, w, h, levels, sx, sy }, o) {
-  for (const [x, text] of o.marks || []) {
+  for (const [x, text, line = 0] of o.marks || []) {
     root.append(svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: top, y2: top + h, "stroke-dasharray": "2 3" }));
-    root.append(svg("text", { x: sx(x) + 3, y: top + 9 }, text));
+    root.append(svg("text", { x: sx(x) + 3, y: top + 9 + 12 * line }, text));
   }
   (o.dots || []).forEach(([x, y, shift]) => root.append(svg("circle", { cx: sx(x) + (shift || 0) * (levels ? w / levels.length : 0), cy: sy(y), r: 2, fill: "#0b5cad", "fill-opacity": 0.28 })));
   if (o.at !== undefined) root.append(svg("line", { x1: sx(o.at), x2: sx(o.at), y1: top, y2: top + h, stroke: "#1b1f24", "stroke-dasharray": "2 3" }));

@@ -1,6 +1,6 @@
 // Names of nodes in the network: as much of each as there is room for, where it hides least.
 
-const LONGEST = 18, SHORTEST = 6; // letters of a label
+const WHOLE = 40, LONGEST = 18, SHORTEST = 6; // letters of a label: in a picture with much room, mostly, and in one with little
 const FILL = 0.36, FULL = 0.46; // share of the picture that dots and labels should take, and may before names get shorter
 const ALONE = 260, EACH = 60; // the height that a picture has at most for few nodes
 const TALLEST = 3.5; // times the width, on narrow screens with many nodes
@@ -22,9 +22,10 @@ function labelTexts(names, most, start) {
 function labelPlan(names, start, width) {
   const n = names.length, font = n <= 40 && width > 500 ? 12 : n <= 100 ? 11 : n <= 200 ? 10 : 9, radius = n <= 40 ? 6 : n <= 120 ? 4.5 : 3.5;
   const low = n ? Math.round(Math.min(0.8 * width, 740, ALONE + EACH * n)) : 0, high = width * (width > 700 ? 0.95 : 1.25);
-  for (let most = LONGEST; ; most--) {
+  for (let most = WHOLE; ; most--) {
     const texts = labelTexts(names, most, start), boxes = texts.map((text) => labelBox(text, font, radius));
-    const tall = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / width, fits = tall / FULL <= high;
+    const tall = boxes.reduce((sum, [l, u, r, d]) => sum + (l + r) * (u + d), 0) / width, wide = Math.max(...boxes.map(([l, , r]) => l + r));
+    const fits = most > LONGEST ? tall / FILL <= low && 3 * wide <= width : tall / FULL <= high;
     if (fits || most === SHORTEST) return { font, radius, texts, boxes, height: Math.round(Math.max(low, Math.min(tall / FILL, fits ? high : TALLEST * width))) };
   }
 }

@@ -181,7 +181,7 @@ class Page {
     }
     const found = covariates.map((c) => (tested ? this.testedCurve(c) : this.curve(c))), all = found.flatMap((f) => f.flatMap(({ points }) => points.flatMap((q) => q.slice(1))));
     const low = Math.min(-FLAT, ...all), high = Math.max(FLAT, ...all), room = 0.08 * (high - low);
-    const boxes = this.panels(panels, covariates.length);
+    const boxes = this.panels(panels, covariates);
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
       title: c.name, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
@@ -202,9 +202,11 @@ class Page {
     return this.tests?.estimate.length && !never ? ` (no edge in the model; by the tests ${this.strength(i, this.tests.estimate[i])} on average)` : " (no edge)";
   }
 
-  panels(box, count) {
-    while (box.children.length > count) box.lastChild.remove();
-    while (box.children.length < count) box.append(el("div", {}));
+  // A box for each chart against one of these; names of many levels take the whole width.
+  panels(box, xs) {
+    while (box.children.length > xs.length) box.lastChild.remove();
+    while (box.children.length < xs.length) box.append(el("div", {}));
+    xs.forEach((x, n) => { box.children[n].className = x.levels?.length > NARROW ? "wide" : ""; });
     return [...box.children];
   }
 
@@ -247,7 +249,7 @@ class Page {
     if (!this.moves) return;
     const { name, share, values } = measures[Number(menu.value) || 0], low = Math.min(...values), high = Math.max(...values);
     if (high - low < SAME) { box.replaceChildren(el("div", {}, `The same in all rows: ${share ? percent(low) : plain(low, 3)}.`)); return; }
-    const covariates = this.moving(), boxes = this.panels(box, covariates.length);
+    const covariates = this.moving(), boxes = this.panels(box, covariates);
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
       const dots = values.map((v, i) => [level ? x[i] : Math.max(c.low, Math.min(c.high, x[i])), v, level ? (((i * 0.618) % 1) - 0.5) * 0.5 : 0]);
@@ -258,7 +260,7 @@ class Page {
   training() {
     const t = this.data.training, box = byId("training-panel");
     if (!t) return;
-    const [panel] = this.panels(box, 1), points = t.lines.flatMap((l) => l.points), xs = points.map((q) => q[0]), ys = points.map((q) => q[1]);
+    const [panel] = this.panels(box, [{}]), points = t.lines.flatMap((l) => l.points), xs = points.map((q) => q[0]), ys = points.map((q) => q[1]);
     const lines = t.lines.map((line, i) => ({ points: line.points, colour: LINES[i], dash: DASHES[i], label: String(i + 1) }));
     const low = Math.min(...ys), high = Math.max(...ys), room = 0.05 * (high - low) || 0.01;
     const drawing = chart(panel, { xlabel: "gradient steps", x: { low: Math.min(...xs), high: Math.max(...xs) }, y: [low - room, high + 3 * room], lines, marks: t.marks, says: "Loss while training: " + t.lines.map((l) => `${l.name} from ${l.points[0][1].toFixed(3)} to ${l.points.at(-1)[1].toFixed(3)}`).join("; ") });

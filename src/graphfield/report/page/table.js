@@ -38,7 +38,7 @@ class EdgeTable {
       { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
     );
     if (page.tests && Object.keys(page.tests.with_one).length) found.push(
-      { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
+      { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, rates: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
     );
     found.push(
       { id: "mean", label: "Mean over rows", value: (i) => pairs.mean[i] },
@@ -88,6 +88,7 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
+      if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d)/g, "\u00a0$1")); // no break within a rate
       return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : page.strength(i, value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);

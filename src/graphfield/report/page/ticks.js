@@ -23,19 +23,27 @@ function dateTicks(low, high, count) {
 }
 
 const TICK_FONT = 11, TICK_GAP = 6; // pixels
-const TILTS = [40, 60]; // degrees
-const ENOUGH = 12; // letters by which names can mostly be told apart
+const TILTS = [40, 60, 90]; // degrees
+const ENOUGH = 12, MOST = 18; // letters by which names can mostly be told apart, and of one that is tilted
+const NARROW = 18; // levels whose names find room in the narrowest chart; one of more takes the width of the page
 
-// How the names of levels stand below an axis: level where they have room, if need be shortened; tilted where not; and
-// where even tilted ones would touch, only every so-manyth.
-function levelTicks(levels, width) {
+// How the names of levels stand below an axis: level where they have room, if need be shortened; tilted where not, none
+// beyond the left of the chart; and where even upright ones would touch, only every so-manyth.
+function levelTicks(levels, width, left) {
   const slot = width / levels.length, room = Math.floor((slot - TICK_GAP) / (0.58 * TICK_FONT));
   const flat = levels.map((level) => short(String(level), Math.max(ENOUGH, room)));
   if (new Set(flat).size === levels.length && flat.every((text) => textWidth(text, TICK_FONT) + TICK_GAP <= slot)) return { texts: flat, tilt: 0, height: 30 };
   const apart = (tilt) => (1.2 * TICK_FONT) / Math.sin((tilt * Math.PI) / 180), tilt = TILTS.find((t) => apart(t) <= slot) || TILTS.at(-1);
-  const every = Math.ceil(apart(tilt) / slot), texts = levels.map((level, i) => (i % every ? "" : short(String(level), 18)));
+  const every = Math.ceil(apart(tilt) / slot), flatness = Math.cos((tilt * Math.PI) / 180);
+  const texts = levels.map((level, i) => (i % every ? "" : shortened(String(level), MOST, (left + (i + 0.5) * slot) / flatness)));
   const long = Math.max(...texts.map((text) => textWidth(text, TICK_FONT)));
   return { texts, tilt, height: 22 + long * Math.sin((tilt * Math.PI) / 180) };
+}
+
+// As many letters as fit into so many pixels.
+function shortened(text, most, pixels) {
+  while (most > 1 && textWidth(short(text, most), TICK_FONT) > pixels) most--;
+  return short(text, most);
 }
 
 // Of labels at ascending places, those that do not touch the one before.
