@@ -35,12 +35,14 @@ from graphfield.fields.blocks import BlockField
 from graphfield.fields.linear import LinearField
 from graphfield.numbers import standard_errors
 from graphfield.solvers.interaction import interaction_coefficients
+from graphfield.solvers.pulled_ridge import FamilyRegressions, GramRegressions, Regressions, pull
 from graphfield.solvers.sparse_blocks import held_out_losses, solve_path, zero_solution
 from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
 
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
+_RIDGE = 1e-3
 # Where the path of penalties on blocks ends, as a share of the penalty at which all are zero.
 LAST_SHARE = 1e-3
 
@@ -64,9 +66,10 @@ class RegGMM(GraphEstimator):
     ----------
     penalty : {"ridge", "sparse-group"}
         Small weights everywhere, or exact zeros.
-    ridge : float, default 1e-3
-        Penalty on the squared coefficients of standardised data; more pulls all edges to zero. With
-        "sparse-group" it steadies the mean only.
+    ridge : float or "cv", default 1e-3
+        Penalty on the squared coefficients of standardised data; more pulls all edges to zero. "cv" pulls
+        them to one sparse graph (that of :class:`NodewiseLasso`) instead, as strongly as predicts held-out
+        rows best; means have the default. With "sparse-group" it steadies the mean only.
     sparsity : float or "cv"
         The lambda of "sparse-group"; more means fewer edges. "cv" takes the one, common to all nodes,
         with the smallest squared error on held-out rows.
@@ -76,7 +79,7 @@ class RegGMM(GraphEstimator):
     n_penalties : int, default 20
         Length of the path of "cv", from the empty graph down; more is finer and slower.
     n_folds : int, default 5
-        Cross-validation folds of "cv".
+        Cross-validation folds of "cv", at most; of many rows, one of them alone chooses the ridge.
     center : {"covariates", "constant", "none"}
         Subtract a mean that is linear in z (and divide by a scale that moves with z where held-out rows
         support it and nodes are standardised), one mean per node, or nothing.
@@ -101,7 +104,7 @@ class RegGMM(GraphEstimator):
         The strength that was used: lambda, or ``ridge``.
     cv_path_ : DataFrame
         ``penalty``, held-out ``error`` (mean squared, standard units) and its ``standard_error`` over
-        folds; empty unless ``sparsity="cv"`` was at work.
+        folds; empty unless "cv" was at work.
 
     Examples
     --------
@@ -112,7 +115,7 @@ class RegGMM(GraphEstimator):
     """
 
     penalty: str = parameter("ridge", Choice(PENALTIES))
-    ridge: float = parameter(1e-3, Number(0, open_low=True))
+    ridge: float | str = parameter(_RIDGE, WordOrNumber(("cv",)))
     sparsity: float | str = parameter("cv", WordOrNumber(("cv",)))
     mix: float = parameter(0.75, Number(0, 1, open_low=True))
     n_penalties: int = parameter(20, COUNT)
@@ -127,11 +130,15 @@ class RegGMM(GraphEstimator):
         if data.inputs.types is not None:
             return self._fit_families(data)
         schema = self._learn_schema(data, standardize=self.standardize, unknown=self.unknown)
-        rows = LinearRows.learn(data, schema, self.center, self.standardize, self.ridge)
+        rows = LinearRows.learn(data, schema, self.center, self.standardize, self._mean_ridge)
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
+            if self.ridge == "cv":
+                folds = self._folds(data)
+                found = self._pull(GramRegressions(rows.all_nodes, rows.all_features, folds, len(data.X)))
+                return rows.field(found)
             self.penalty_ = float(self.ridge)
-            return rows.field(interaction_coefficients(rows.nodes, rows.W, self.ridge))
+            return rows.field(interaction_coefficients(rows.nodes, rows.W, self.penalty_))
         return rows.field(self._fit_sparse_group(rows.all_nodes, rows.all_features, schema.encoder, data))
 
     @property
@@ -144,15 +151,30 @@ class RegGMM(GraphEstimator):
         check_standard(self, data)
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         moving = self.center == "covariates"
-        rows = family_rows(data, schema, self.ridge, moving_edges=True, moving_means=moving)
+        rows = family_rows(data, schema, self._mean_ridge, moving_edges=True, moving_means=moving)
         known = rows.take(slice(len(data.X)))
         self.cv_path_ = pd.DataFrame(columns=_PATH_COLUMNS, dtype=np.float64)
         if self.penalty == "ridge":
-            self.penalty_ = float(self.ridge)
-            S = fit_families(known, RidgeStep(known, self.ridge))
+            if self.ridge == "cv":
+                S = self._pull(FamilyRegressions(rows, self._folds(data), len(data.X)))
+            else:
+                self.penalty_ = float(self.ridge)
+                S = fit_families(known, RidgeStep(known, self.penalty_))
         else:
             S = self._fit_sparse_blocks(rows, known, schema.encoder, data)
-        return family_field(schema, known, S, data, self.ridge)
+        return family_field(schema, known, S, data, self._mean_ridge)
+
+    @property
+    def _mean_ridge(self) -> float:
+        return _RIDGE if self.ridge == "cv" else float(self.ridge)
+
+    def _folds(self, data: TrainingSet) -> NDArray[np.intp]:
+        return data.fold_labels(self.n_folds, at_most=True)
+
+    def _pull(self, rows: Regressions) -> NDArray[np.float64]:
+        found = pull(rows)
+        self.penalty_, self.cv_path_ = found.ridge, pd.DataFrame(found.path, columns=_PATH_COLUMNS)
+        return found.coef
 
     def _fit_sparse_blocks(
         self, rows: FamilyRows, known: FamilyRows, encoder: CovariateEncoder, data: TrainingSet

@@ -25,8 +25,8 @@ class Entry:
 
 
 # In the order in which they are offered and compared; the seed of a candidate follows from its place among
-# them, so that a new one comes last. RegGMM as a candidate has more ridge than by default:
-# nearly the same graphs, and better predictions from few rows. Those with one graph are made in one_graph.py.
+# them, so that a new one comes last. RegGMM as a candidate has as much ridge as held-out rows ask for. Those
+# with one graph are made in one_graph.py.
 ESTIMATORS = {
     "GraphicalLasso": Entry(
         "graphfield.estimators.graphical_lasso",
@@ -36,7 +36,7 @@ ESTIMATORS = {
         one_graph="graphical lasso",
     ),
     "RegGMM": Entry(
-        "graphfield.estimators.reggmm", "linear", "edges are linear in the covariates", {"ridge": 0.1}
+        "graphfield.estimators.reggmm", "linear", "edges are linear in the covariates", {"ridge": "cv"}
     ),
     "BayesianCGM": Entry(
         "graphfield.estimators.bayesian",

@@ -89,8 +89,14 @@ class TrainingSet:
         for known, new in splits:
             yield values[known], values[new]
 
-    def fold_labels(self, n_folds: int) -> NDArray[np.intp]:
-        """The fold that holds each of :attr:`all_nodes` out; -1 for those that no fold does."""
+    def fold_labels(self, n_folds: int, *, at_most: bool = False) -> NDArray[np.intp]:
+        """The fold that holds each of :attr:`all_nodes` out; -1 for those that no fold does.
+
+        Where groups are fewer than folds, that is an error; with ``at_most``, there are as many folds.
+        """
+        if self.own is None and at_most:
+            n_units = len(self.X) if self.labels is None else len(np.unique(self.labels))
+            return cross_labels(len(self.X), self.labels, max(2, min(n_folds, n_units)))
         if self.own is None:
             return fold_labels(len(self.X), n_folds, self.labels)
         return np.repeat([-1, 0], [len(self.X), len(self.own[0])])

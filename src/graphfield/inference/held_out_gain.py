@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from graphfield.estimators.held_out import Yardstick
 from graphfield.inference.covariate_basis import Smooth
 from graphfield.numbers import Gain
-from graphfield.solvers.interaction import coefficients_from_gram, interaction_fit, interaction_gram
+from graphfield.solvers.interaction import (
+    coefficients_from_gram,
+    interaction_fit,
+    interaction_gram,
+    squared_errors,
+)
 
 # Penalties that held-out rows choose from: on edges common to all z, and to begin with on how edges move.
 # From there, the penalty of one covariate at a time is moved by a factor.
@@ -164,13 +169,11 @@ class _Comparison:
         self, blocks: list[list[int]], penalties: tuple[float, ...], common: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Squared errors of each fold, relative and averaged over nodes, from its Gram matrix alone."""
-        p, errors = self.nodes.shape[1], []
+        errors = []
         for fold, gram in enumerate(self.held_out):
             coef, columns = self._coef(fold, blocks, penalties, common[fold])
             entries = self._entries(columns)
-            B = coef.transpose(0, 2, 1).reshape(-1, p)  # (m p, p): what node j takes from W_w x_k
-            own = gram[np.ix_(entries, entries)]
-            squares = np.diag(own)[:p] + (B * (own @ B - 2 * own[:, :p])).sum(axis=0)
+            squares = squared_errors(coef, gram[np.ix_(entries, entries)])
             errors.append(float(np.mean(squares / self.mean_squares)))
         return np.array(errors)
 

@@ -35,21 +35,31 @@ def interaction_coefficients(
 
 
 def coefficients_from_gram(
-    gram: NDArray[np.float64], n_nodes: int, ridge: NDArray[np.float64]
+    gram: NDArray[np.float64],
+    n_nodes: int,
+    ridge: NDArray[np.float64],
+    still: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """:func:`interaction_coefficients` from :func:`interaction_gram`, with a ridge per feature, (m,)."""
+    """:func:`interaction_coefficients` from :func:`interaction_gram`, with a ridge per feature, (m,).
+
+    The ridge pulls to zero, or to edges that are the same at all z: ``still`` (p, p), zero where j = k.
+    """
     p, m = n_nodes, len(ridge)
     inverse = np.linalg.inv(gram + np.diag(np.repeat(ridge, p)))
-    B = np.zeros((m, p, p))
-    for j in range(p):
+    B, left = np.zeros((m, p, p)), gram[:, :p]  # W_0 = 1, so column j of the design is x_j itself
+    if still is not None:
+        left = left - left @ still.T
+    target = left.copy()
+    target.reshape(m, p, p)[:, np.arange(p), np.arange(p)] = 0.0
+    solutions = inverse @ target
+    for j, solution in enumerate(solutions.T):
         own = np.arange(m) * p + j
-        target = gram[:, j].copy()  # W_0 = 1, so column j of the design is x_j itself
-        target[own] = 0.0
         # inv(G without own) = P_kk - P_ko inv(P_oo) P_ok, applied to the target.
-        solution = inverse @ target
-        solution -= inverse[:, own] @ np.linalg.solve(inverse[np.ix_(own, own)], solution[own])
+        solution = solution - inverse[:, own] @ np.linalg.solve(inverse[np.ix_(own, own)], solution[own])
         B[:, j, :] = solution.reshape(m, p)
         B[:, j, j] = 0.0
+    if still is not None:
+        B[0] += still
     return B
 
 
@@ -64,6 +74,21 @@ def interaction_gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[
         design = (W[rows, :, None] * X[rows, None, :]).reshape(-1, m * p)
         gram += design.T @ design
     return gram / n
+
+
+def fold_grams(
+    X: NDArray[np.float64], W: NDArray[np.float64], folds: NDArray[np.intp]
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """``D' D`` of the rows of each fold, counted from 0, and of all rows, also those of no fold (-1)."""
+    parts = {f: (folds == f).sum() * interaction_gram(X[folds == f], W[folds == f]) for f in np.unique(folds)}
+    return [part for fold, part in parts.items() if fold >= 0], np.sum(list(parts.values()), axis=0)
+
+
+def squared_errors(B: NDArray[np.float64], gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each node with coefficients B (m, p, p), summed over the rows with this Gram matrix, (p,)."""
+    p = B.shape[1]
+    coef = B.transpose(0, 2, 1).reshape(-1, p)  # (m p, p): what node j takes from W_w x_k
+    return np.diag(gram)[:p] + (coef * (gram @ coef - 2 * gram[:, :p])).sum(axis=0)
 
 
 def linear_mean(values: NDArray[np.float64], W: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:

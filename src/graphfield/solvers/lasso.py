@@ -19,7 +19,9 @@ _MAX_ITERATIONS = 5_000
 _BLOCK = 5
 
 
-def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray[np.float64]:
+def nodewise_lasso_path(
+    S: NDArray[np.float64], penalties: ArrayLike, start: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Minimise ``|x_j - X b|^2 / (2 n) + penalty |b|_1`` over b with b_j = 0, for every node j.
 
     Parameters
@@ -29,6 +31,8 @@ def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray
         the cost, and it may be singular (n < p).
     penalties : array-like of shape (m,)
         In any order; each node's path starts at the largest and goes down from solution to solution.
+    start : ndarray of shape (p, p), optional
+        A solution at another penalty, from which that at the largest is found sooner.
 
     Returns
     -------
@@ -38,7 +42,7 @@ def nodewise_lasso_path(S: NDArray[np.float64], penalties: ArrayLike) -> NDArray
     penalties = np.asarray(penalties, dtype=np.float64)
     descending = np.argsort(-penalties, kind="stable")
     coef = np.empty((len(penalties), *S.shape))
-    coef[descending] = _solve(S, penalties[descending], np.zeros(S.shape))
+    coef[descending] = _solve(S, penalties[descending], np.zeros(S.shape) if start is None else start)
     return coef
 
 

@@ -28,7 +28,7 @@ from skglm.solvers import GroupBCD
 
 from graphfield.exceptions import TrainingWarning
 from graphfield.numbers import standard_errors
-from graphfield.solvers.interaction import interaction_gram
+from graphfield.solvers.interaction import fold_grams, interaction_gram
 from graphfield.solvers.penalties import PathSearch, zero_penalty
 
 # The path ends at this share of the penalty at which everything is zero: with more rows than columns of
@@ -98,10 +98,7 @@ def sparse_group_path(
     the error rises.
     """
     counts = np.bincount(folds[folds >= 0])
-    parts = [c * interaction_gram(X[folds == f], W[folds == f]) for f, c in enumerate(counts)]
-    total = np.sum(parts, axis=0)
-    if (kept := folds < 0).any():
-        total += kept.sum() * interaction_gram(X[kept], W[kept])
+    parts, total = fold_grams(X, W, folds)
     # A hair above the edge, so that rounding lets nothing in.
     top = _zero_penalty(total / len(X), covariate, mix) * (1 + 1e-9)
     training = [

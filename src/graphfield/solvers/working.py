@@ -149,10 +149,11 @@ def fit_families(
 
 
 class RidgeStep:
-    """``ridge / 2`` times the sum of squares."""
+    """``ridge / 2`` times the sum of squares of what differs from coefficients ``toward``."""
 
-    def __init__(self, rows: FamilyRows, ridge: float) -> None:
+    def __init__(self, rows: FamilyRows, ridge: float, toward: Array | float = 0.0) -> None:
         self._blocks, self._ridge = rows.blocks, ridge
+        self._toward = np.broadcast_to(toward, rows.shape)
         self._own = own_columns(rows.blocks, rows.shape, rows.W.shape[1])
         self._inverses: dict[float, Array] = {}
 
@@ -161,7 +162,7 @@ class RidgeStep:
         for block in self._blocks.slices:
             inverse = self._inverse(gram, float(curvature[block.start]))
             own = np.flatnonzero(self._own[:, block.start])
-            target = cross[:, block] / curvature[block]
+            target = (cross[:, block] + self._ridge * self._toward[:, block]) / curvature[block]
             target[own] = 0.0
             # The inverse of the matrix without own rows and columns, from that of all, as in interaction.py.
             solution = inverse @ target
@@ -171,7 +172,7 @@ class RidgeStep:
         return S
 
     def penalty(self, S: Array) -> Array:
-        squares = np.add.reduceat(np.square(S).sum(axis=0), self._blocks.starts)
+        squares = np.add.reduceat(np.square(S - self._toward).sum(axis=0), self._blocks.starts)
         return self._ridge / 2 * squares
 
     def _inverse(self, gram: Array, curvature: float) -> Array:
