@@ -2,10 +2,10 @@
 
     python benchmarks/same_answers.py BEFORE [AFTER] [--only NAME] [--accuracy] [--out FILE]
 
-BEFORE and AFTER are commits, or folders with a package in them (AFTER: the working tree). Each state fits all models below in processes of its
-own, one thread each, and predicts coefficients, edge strengths and nodes at rows it has not seen. The table
-has the largest absolute difference of each; an estimator that one of the two does not have is not asked for. With --accuracy, the area under the
-precision-recall curve of DNNCGM with 10,000 rows of G1, D1 and S1, two seeds each, by both.
+BEFORE and AFTER are commits, or folders with a package in them (AFTER: the working tree). Each state fits
+all models below in a process of its own, with one thread, and predicts coefficients, edge strengths and nodes
+at rows it has not seen. The table has the largest absolute difference of each. With --accuracy, the area
+under the precision-recall curve of DNNCGM with 10,000 rows of G1, D1 and S1, two seeds each, by both.
 """
 
 from __future__ import annotations
