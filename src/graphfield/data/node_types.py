@@ -202,6 +202,8 @@ def read_node_types(frame: Frame, wanted: str | Mapping[str, str]) -> NodeTypes 
 
 def _read_type(frame: Frame, name: str, given: str | None) -> NodeType:
     column = frame.values[name]
+    if given is None and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+        return NodeType("gaussian")
     present = column[~bad_entries(Frame(frame.values[[name]], True))[name].to_numpy()]
     kind = given or _guess_kind(present)
     if kind not in _WITH_LEVELS:
