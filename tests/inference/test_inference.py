@@ -992,10 +992,10 @@ def test_what_few_pairs_or_points_of_one_line_say_is_what_their_p_values_say() -
 
 
 def branches_and_countries(n_of_first: int) -> tuple[np.ndarray, pd.DataFrame]:
-    """Ten branches; in the first alone an edge differs between two of three countries."""
+    """Ten branches; in the first alone an edge differs between two of six countries."""
     rng = np.random.default_rng(0)
     branch = np.repeat([f"b{i}" for i in range(10)], [n_of_first] + [60] * 9)
-    country = np.array(["x", "y", "z"])[np.arange(len(branch)) % 3]
+    country = np.array(list("uvwxyz"))[np.arange(len(branch)) % 6]
     X = rng.normal(size=(len(branch), 4))
     X[:, 1] += np.where((branch == "b0") & (country == "x"), 1.2, 0.0) * X[:, 0]
     return X, pd.DataFrame({"branch": branch, "country": country})
@@ -1003,23 +1003,23 @@ def branches_and_countries(n_of_first: int) -> tuple[np.ndarray, pd.DataFrame]:
 
 def test_a_level_that_is_held_is_asked_of_its_own_rows() -> None:
     sides = [{"branch": "b0", "country": country} for country in ("x", "y")]
-    found = gf.compare_graphs(*branches_and_countries(150), *sides)
+    found = gf.compare_graphs(*branches_and_countries(240), *sides)
     assert found.difference[0] < -0.5
     assert found.p_value[0] < 1e-3
     assert "add up" not in found.attrs["summary"]
-    few = gf.compare_graphs(*branches_and_countries(27), *sides)
+    few = gf.compare_graphs(*branches_and_countries(54), *sides)
     assert few.difference[0] > -0.3
     assert "too few to tell how differences depend on 'branch': effects of covariates are taken" in repr(few)
-    others = gf.compare_graphs(*branches_and_countries(27), "country")
+    others = gf.compare_graphs(*branches_and_countries(54), "country")
     assert "add up" not in repr(others)
 
 
 def test_curves_have_gaps_at_levels_that_rows_with_the_other_values_lack() -> None:
-    X, Z = branches_and_countries(150)
+    X, Z = branches_and_countries(240)
     kept = ((Z.branch != "b0") | (Z.country != "z")).to_numpy()
     found = gf.infer_edges(X[kept], Z[kept], covariates=[])
     bands = found.bands("x1", "x2", "country", others={"branch": "b0"})
-    assert np.isfinite(bands.estimate).tolist() == [True, True, False]
+    assert np.isfinite(bands.estimate[[0, 5]]).tolist() == [True, False]
 
 
 def test_of_many_levels_the_two_that_differ_most_clearly_are_named() -> None:
