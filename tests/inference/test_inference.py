@@ -17,7 +17,7 @@ import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.graphs.false_discoveries import combine_tests, q_values
-from graphfield.inference.compare_words import beside_all, summary
+from graphfield.inference.compare_words import Estimates, beside_all, summary
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
 from graphfield.inference.edge_basis import learn_basis
@@ -984,3 +984,75 @@ def test_values_that_few_rows_reach_are_named_where_graphs_are_compared() -> Non
     said = gf.compare_graphs(X, Z, {"children": 0}, {"children": 3}).attrs["summary"]
     assert "only 3 rows with children of 3 or more" in said
     assert "only" not in gf.compare_graphs(X, Z, {"children": 0}, {"children": 2}).attrs["summary"]
+
+
+def test_errors_that_graphs_share_make_no_difference_of_their_own() -> None:
+    """Points of one model: what is common to the errors of both does not blur how they differ."""
+    rng = np.random.default_rng(1)
+    truth = np.zeros((2, 15))
+    truth[:, :6], truth[1, :3] = 0.45, 0.1
+    covariance = np.array([[0.012, 0.008], [0.008, 0.012]])
+    estimates = truth + np.linalg.cholesky(covariance) @ rng.normal(size=truth.shape)
+    p_values = 2 * norm.sf(np.abs(estimates[1] - estimates[0]) / np.sqrt(0.008))
+    together = np.broadcast_to(covariance, (15, 2, 2))
+    found, blurred = (
+        q_values_of_differences(estimates, own, p_values) for own in (together, together * np.eye(2))
+    )
+    assert (found >= p_values).all()
+    assert found[:3].max() < 0.02
+    assert blurred[:3].max() > 0.1
+
+
+def test_what_few_pairs_or_points_of_one_line_say_is_what_their_p_values_say() -> None:
+    rng = np.random.default_rng(0)
+    p_values = rng.random(10)
+    few = q_values_of_differences(rng.normal(size=(2, 10)), np.stack([np.eye(2)] * 10), p_values)
+    np.testing.assert_array_equal(few, q_values(p_values))
+    line = np.column_stack([np.ones(5), np.arange(5.0)])
+    own, p_values = 0.01 * line @ line.T, rng.random(45)
+    found = q_values_of_differences(line @ rng.normal(size=(2, 45)), np.stack([own] * 45), p_values)
+    np.testing.assert_array_equal(found, q_values(p_values))
+
+
+def branches_and_countries(n_of_first: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """Ten branches; in the first alone an edge differs between two of six countries."""
+    rng = np.random.default_rng(0)
+    branch = np.repeat([f"b{i}" for i in range(10)], [n_of_first] + [60] * 9)
+    country = np.array(list("uvwxyz"))[np.arange(len(branch)) % 6]
+    X = rng.normal(size=(len(branch), 4))
+    X[:, 1] += np.where((branch == "b0") & (country == "x"), 1.2, 0.0) * X[:, 0]
+    return X, pd.DataFrame({"branch": branch, "country": country})
+
+
+def test_a_level_that_is_held_is_asked_of_its_own_rows() -> None:
+    sides = [{"branch": "b0", "country": country} for country in ("x", "y")]
+    found = gf.compare_graphs(*branches_and_countries(240), *sides)
+    assert found.difference[0] < -0.5
+    assert found.p_value[0] < 1e-3
+    assert "add up" not in found.attrs["summary"]
+    few = gf.compare_graphs(*branches_and_countries(54), *sides)
+    assert few.difference[0] > -0.3
+    assert "too few to tell how differences depend on 'branch': effects of covariates are taken" in repr(few)
+    others = gf.compare_graphs(*branches_and_countries(54), "country")
+    assert "add up" not in repr(others)
+
+
+def test_curves_have_gaps_at_levels_that_rows_with_the_other_values_lack() -> None:
+    X, Z = branches_and_countries(240)
+    kept = ((Z.branch != "b0") | (Z.country != "z")).to_numpy()
+    found = gf.infer_edges(X[kept], Z[kept], covariates=[])
+    bands = found.bands("x1", "x2", "country", others={"branch": "b0"})
+    assert np.isfinite(bands.estimate[[0, 5]]).tolist() == [True, False]
+
+
+def test_of_many_levels_the_two_that_differ_most_clearly_are_named() -> None:
+    """The edge of level e is that of ten rows, and those of a and b are known."""
+    values, variances = np.array([0.5, 0.1, 0.3, 0.3, 0.9]), np.array([0.001, 0.001, 0.01, 0.01, 0.2])
+    estimates = Estimates(values[:, None], np.diag(variances)[None])
+    assert estimates.words(list("abcde"), 0) == "clearest of 5: +0.50 at a, +0.10 at b"
+    columns = {"source": ["a"], "target": ["b"], "difference": [0.8], "p_value": [0.001], "q_value": [0.001]}
+    table = pd.DataFrame(columns)
+    table.attrs["p_value"] = 0.001
+    said = summary(table, list("abcde"), estimates, "")
+    assert "a - b (clearest of 5: +0.50 at a, +0.10 at b)." in said
+    assert "Strongest" not in said

@@ -148,7 +148,7 @@ def test_weak_evidence_has_that_name_everywhere():
     assert which in test.paragraph
     for evidence in (test, json.loads(test.to_json())):
         found = reach_verdict(MODELS["moves"], GAINS["no clear difference"], evidence)
-        assert (found.answer, found.weak, found.matter) == ("not established", True, ("age", "sex"))
+        assert (found.answer, found.weak, found.matter) == ("not established", True, ("sex", "age"))
         assert found.headline == "Weak evidence that the covariates matter, but this model does not show how"
         together = (
             "Yet there is weak evidence that together the covariates matter (permutation test, p = .030),"

@@ -79,7 +79,9 @@ def compare_graphs(
     The same scores as those of :func:`graphfield.infer_edges` are read at all values. Covariates that are
     not named are averaged over the rows, the same ones everywhere, so that they make no difference. Where
     more than a tenth of rows have other values than rows at (or near) each of the sides have, over the rest,
-    which the summary says. Where hardly any are left, all rows are taken, with a warning.
+    which the summary says. Where hardly any are left, all rows are taken, with a warning. A level that all
+    sides name is asked of its own rows, where these are enough; otherwise effects of covariates are taken to
+    add up, which the summary says.
 
     Parameters
     ----------
@@ -116,7 +118,9 @@ def compare_graphs(
         everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
         knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an
         edge that is clear at one value and absent at the other speaks louder than its difference, so
-        q-values need not have the order of p-values. It is never below the p-value. Between nodes that are
+        q-values need not have the order of p-values. It is never below the p-value. Of fewer than 13 pairs,
+        and where the values are points of one curve or model that have most of their errors in common, it is
+        that of p-values alone (Benjamini and Hochberg). Between nodes that are
         no numbers, ``difference`` is that of their log-odds (or logarithms of rates) in units of the
         standard deviations that all others leave of both, which are the units of partial correlations; of
         an edge of a node with three levels or more, which is several such numbers, it is the norm of their
@@ -162,7 +166,7 @@ def compare_graphs(
     said = [caveat, summary(table, places, estimates, caveat), fewer, levels]
     said.append(few_words(question, sides, places))
     if estimates is not None:
-        said += [reading(places, level), *known]
+        said += [reading(table, places, level), *known]
     table.attrs["summary"] = join_messages(" ", filter(None, said))
     return table
 

@@ -116,14 +116,16 @@ def _difference(table: pd.DataFrame, places: list[str], estimates: Estimates | N
     return estimates.words(places, pair)
 
 
-def reading(places: list[str], level: float) -> str:
+def reading(table: pd.DataFrame, places: list[str], level: float) -> str:
     """What stands in the table."""
     what = f"{places[1]} less {places[0]}" if len(places) == 2 else "the largest less the smallest"
     whose = "" if len(places) == 2 else " that hold for any two values"
+    told = f"Differences are {what}, with intervals of {100 * level:g} %{whose}."
+    if table.sort_values(["p_value", "q_value"])["q_value"].is_monotonic_increasing:
+        return told
     return (
-        f"Differences are {what}, with intervals of {100 * level:g} %{whose}. An edge that is clear at one "
-        "value and absent at another counts for more than its difference, so q-values need not have the "
-        "order of p-values."
+        f"{told} An edge that is clear at one value and absent at another counts for more than its "
+        "difference, so q-values need not have the order of p-values."
     )
 
 

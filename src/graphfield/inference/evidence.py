@@ -173,7 +173,7 @@ class Evidence:
         return [*self._by_covariate(), *([] if self.p_value is None else [how]), *self.notes]
 
     def _by_covariate(self) -> list[str]:
-        """Numbers of each covariate that matters given the others, and one line for all of the rest.
+        """Numbers of each covariate that matters given the others, clearest first, and a line for all others.
 
         The p-values are those that decide, adjusted for the number of covariates where there are several.
         What follows from them is for the paragraph above to say, which has all of those asked for.
@@ -183,7 +183,8 @@ class Evidence:
             return []
         adjusted = _ADJUSTED if len(self.per_covariate) > 1 else ""
         lines, rest, untested = [], [], []
-        for line in self.per_covariate:
+        by_name = {line.name: line for line in self.per_covariate}
+        for line in (by_name[name] for name in tested.adjusted or ()):
             if line.adjusted_p_value is None:
                 untested.append(line.name)
                 continue

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
+from graphfield.graphs.false_discoveries import q_values
 from graphfield.inference.pair_columns import PairColumns
 
 # Pairs that are thought of beforehand: without an edge, with the same edge (weak, strong), with edges of
@@ -29,6 +30,9 @@ _PRODUCTS = 1.5
 _MOST_TOGETHER = 2_000
 # Partial correlations are drawn to zero until no eigenvalue of their matrix is smaller.
 _LEAST_EIGENVALUE = 0.05
+# Of the largest variance that graphs have together, what any direction has at least; of the variance of a
+# graph, what the others leave.
+_LEAST_SHARE, _LEAST_OWN = 1e-6, 0.5
 
 
 def q_values_of_differences(
@@ -54,6 +58,10 @@ def q_values_of_differences(
     sampling), and the mean of these chances over pairs that are as clear is the rate (local false discovery
     rate, Efron et al., 2001). No rate is below the pair's own p-value: neighbours alone prove nothing.
 
+    What is learned from all pairs is little where these are fewer than those thought of beforehand, and what
+    edges are at each value is little where graphs, as points of one model, have most errors in common: then
+    rates are those of p-values alone (Benjamini and Hochberg, 1995), which find more.
+
     Estimates, in units of partial correlations, are (graphs, columns), where wide pairs have several columns
     (``pairs``; by default each has one), with the covariance (graphs * width, graphs * width) of each pair;
     p-values say that a pair is the same in all graphs. Where graphs share subjects (``dependent``), pairs are
@@ -61,6 +69,8 @@ def q_values_of_differences(
     until normal estimates differ no more clearly than p-values say.
     """
     pairs = pairs or PairColumns.of(np.ones(_n_nodes(estimates.shape[1]), dtype=np.intp))
+    if len(pairs) < sum(_BEFOREHAND) or (not dependent and _mostly_shared(covariance, pairs)):
+        return q_values(p_values)
     if dependent:
         covariance = _as_clear_as(p_values, estimates, covariance, pairs)
     order = np.argsort(estimates.sum(axis=1))  # draws do not depend on which graph is named first
@@ -69,6 +79,19 @@ def q_values_of_differences(
     rates = np.empty(len(same))
     rates[order] = np.cumsum(same[order]) / np.arange(1, len(same) + 1)
     return np.minimum(np.maximum(rates, p_values), 1.0)
+
+
+def _mostly_shared(
+    covariance: Sequence[NDArray[np.float64]] | NDArray[np.float64], pairs: PairColumns
+) -> bool:
+    """Whether graphs leave less than half of the variances of errors of any of them."""
+    left = []
+    for own, width in zip(covariance, pairs.widths, strict=True):
+        for column in _over_graphs(own[None], width)[0]:
+            size = np.sqrt(np.maximum(np.diag(column), 1e-20))
+            apart = column / size / size[:, None] + _LEAST_SHARE * np.eye(len(size))
+            left.append((1 / np.diag(np.linalg.inv(apart))).min())
+    return float(np.median(left)) < _LEAST_OWN
 
 
 def _as_clear_as(
@@ -181,7 +204,7 @@ class _Draws:
         variances = np.maximum(np.einsum("cgg->gc", over_graphs), 1e-20)
         # Clear ones are nearly themselves, others nearly zero.
         first = estimates * np.maximum(0, 1 - 2 * variances / np.maximum(np.square(estimates), 1e-20))
-        self.errors = _Errors.of(first, variances, over_graphs, pairs) if together else None
+        self.errors = _Errors.of(first, over_graphs, pairs) if together else None
         for width in self.noise:
             if self.errors is None:
                 self.noise[width] = (1 + _products(variances, pairs)) * self.noise[width]
@@ -268,24 +291,20 @@ class _Errors:
     precision: NDArray[np.float64]  # of the units of each graph, (graphs, columns, columns)
 
     @classmethod
-    def of(
-        cls,
-        first: NDArray[np.float64],
-        variances: NDArray[np.float64],
-        over_graphs: NDArray[np.float64],
-        pairs: PairColumns,
-    ) -> _Errors:
+    def of(cls, first: NDArray[np.float64], over_graphs: NDArray[np.float64], pairs: PairColumns) -> _Errors:
+        values, vectors = np.linalg.eigh(over_graphs)
+        values = np.maximum(values, _LEAST_SHARE * values[:, -1:])[:, None]
+        turned = vectors.transpose(0, 2, 1)
+        alone = 1 / np.einsum("cgl,cgl->gc", vectors / values, vectors)  # what others leave of each graph
         precision = np.empty((*first.shape, first.shape[1]))
-        for own, partial, variance in zip(precision, first, variances, strict=True):
+        for own, partial, variance in zip(precision, first, alone, strict=True):
             own[:] = _covariance_of_correlations(partial, pairs)
             unit = 1 / np.sqrt(np.diag(own))
             own *= unit * unit[:, None]
             own[np.diag_indices(len(own))] += _products(variance[None], pairs)
             own[:] = np.linalg.inv(own)
-        values, vectors = np.linalg.eigh(over_graphs)
-        sizes = np.sqrt(np.maximum(values, 1e-20))[:, None]
-        turned = vectors.transpose(0, 2, 1)
-        return cls((vectors * sizes) @ turned, (vectors / sizes) @ turned, precision)
+        root = np.sqrt(values)
+        return cls((vectors * root) @ turned, (vectors / root) @ turned, precision)
 
     def pull(self, off: NDArray[np.float64], of: slice = slice(None)) -> NDArray[np.float64]:
         """What errors of some columns, (graphs, columns, chains), pull at all."""

@@ -155,6 +155,7 @@ class Tested:
             words = {line.name: line.verdict for line in evidence.per_covariate}
             sentence, caveat, names = evidence.sentence, evidence.caveat, evidence.together
         together = tuple(names or adjusted)
+        adjusted = dict(sorted(adjusted.items(), key=lambda line: 1.0 if line[1] is None else line[1]))
         if p_value is None or verdict == NOT_KNOWN:
             return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat, together=together)
         answer = YES if is_significant(p_value) else NO
@@ -178,7 +179,7 @@ class Tested:
 
     @property
     def matter(self) -> tuple[str, ...]:
-        """Covariates that matter given all others."""
+        """Covariates that matter given all others, clearest first."""
         found = self.adjusted or {}
         return tuple(name for name, p in found.items() if p is not None and is_significant(p))
 
