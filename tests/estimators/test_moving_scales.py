@@ -123,3 +123,18 @@ def test_networks_find_edges_that_stay_where_scales_move(model):
     X, Z = scaled_chain(3_000)
     np.testing.assert_allclose(edges(model.fit(X, Z), AT).mean(axis=1), 0.35, atol=0.06)
     np.testing.assert_allclose(model.predict_scale(AT), 100 * np.exp(AT.to_numpy() * SIGNS), rtol=0.2)
+
+
+def test_a_number_with_two_values_has_the_scales_of_two_levels():
+    rng = np.random.default_rng(0)
+    second = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 3))
+    X[:, 1] += 0.5 * X[:, 0]
+    X[:, 2] *= 1 + 0.3 * second
+    number = gf.RegGMM(ridge=1e-9).fit(X, second[:, None].astype(float))
+    level = gf.RegGMM(ridge=1e-9).fit(X, pd.DataFrame({"z": np.array(["a", "b"])[second]}))
+    of_number = number.partial_correlations([[0.0], [1.0]])
+    np.testing.assert_allclose(
+        of_number, level.partial_correlations(pd.DataFrame({"z": ["a", "b"]})), atol=1e-6
+    )
+    assert number.field_.common.scales is not None or number.field_.common.residual_scales is not None

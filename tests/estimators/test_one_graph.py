@@ -51,6 +51,20 @@ def test_automatic_choice_and_comparisons_have_the_same_rival(types):
     assert same(methods["nodewise"], static_models()["nodewise lasso"])
 
 
+def test_automatic_choice_keeps_the_better_of_the_rivals():
+    """Where nothing varies, it is that which predicts held-out rows better, be it the first or the other."""
+    kept = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, Z = rng.normal(size=(60, 12)), rng.normal(size=(60, 1))
+        X[:, 1:3] += X[:, :1]
+        model = gf.AutoCGM(candidates=("static",), random_state=seed).fit(X, Z)
+        assert model.chosen_ == {STATIC: 1.0}
+        assert model.held_out_.loc[0, ["model", "error"]].tolist() == [STATIC, 1.0]
+        kept.add(type(model.members_[0]).__name__)
+    assert kept == {"GraphicalLasso", "NodewiseLasso"}
+
+
 def test_rows_that_took_no_part_are_predicted_by_the_same_rivals():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(80, 3)), rng.normal(size=(80, 1))

@@ -250,3 +250,43 @@ def test_the_attributes_are_there_without_cross_validation(data, chosen):
         assert model.penalty_ == 0.5
         assert len(model.cv_path_) == 0
         assert (model.cv_path_.dtypes == chosen.cv_path_.dtypes).all()
+
+
+def many_levels(n: int, move: float, seed: int = 0) -> tuple[np.ndarray, pd.DataFrame]:
+    """A chain of four nodes; means, and edges as far as they move, follow a category with 30 levels."""
+    rng = np.random.default_rng(seed)
+    level = rng.choice(30, n)
+    X = rng.normal(size=(n, 4))
+    strength = 0.8 + move * rng.normal(size=30)
+    for k in range(3):
+        X[:, k + 1] += strength[level] * X[:, k]
+    return X + rng.normal(size=(30, 4))[level], pd.DataFrame({"level": [f"l{i}" for i in level]})
+
+
+@pytest.mark.parametrize("move", [0.0, 0.5])
+def test_ridge_by_held_out_rows_is_no_worse_than_one_graph_and_better_where_graphs_move(move):
+    X, Z = many_levels(1500, move)
+    linear, static = gf.RegGMM(ridge="cv"), gf.GraphicalLasso(center="covariates")
+    scores = [one.fit(X[:1000], Z[:1000]).score(X[1000:], Z[1000:]) for one in (linear, static)]
+    assert scores[0] > scores[1] + (0.01 if move else -0.003)
+    assert linear.cv_path_["penalty"].is_monotonic_decreasing
+    assert linear.penalty_ == linear.cv_path_["penalty"][linear.cv_path_["error"].argmin()]
+    assert (linear.penalty_ > 1) == (move == 0)
+
+
+def test_ridge_by_held_out_rows_takes_few_groups_and_rows_of_the_user():
+    X, Z = many_levels(120, 0.0)[0], pd.DataFrame({"level": ["a", "b"] * 60})
+    assert len(gf.RegGMM(ridge="cv").fit(X, Z, groups=np.repeat([0, 1, 2], 40)).cv_path_) >= 2
+    own = gf.RegGMM(ridge="cv").fit(X[:80], Z[:80], X_val=X[80:], Z_val=Z[80:])
+    assert own.cv_path_["error"].min() > 0
+    assert own.cv_path_["standard_error"].isna().all()  # they are one fold
+
+
+@pytest.mark.slow
+def test_ridge_by_held_out_rows_takes_nodes_of_any_kind():
+    X, _ = many_levels(300, 0.0)
+    table, Z = pd.DataFrame(X, columns=list("abcd")).assign(d=X[:, 3] > 0), np.tile([0.0, 1.0], 150)[:, None]
+    model = gf.RegGMM(ridge="cv").fit(table, Z)
+    static = gf.NodewiseLasso(center="covariates").fit(table, Z)
+    assert model.penalty_ >= 1
+    np.testing.assert_allclose(model.score(table, Z), static.score(table, Z), atol=0.02)

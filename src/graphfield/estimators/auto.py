@@ -67,10 +67,11 @@ class AutoCGM(AveragedGraph):
     """Fits several kinds of models, compares them on the same held-out rows, and keeps what is best.
 
     Each node is predicted from all others; the squared error is divided by that of one graph for
-    everybody, node by node, and averaged over nodes. This judges the edges (and the means that move with
-    z), not the residual variances. The model with the smallest error is kept, or a weighted average
-    of models where that is better by more than one standard error. Where nothing beats one graph
-    for everybody by more than two standard errors, that is what is kept: the covariates do not help.
+    everybody (the better of a graphical and a nodewise lasso), node by node, and averaged over nodes.
+    This judges the edges (and the means that move with z), not the residual variances. The model with
+    the smallest error is kept, or a weighted average of models where that is better by more than one
+    standard error. Where nothing beats one graph for everybody by more than two standard errors, that
+    is what is kept: the covariates do not help.
     What is kept is fitted again to all rows.
 
     Where some nodes are no plain numbers, errors are deviances of the families of the nodes, "static" is
@@ -79,11 +80,12 @@ class AutoCGM(AveragedGraph):
     Parameters
     ----------
     candidates : "auto" or sequence of str
-        Some of "static" (:class:`GraphicalLasso`, means linear in z; always compared with), "linear"
-        (:class:`RegGMM`), "tree" (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`), "archetype"
-        (:class:`ArchetypeCGM`) and "kernel" (:class:`KernelCGM`). Their order does not matter. "auto" is all
-        of them, the last one where there are one or two covariates, no more than 60 nodes, all of them
-        plain numbers, and no more than 50,000 rows.
+        Some of "static" (:class:`GraphicalLasso` or :class:`NodewiseLasso`, whichever predicts better, means
+        linear in z; always compared with), "linear" (:class:`RegGMM` with ``ridge="cv"``), "tree"
+        (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`), "archetype" (:class:`ArchetypeCGM`) and "kernel"
+        (:class:`KernelCGM`). Their order does not matter. "auto" is all of them, the last one where there
+        are one or two covariates, no more than 60 nodes, all of them plain numbers, and no more than 50,000
+        rows.
     combine : bool, default True
         Whether an average of the candidates may be kept. Its weights minimise the held-out error;
         weights below 0.02 are left out.

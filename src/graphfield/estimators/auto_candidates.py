@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,8 @@ from graphfield.data.node_types import NodeTypes
 from graphfield.estimators.auto_choice import Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table, own_tables
-from graphfield.estimators.held_out import HeldOut
-from graphfield.estimators.one_graph import STATIC, static_model
+from graphfield.estimators.held_out import HeldOut, Yardstick
+from graphfield.estimators.one_graph import STATIC, static_model, static_models
 from graphfield.estimators.registry import candidates, find_estimator, short_names, takes_node_types
 from graphfield.estimators.static import StaticGraph
 from graphfield.estimators.training_set import TrainingSet
@@ -53,10 +53,13 @@ class Plan:
 def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeTypes | None) -> Plan:
     """How a candidate is fitted, given what was fitted before it.
 
-    ``types`` are those of the nodes where some are no plain numbers.
+    ``types`` are those of the nodes where some are no plain numbers. One graph for everybody may be asked for
+    by the name of its method.
     """
     if candidate == STATIC:
         return Plan(static_model(types))
+    if candidate in (methods := static_models(types)):
+        return Plan(methods[candidate])
     entry, own = candidates()[candidate], short_names()[candidate]
     begin = fitted.get(entry.start or "")
     # Only a model that mixes patterns is one to begin with.
@@ -94,6 +97,8 @@ class Fits:
         self.auto, self.data, self.seeds = auto, data, seeds
         known = auto.candidates
         self.named = [name for name in candidates() if self._suits(name)] if known == "auto" else known
+        # Methods for one graph for everybody, and the one that is taken: the first until they are judged.
+        self.methods, self.static = [STATIC, *list(static_models(data.inputs.types))[1:]], STATIC
 
     def _suits(self, name: str) -> bool:
         """Whether a candidate that was not named is worth its time."""
@@ -113,28 +118,37 @@ class Fits:
         return min(self.n_units(train), rows.n_units) >= _MIN_UNITS and len(train) >= MIN_SAMPLES
 
     def judge(self, train: NDArray[np.intp], rows: HeldOut) -> tuple[list[Judged], list[LeftOut]]:
-        """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static"."""
-        names = [name for name in candidates() if name in {STATIC, *self.named}]
-        judged: list[Judged] = []
-        left_out: list[LeftOut] = []
+        """Every candidate fitted to the rows ``train``; one that fails is left out, but for "static".
+
+        That is the best of the methods for one graph.
+        """
+        names = [name for name in candidates() if name in self.named and name != STATIC]
+        judged: dict[str, Judged] = {}
+        left_out: dict[str, LeftOut] = {}
         # A level that is in the held-out rows alone is no reason to fail.
-        for one in self._fit_all(names, _Part(train, "average", {})):
+        for one in self._fit_all([*self.methods, *names], _Part(train, "average", {})):
             start = time.perf_counter()
             if isinstance(one.model, GraphfieldError):
                 if one.name == STATIC:
                     what = f"With {len(train):,} of the rows, the others held out for the comparison"
                     raise type(one.model)(f"{what}: {one.model}") from one.model
-                left_out.append(LeftOut(one.name, one.seconds, str(one.model)))
+                left_out[one.name] = LeftOut(one.name, one.seconds, str(one.model))
                 continue
             residuals = rows.residuals(one.model.field_)
             of_average = rows.residuals_of_average(one.model.field_, self.data.Z.take(train))
             seconds = one.seconds + time.perf_counter() - start
-            judged.append(Judged(one.name, one.model.field_, residuals, of_average, seconds))
-        return judged, left_out
+            judged[one.name] = Judged(one.name, one.model.field_, residuals, of_average, seconds)
+        known = [judged.pop(name) for name in self.methods if name in judged]
+        yardstick = Yardstick.of(known[0].residuals, rows.units)
+        best = min(known, key=lambda one: yardstick.errors(one.residuals).mean())
+        self.static = best.name
+        static = replace(best, name=STATIC, seconds=sum(one.seconds for one in known))
+        return [static, *judged.values()], [left_out[name] for name in names if name in left_out]
 
     def again(self, names: list[str]) -> list[GraphEstimator]:
         """The candidates of these names, fitted to all rows; the user's own held-out rows choose for them."""
         models = []
+        names = [self.static if name == STATIC else name for name in names]
         for one in self._fit_all(names, _Part(slice(None), self.auto.unknown, own_tables(self.data))):
             if isinstance(one.model, GraphfieldError):
                 raise one.model
@@ -143,8 +157,7 @@ class Fits:
 
     def _fit_all(self, names: list[str], part: _Part) -> list[_Done]:
         """The candidates in their order; neural ones, which take longest, beside the others."""
-        known = candidates()
-        by_kind = ([name for name in names if known[name].neural is neural] for neural in (True, False))
+        by_kind = ([name for name in names if _is_neural(name) is neural] for neural in (True, False))
         lanes = [lane for lane in by_kind if lane]
 
         def fit_lane(lane: list[str]) -> list[_Done]:
@@ -167,7 +180,7 @@ class Fits:
         model: GraphEstimator | GraphfieldError
         try:
             # A neural model draws a bar of its own, and a terminal has room for one.
-            shown = place is not None and not candidates()[name].neural
+            shown = place is not None and not _is_neural(name)
             with progress_bar("Models" if shown else None, place[1] if place else 1, unit="fits") as advance:
                 advance(place[0] if place else 0, name)
                 model = self._fit(name, fitted, part)
@@ -179,7 +192,8 @@ class Fits:
         rows = part.rows
         plan = make_plan(name, fitted, self.data.inputs.types)
         model, known = plan.model, plan.model.get_params(deep=False)
-        common = {"random_state": self.seeds[name], "unknown": part.unknown, "device": self.auto.device}
+        seed = self.seeds[STATIC if name in self.methods else name]
+        common = {"random_state": seed, "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
         common["node_types"] = self.auto.node_types
         model.set_params(**{key: value for key, value in common.items() if key in known})
@@ -188,3 +202,7 @@ class Fits:
         X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
         groups = None if self.data.labels is None else self.data.labels[rows]
         return model.fit(X, Z, groups=groups, **part.own, **plan.options)
+
+
+def _is_neural(name: str) -> bool:
+    return name in (known := candidates()) and known[name].neural

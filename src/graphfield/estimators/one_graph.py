@@ -35,5 +35,5 @@ def static_models(
 
 
 def static_model(types: NodeTypes | None = None) -> StaticGraph:
-    """The first of them: what AutoCGM and comparisons of methods call "static"."""
+    """The first of them: what comparisons of methods call "static", as AutoCGM does the better one."""
     return next(iter(static_models(types).values()))

@@ -28,6 +28,7 @@ from graphfield.estimators.parameters import (
     hyper_parameters,
     parameter,
 )
+from graphfield.estimators.static import RIDGE as RIDGE_OF_STATIC
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import check_package
 from graphfield.fields.base import GraphField, State
@@ -42,7 +43,6 @@ from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
 PENALTIES = ("ridge", "sparse-group")
 _PATH_COLUMNS = ["penalty", "error", "standard_error"]
 _MAX_PATH = 1_000_000  # penalties of a path in a file
-_RIDGE = 1e-3
 # Where the path of penalties on blocks ends, as a share of the penalty at which all are zero.
 LAST_SHARE = 1e-3
 
@@ -69,7 +69,7 @@ class RegGMM(GraphEstimator):
     ridge : float or "cv", default 1e-3
         Penalty on the squared coefficients of standardised data; more pulls all edges to zero. "cv" pulls
         them to one sparse graph (that of :class:`NodewiseLasso`) instead, as strongly as predicts held-out
-        rows best; means have the default. With "sparse-group" it steadies the mean only.
+        rows best; means are then those of one graph. With "sparse-group" it steadies the mean only.
     sparsity : float or "cv"
         The lambda of "sparse-group"; more means fewer edges. "cv" takes the one, common to all nodes,
         with the smallest squared error on held-out rows.
@@ -115,7 +115,7 @@ class RegGMM(GraphEstimator):
     """
 
     penalty: str = parameter("ridge", Choice(PENALTIES))
-    ridge: float | str = parameter(_RIDGE, WordOrNumber(("cv",)))
+    ridge: float | str = parameter(1e-3, WordOrNumber(("cv",)))
     sparsity: float | str = parameter("cv", WordOrNumber(("cv",)))
     mix: float = parameter(0.75, Number(0, 1, open_low=True))
     n_penalties: int = parameter(20, COUNT)
@@ -166,7 +166,7 @@ class RegGMM(GraphEstimator):
 
     @property
     def _mean_ridge(self) -> float:
-        return _RIDGE if self.ridge == "cv" else float(self.ridge)
+        return RIDGE_OF_STATIC if self.ridge == "cv" else float(self.ridge)
 
     def _folds(self, data: TrainingSet) -> NDArray[np.intp]:
         return data.fold_labels(self.n_folds, at_most=True)

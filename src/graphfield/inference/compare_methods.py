@@ -115,9 +115,13 @@ def compare_methods(
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()
     todo, start = [name for name in task.models if name not in known], clock.perf_counter()
+    neural = [name for name in todo if is_neural(task.models[name])]
+    if neural and say is not None:
+        say(f"Most of the time goes to networks ({listing(neural)}), which begin first.")
+    # What takes longest first, so that no core waits for it at the end.
+    todo = [*neural, *(name for name in todo if name not in neural)]
     with progress_bar("Methods", len(todo), "methods") as advance:
-        neural = any(is_neural(task.models[name]) for name in todo)
-        for done, found in enumerate(in_processes(task.run, todo, sure=neural, ordered=False), start=1):
+        for done, found in enumerate(in_processes(task.run, todo, sure=bool(neural), ordered=False), start=1):
             known[found.name] = found
             if kept is not None and isinstance(found, MethodFit):
                 kept.write(found)

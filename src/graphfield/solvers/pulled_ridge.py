@@ -26,7 +26,7 @@ _N_PENALTIES, _BLOCK = 12, 4
 _RIDGES = np.geomspace(100, 1e-4, 13)
 _FIRST = int(np.argmin(np.abs(_RIDGES - 1.0)))
 # A fifth of so many values of nodes chooses as well as all of them in turn.
-_ENOUGH_VALUES = 50_000
+_ENOUGH_VALUES = 20_000
 # By how much coefficients of nodes that are no numbers change at last while penalties are compared.
 _PATH_TOLERANCE = 1e-3
 
@@ -95,7 +95,7 @@ def pull(rows: Regressions) -> Pulled:
         return loss([rows.pulled(fold, best.coef[fold], rows.unit * ridge) for fold in folds])
 
     search = PathSearch(_RIDGES, attempt).walk(_FIRST, lambda s: s.worse > 0).walk_back()
-    ridge, tried = rows.unit * search.best.value, [search.tried[step] for step in sorted(search.tried)]
+    ridge, tried = float(rows.unit * search.best.value), [search.tried[step] for step in sorted(search.tried)]
     coef = rows.pulled(None, rows.still(None, np.array([best.penalty]), None)[0], ridge)
     return Pulled(coef, ridge, _path(tried, rows.unit))
 

@@ -69,9 +69,7 @@ def scale_basis(W: NDArray[np.float64], n_numeric: int) -> ScaleBasis | None:
     room = _MAX_RECTIFIERS - len(levels)
     bends = int(np.clip(room // max(1, n_numeric), 1, _MAX_BENDS))
     directions = [_Direction(unit[level], 0.0, np.array([0.0, 1.0]), _LEVEL) for level in levels]
-    directions += [
-        _Direction(unit[number], 0.0, _knots(W[:, number], bends), _NUMBER) for number in range(n_numeric)
-    ]
+    directions += [_of_number(unit[number], W[:, number], bends) for number in range(n_numeric)]
     n_pairs = n_numeric * (n_numeric - 1) + n_numeric * len(levels)
     room = (room - n_numeric * bends) // max(1, n_pairs) - 1
     if n_pairs and room >= _MIN_JOINT_BENDS:
@@ -81,6 +79,14 @@ def scale_basis(W: NDArray[np.float64], n_numeric: int) -> ScaleBasis | None:
         return None
     weights, bias, mix, expected = zip(*(direction.blocks() for direction in directions), strict=True)
     return ScaleBasis(np.hstack(weights), np.concatenate(bias), block_diag(*mix), np.concatenate(expected))
+
+
+def _of_number(weights: NDArray[np.float64], values: NDArray[np.float64], bends: int) -> _Direction:
+    """One with two values is a level."""
+    low, high = values.min(), values.max()
+    if ((values == low) | (values == high)).all():
+        return _Direction(weights, 0.0, np.unique([low, high]), _LEVEL)
+    return _Direction(weights, 0.0, _knots(values, bends), _NUMBER)
 
 
 def _frequent_levels(W: NDArray[np.float64], n_numeric: int) -> list[int]:
