@@ -19,6 +19,7 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
+from graphfield.cli.one_graph import add_bands
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import BandedCurve, EdgeRecord, MovesWith
 from graphfield.report import words, write_report
@@ -292,6 +293,13 @@ def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, 
     moved, said = graph("--threshold", "0.1")
     assert moved["tested_low"].notna().sum() == 1
     assert "1 of 1 strength lies outside the tests' band of 90 %" in said
+    assert "both may be right" in said, "the model has nodes as they are"
+    model = gf.load(folder)
+    network = model.to_networkx({"age": 60, "drug": 1}, threshold=0.1)
+    for marginals, why in (("normal", "to be believed"), ("raw", "both may be right")):
+        model.marginals_ = marginals
+        with pytest.warns(gf.DataWarning, match=why):
+            add_bands(network, replace(tests, curves=tuple(lower)), model, {"age": 60, "drug": 1})
     for format in ("json", "graphml"):
         assert main(["graph", str(tmp_path / "model"), "--at", "age=70", "--format", format]) == 0
         assert capsys.readouterr().out.count("tested_low") >= 1
