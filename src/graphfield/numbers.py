@@ -72,9 +72,15 @@ class Gain:
         return f"{Gain(abs(self.value), self.standard_error)} {'below' if self.value > 0 else 'above'}"
 
     def __str__(self) -> str:
-        """In percent, with as many digits as the standard error has meaning."""
+        """In percent, with as many digits as the standard error has meaning.
+
+        >>> str(Gain(-0.0004, 0.003)), str(Gain(-0.0014, 0.003))
+        ('0.0 % (± 0.3)', '-0.1 % (± 0.3)')
+        """
         digits = _digits(self.standard_error or self.value)
-        value, error = (f"{100 * size:.{digits}f}" for size in (self.value, self.standard_error))
+        # A zero has no sign, also one that is rounded.
+        shown = (round(100 * size, digits) + 0.0 for size in (self.value, self.standard_error))
+        value, error = (f"{size:.{digits}f}" for size in shown)
         return f"{value} % (± {error})"
 
     def to_json(self) -> dict[str, float]:

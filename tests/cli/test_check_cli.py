@@ -17,7 +17,9 @@ from conftest import small_data
 from graphfield.analysis import edge_curves
 from graphfield.check.findings import DataCheck
 from graphfield.cli import main
-from graphfield.data.roles import from_table, pool_rare, time_values
+from graphfield.cli.report import table_command
+from graphfield.data.rare_levels import pool_rare
+from graphfield.data.roles import from_table, time_values
 from graphfield.data.splits import last_in_time, time_blocks
 from graphfield.report.folder import read_rows
 
@@ -191,6 +193,33 @@ def test_pooling():
     for rare in (1, 2.5, True):
         with pytest.raises(gf.ParameterError, match="rare must be a whole number of rows"):
             pool_rare(Z, rare)
+    both = Z.assign(town=["x"] * 7 + ["y"] * 2)
+    assert pool_rare(both, 3)[1] == {"site": ["B", "C"], "town": ["y"]}
+    assert pool_rare(both, {"town": 3})[1] == {"town": ["y"]}
+    assert pool_rare(both, {"town": 2, "site": 2})[1] == {"site": ["B", "C"]}
+    with pytest.raises(gf.DataError, match="'sitee' whose levels could be pooled"):
+        pool_rare(both, {"sitee": 3})
+    with pytest.raises(gf.DataError, match="'age' is no category"):
+        pool_rare(both, {"age": 3})
+    with pytest.raises(gf.ParameterError, match="rare must be a whole number of rows, 2 or more, got 1"):
+        pool_rare(both, {"site": 1})
+
+
+def test_rare_levels_of_one_covariate(table, tmp_path, capsys):
+    out = tmp_path / "m"
+    called = ["fit", table, "--covariates", "age,clinic", *nodes(), "--out", out, *FAST]
+    run(*called, "--rare", "clinic=5")
+    assert "Changed: Covariate 'clinic': 'small', 'tiny' pooled into 'other'" in capsys.readouterr().out
+    fit = json.loads((out / "fit.json").read_text())
+    assert fit["rare"] == {"clinic": 5}
+    assert "--rare clinic=5 " in table_command("edges", fit, out)
+    run(*called, "--force", "--rare", "age=5", code=2)
+    said = capsys.readouterr().err
+    assert "no levels to pool (--rare). If its numbers are codes, say so (--categories)." in said
+    for wrong in ("clinic=few", "=5", "clinic=5,clinic=6", "many"):
+        with pytest.raises(SystemExit):
+            main([str(word) for word in [*called, "--rare", wrong]])
+        assert "argument --rare: expects " in capsys.readouterr().err
 
 
 def test_numbers_as_categories(table, tmp_path, capsys):

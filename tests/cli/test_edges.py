@@ -91,6 +91,13 @@ def test_a_rate_that_is_none(table, capsys, command, fdr):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("other", "said"), [("age=0.5", "are the same"), ("n5=1", "must name the same")])
+def test_two_sides_are_called_by_their_options(table, capsys, other, said):
+    asked = ["--covariates", "age,n5", "--between", "age=0.5", "--and", other]
+    assert main(["differences", str(table), *asked]) == 2
+    assert f"graphfield: --between and --and {said}" in capsys.readouterr().err
+
+
 def test_differences_between_two_values_and_between_levels(table, tmp_path, capsys):
     sides = ["--between", "age=-0.7", "--and", "age=0.7"]
     assert main(["differences", str(table), "--covariates", "age", *sides]) == 0

@@ -19,6 +19,7 @@ import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
 from graphfield.cli import main
+from graphfield.cli.one_graph import add_bands
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import BandedCurve, EdgeRecord, MovesWith
 from graphfield.report import words, write_report
@@ -292,6 +293,13 @@ def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, 
     moved, said = graph("--threshold", "0.1")
     assert moved["tested_low"].notna().sum() == 1
     assert "1 of 1 strength lies outside the tests' band of 90 %" in said
+    assert "both may be right" in said, "the model has nodes as they are"
+    model = gf.load(folder)
+    network = model.to_networkx({"age": 60, "drug": 1}, threshold=0.1)
+    for marginals, why in (("normal", "to be believed"), ("raw", "both may be right")):
+        model.marginals_ = marginals
+        with pytest.warns(gf.DataWarning, match=why):
+            add_bands(network, replace(tests, curves=tuple(lower)), model, {"age": 60, "drug": 1})
     for format in ("json", "graphml"):
         assert main(["graph", str(tmp_path / "model"), "--at", "age=70", "--format", format]) == 0
         assert capsys.readouterr().out.count("tested_low") >= 1
@@ -385,7 +393,13 @@ def test_curves_have_bands_until_the_model_is_asked_for(opened):
         "[...document.querySelectorAll('#curve-panels .tick')].map((t) => t.firstChild.textContent)"
     )
     assert titles[-2:] == ["0", "1"]
+    page.run("document.querySelectorAll('#chosen button').forEach((one) => one.click())")
+    page.run("document.querySelector('#table td.draw button').click()")
+    by_tests = float(found.table.set_index(["source", "target"])["estimate"]["a", "b"])
+    chip = "document.getElementById('chosen').textContent"
+    assert f" in the model, +{by_tests:.2f} by the tests on average" in page.run(chip)
     page.run("document.querySelector('#curve-kind input[value=model]').click()")
+    assert "by the tests" not in page.run(chip)
     assert page.run(BANDS) == 0
     assert page.run("document.getElementById('curve-tested').hidden")
 
@@ -427,7 +441,7 @@ def test_the_rate_of_one_covariate_is_in_the_table_and_its_file(opened):
     page.run("document.getElementById('only').click()")
     page.run("document.querySelector('th[data-id=with_one] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
-    assert "0.117age 0.026" in first
+    assert "0.117age\u00a00.026" in first
     lines = pd.read_csv(io.StringIO(page.run("window.graphfield.csv()"))).set_index(["source", "target"])
     assert lines["moves_with"].dropna().to_dict() == {("c", "d"): "age 0.026"}
     none = replace(found, table=found.table.assign(q_age=0.9))

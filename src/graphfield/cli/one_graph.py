@@ -99,8 +99,8 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
     from graphfield.report.folder import EDGES
 
     found, moving = int(tests.are_edges.sum()), int(tests.are_named.sum())
-    move = f"{moving:,} {agreed(moving, 'moves', 'move')}"
-    moves = f"; {move}, most clearly {tests.movers[0]}" if tests.movers else ""
+    move = agreed(moving, "1 moves:", f"{moving:,} move, most clearly")
+    moves = f"; {move} {tests.movers[0]}" if tests.movers else ""
     _note(
         f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "
         f"{FDR:.2f}{moves}."
@@ -120,12 +120,14 @@ def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: di
             known += 1
             outside += not low <= edge["partial_correlation"] <= high
     if outside:
-        are_raw = getattr(model, "marginals_", model.field_.schema.marginals) == "raw"
-        scale = " (of normal scores; the model has nodes as they are)" if are_raw else ""
+        schema = model.field_.schema
+        scores = getattr(model, "marginals_", schema.marginals) in ("normal", "skeptic")
+        why = "the model moves or shrinks edges otherwise than the tests, which are to be believed there"
+        if schema.types is None and not scores:
+            why = "the tests have normal scores of the nodes and the model has not, so both may be right"
         _note(
             f"{outside:,} of {count(known, 'strength')} {agreed(outside, 'lies', 'lie')} outside the tests' "
-            f"band of {100 * LEVEL:.0f} %, tested_low to tested_high{scale}: the model moves or shrinks "
-            "edges otherwise than the tests. There, believe the tests."
+            f"band of {100 * LEVEL:.0f} % (tested_low to tested_high): {why}."
         )
 
 

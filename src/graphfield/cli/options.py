@@ -39,11 +39,40 @@ def table_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--group", metavar="COLUMN", help="rows with equal values belong together, in splits too")
     p.add_argument("--missing", choices=("error", "drop", "impute"), default="error")
     p.add_argument("--time", metavar="COLUMN", help="when a row was measured: a date or a number")
-    p.add_argument("--rare", type=int, metavar="N", help="pool levels with fewer than N rows into 'other'")
+    p.add_argument(
+        "--rare",
+        type=rare_rows,
+        metavar="N|A=N,B=N",
+        help="pool levels with fewer than N rows into 'other', of all covariates or of those named",
+    )
     p.add_argument(
         "--categories", metavar="A,B", help="covariates that are categories although they are numbers"
     )
     reading_options(p)
+
+
+def rare_rows(text: str) -> int | dict[str, int]:
+    """What ``--rare`` says: rows for all covariates, or for some by name.
+
+    >>> rare_rows("20"), rare_rows("site=20,country=5")
+    (20, {'site': 20, 'country': 5})
+    """
+    parts = [part.rpartition("=") for part in text.split(",")]
+    try:
+        if "=" not in text:
+            return int(text)
+        found = {name.strip(): int(rows) for name, _, rows in parts}
+    except ValueError as error:
+        expected = "a number of rows, such as 20, or covariates with theirs, such as site=20,country=10"
+        raise argparse.ArgumentTypeError(f"expects {expected}; got {text!r}") from error
+    if len(found) < len(parts) or "" in found:
+        raise argparse.ArgumentTypeError(f"expects each covariate once, by its name; got {text!r}")
+    return found
+
+
+def rare_text(rare: int | dict[str, int]) -> str:
+    """The same as it is written."""
+    return ",".join(f"{name}={rows}" for name, rows in rare.items()) if isinstance(rare, dict) else str(rare)
 
 
 def reading_options(p: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphfield.cli.options import check_new, file_options
+from graphfield.cli.options import check_new, file_options, rare_text
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError
 
@@ -75,9 +75,11 @@ def table_command(name: str, fit: Mapping[str, Any] | None, out: Path) -> str:
     nodes = list(map(str, fit.get("nodes", [])))
     if fit.get("unused"):  # otherwise the nodes are all other columns
         words += ["--nodes", ",".join(nodes) if len(nodes) <= _NAMED_NODES else "..."]
-    for name in ("group", "time", "rare"):
+    for name in ("group", "time"):
         if fit.get(name) is not None:
             words += [f"--{name}", str(fit[name])]
+    if fit.get("rare") is not None:
+        words += ["--rare", rare_text(fit["rare"])]
     if fit.get("missing", "error") != "error":
         words += ["--missing", str(fit["missing"])]
     if fit.get("categories"):

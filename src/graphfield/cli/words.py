@@ -38,6 +38,7 @@ _OF_GRAPH, _OF_FIT = "threshold", "node_types"
 TEMPLATES = {
     "at-least": "of at least {low:g}",
     "average-unknown": "--set unknown=average when fitting",
+    "both-sides": "--between and --and",
     "by-default": "",
     "compare-values": "graphfield differences --between {a} --and {b}",
     "convert-covariate": "Correct the values that are no numbers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,20 +13,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariate_text import alike_levels, trim_text
-from graphfield.data.covariates import OTHER, POOLED
+from graphfield.data.covariate_text import trim_text
+from graphfield.data.covariates import OTHER
 from graphfield.data.dates import is_date, read_dates, to_days
 from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
-from graphfield.data.level_text import as_text, is_categorical, is_ordered, level_order
-from graphfield.data.missing import bad_entries, handle_missing
+from graphfield.data.level_text import as_text
+from graphfield.data.missing import handle_missing
+from graphfield.data.rare_levels import pool_rare
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
 from graphfield.data.tables import read_file
 from graphfield.exceptions import (
     DataError,
     DataWarning,
-    ParameterError,
     agreed,
     count,
     listing,
@@ -87,7 +87,7 @@ def from_table(
     nodes: Sequence[str] | None = None,
     group: str | None = None,
     time: str | None = None,
-    rare: int | None = None,
+    rare: int | Mapping[str, int] | None = None,
     categories: Sequence[str] = (),
     drop: Sequence[str] = (),
     missing: str | None = None,
@@ -116,9 +116,10 @@ def from_table(
     time : str, optional
         Column that says when a row was measured: dates or numbers. No node, and a covariate only if it is
         named among them too.
-    rare : int, optional
-        Levels of a category with fewer rows than this become one level, "other". By default none do.
-        A model that is fitted to ``data.Z`` knows them, and takes them as "other" when asked about them.
+    rare : int or mapping, optional
+        Levels of a category with fewer rows than this become one level, "other", of all covariates or of
+        those that are named (``{"site": 20}``). By default none do. A model that is fitted to ``data.Z``
+        knows them, and takes them as "other" when asked about them.
     categories : sequence of str
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
@@ -227,43 +228,6 @@ def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         if not isinstance(Z[name].dtype, pd.CategoricalDtype)
     }
     return Z.assign(**text)
-
-
-def pool_rare(Z: pd.DataFrame, rare: int) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Levels of categories with fewer than ``rare`` rows become "other"; also says which these were.
-
-    >>> Z, pooled = pool_rare(pd.DataFrame({"site": ["A", "A", "A", "B", "C"]}), rare=2)
-    >>> Z.site.tolist(), pooled
-    (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
-    """
-    if isinstance(rare, bool) or not isinstance(rare, int) or rare < 2:
-        raise ParameterError.of("rare", f"must be a whole number of rows, 2 or more, got {rare!r}.")
-    pooled: dict[str, list[str]] = {}
-    columns = {}
-    for name in Z.columns:
-        column = Z[name]
-        present = (~bad_entries(Frame(Z[[name]], True))[name]).to_numpy()
-        if not present.any() or not is_categorical(column[present], name):
-            continue
-        text = pd.Series(as_text(column), index=column.index)
-        counts = text[present].value_counts()
-        # Rows of 'f' beside 'F' are not few: how they are written is to be mended, which a pool would hide.
-        sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
-        few = sorted(str(level) for level in counts.index[sizes < rare] if level != OTHER)
-        if few:
-            pooled[str(name)] = few
-            columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
-    result = Z.assign(**columns)
-    result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
-    return result, pooled
-
-
-def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:
-    """Levels of an ordered category after pooling, in their order and "other" at the end."""
-    if not is_ordered(column):
-        return pooled
-    levels = level_order(column, set(pooled.dropna()) - {OTHER})
-    return pooled.astype(pd.CategoricalDtype([*levels, OTHER], ordered=True))
 
 
 def time_values(column: pd.Series) -> NDArray[np.float64]:

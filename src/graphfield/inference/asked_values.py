@@ -28,6 +28,7 @@ _MOST_ROWS = 200
 _NAMED = 3  # covariates that a sentence names
 # As a share of a covariate's range, what a value may lie beside its end: messages round.
 _ROUNDING = 1e-3
+_BOTH = Message("a and b", code="both-sides")
 
 
 def check_covariates(encoder: CovariateEncoder, names: Iterable[str]) -> None:
@@ -117,17 +118,22 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
         check_covariates(encoder, side)
         if set(side) != set(sides[0]):
             raise ParameterError(
-                f"a and b must name the same covariates, got {listing(sides[0])} and {listing(side)}."
+                "{both} must name the same covariates, got {first} and {other}.",
+                both=_BOTH,
+                first=listing(sides[0]),
+                other=listing(side),
             ).about(argument="b")
     places = places_of(encoder, sides)
     for side, place in zip(sides, places, strict=True):
         _check_inside(encoder, side, place)
     if len({tuple(place.values()) for place in places}) < len(sides):
-        raise ParameterError(
-            "a and b are the same: nothing can differ between them."
-            if len(sides) == 2
-            else "Two of the values to compare are the same: name each once."
-        ).about(argument="b")
+        if len(sides) > 2:
+            raise ParameterError("Two of the values to compare are the same: name each once.").about(
+                argument="b"
+            )
+        raise ParameterError("{both} are the same: nothing can differ between them.", both=_BOTH).about(
+            argument="b"
+        )
     return sides
 
 

@@ -114,7 +114,7 @@ def _gain_cell(gain: float | None, error: float | None) -> str:
     if gain == error == 0:
         return "no movement chosen"
     told = f"{100 * gain:.2g} %" if error is None else str(Gain(gain, error))
-    return ("+" if gain > 0 else "") + told.replace("-", "\u2212")
+    return ("+" if float(told.split()[0]) > 0 else "") + told.replace("-", "\u2212")
 
 
 _NODES = {

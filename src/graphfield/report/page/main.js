@@ -171,7 +171,7 @@ class Page {
     const chips = this.chosen.map((i, n) => {
       const button = el("button", { type: "button", "aria-label": `Remove ${this.pairName(i)}` }, "\u00d7");
       button.addEventListener("click", () => this.toggle(i));
-      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${this.strength(i, this.now.partial[i], 3)}${this.isEdge(this.now, i) ? "" : this.noEdge(i)}${tested && !this.tests.curves[i] ? " (not among the clearest: no band)" : ""}`, button);
+      return el("span", { class: "chip" }, sampleLine(n), `${n + 1}  ${this.pairName(i)}: ${this.strength(i, this.now.partial[i], 3)}${this.isEdge(this.now, i) ? (tested ? this.byTests(i) : "") : this.noEdge(i)}${tested && !this.tests.curves[i] ? " (not among the clearest: no band)" : ""}`, button);
     });
     byId("chosen").replaceChildren(...(chips.length ? chips : [el("p", { class: "small" }, `${this.count(this.now).edges ? "No edge is chosen" : "There is no edge to draw at this threshold"}: click a cell of the heatmap for the curve of a pair.`)]));
     const covariates = tested ? this.data.covariates.filter((c) => this.tests.values[c.name]) : this.moving().filter((c) => !c.fixed), panels = byId("curve-panels");
@@ -201,6 +201,9 @@ class Page {
     if (share > 0 && this.moves) return ` (no edge here; one in ${percent(share)} of the rows)`;
     return this.tests?.estimate.length && !never ? ` (no edge in the model; by the tests ${this.strength(i, this.tests.estimate[i])} on average)` : " (no edge)";
   }
+
+  // Beside a curve of the tests, what they say of an edge on average: its strength is the model's.
+  byTests(i) { return this.tests.estimate.length ? ` in the model, ${this.strength(i, this.tests.estimate[i])} by the tests on average` : ""; }
 
   // A box for each chart against one of these; names of many levels take the whole width.
   panels(box, xs) {

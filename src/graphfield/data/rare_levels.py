@@ -1,0 +1,73 @@
+"""Levels of categories that have few rows become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from graphfield.data.covariate_text import alike_levels
+from graphfield.data.covariates import OTHER, POOLED
+from graphfield.data.frames import Frame
+from graphfield.data.level_text import as_text, is_categorical, is_ordered, level_order
+from graphfield.data.missing import bad_entries
+from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.messages import Argument
+
+
+def pool_rare(Z: pd.DataFrame, rare: int | Mapping[str, int]) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Levels of categories with fewer than ``rare`` rows become "other"; also says which these were.
+
+    >>> Z, pooled = pool_rare(pd.DataFrame({"site": ["A", "A", "A", "B", "C"]}), rare=2)
+    >>> Z.site.tolist(), pooled
+    (['A', 'A', 'A', 'other', 'other'], {'site': ['B', 'C']})
+    """
+    named = isinstance(rare, Mapping)
+    least = dict(rare) if isinstance(rare, Mapping) else dict.fromkeys(Z.columns, rare)
+    _check_numbers(least, list(Z.columns))
+    pooled: dict[str, list[str]] = {}
+    columns = {}
+    for name, rows in least.items():
+        column = Z[name]
+        present = (~bad_entries(Frame(Z[[name]], True))[name]).to_numpy()
+        is_levels = present.any() and is_categorical(column[present], name)
+        if named and present.any() and not is_levels:
+            raise DataError(
+                "Covariate {column!r} is no category, so it has no levels to pool ({rare}). If its numbers "
+                "are codes, say so ({categories}).",
+                column=name,
+                rare=Argument("rare"),
+                categories=Argument("categories"),
+            )
+        if not is_levels:
+            continue
+        text = pd.Series(as_text(column), index=column.index)
+        counts = text[present].value_counts()
+        # Rows of 'f' beside 'F' are not few: how they are written is to be mended, which a pool would hide.
+        sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
+        few = sorted(str(level) for level in counts.index[sizes < rows] if level != OTHER)
+        if few:
+            pooled[str(name)] = few
+            columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
+    result = Z.assign(**columns)
+    result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
+    return result, pooled
+
+
+def _check_numbers(least: Mapping[str, object], names: list[str]) -> None:
+    for name, rows in least.items():
+        if name not in names:
+            raise DataError(
+                f"There is no covariate {name!r} whose levels could be pooled."
+                f"{suggestion(str(name), names)} The covariates are {listing(names)}."
+            ).about(argument="rare", column=name)
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 2:
+            raise ParameterError.of("rare", f"must be a whole number of rows, 2 or more, got {rows!r}.")
+
+
+def _in_order(column: pd.Series, pooled: pd.Series) -> pd.Series:
+    """Levels of an ordered category after pooling, in their order and "other" at the end."""
+    if not is_ordered(column):
+        return pooled
+    levels = level_order(column, set(pooled.dropna()) - {OTHER})
+    return pooled.astype(pd.CategoricalDtype([*levels, OTHER], ordered=True))
