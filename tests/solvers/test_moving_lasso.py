@@ -34,7 +34,7 @@ def test_sparse_regressions_do_not_move_with_noise() -> None:
 
 
 def test_near_copies_are_regressed_by_least_squares() -> None:
-    """Of each node the others leave .1 to .4 %: the least penalty that is tried is twice to ten times that."""
+    """Of each node the others leave .1 to .4 %, less than the least penalty that is tried."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1)) + rng.normal(size=(200, 5)) * [0.06, 0.05, 0.06, 0.07, 0.05]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
