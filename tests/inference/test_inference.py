@@ -16,10 +16,13 @@ from scipy.stats import t as student
 import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
+from graphfield.data.marginals import normal_scores
 from graphfield.graphs.false_discoveries import combine_tests, q_values
+from graphfield.inference.cleaned_nodes import cleaned_nodes
 from graphfield.inference.compare_words import Estimates, beside_all, summary
 from graphfield.inference.curve import Curve
 from graphfield.inference.design import Design
+from graphfield.inference.directions import Directions
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_record import EdgeRecord
@@ -878,6 +881,49 @@ def near_copies(n: int = 300, noise: float = 0.5) -> tuple[np.ndarray, pd.DataFr
     X = rng.normal(size=(n, 3))
     X[:, 1] = X[:, 0] + (0.02 + noise * (z > 0)) * rng.normal(size=n)
     return X, pd.DataFrame({"z": z})
+
+
+def copies_of_a_size(rng: np.random.Generator, sex: np.ndarray, tails: bool = False) -> np.ndarray:
+    """Five measures of a size, correlations about .99; what is left of two of them goes together in males."""
+    n = len(sex)
+    left = rng.normal(size=(n, 5))
+    left[:, 1] += np.where(sex == "M", 1.0, 0.0) * left[:, 0]
+    X = rng.normal(size=(n, 1)) + left * [0.12, 0.12, 0.09, 0.1, 0.1]
+    return np.sinh(3 * X) if tails else X * np.where(sex == "M", 1.3, 1.0)[:, None]
+
+
+def test_near_copies_stay_as_they_are_unless_they_have_tails() -> None:
+    """Ranks of 200 rows are as much noise as what is left of near copies."""
+    rng = np.random.default_rng(0)
+    sex = np.tile(["F", "M"], 100)
+    level = Directions(np.where(sex == "M", 1.0, -1.0)[:, None], np.zeros(1), np.ones(1, dtype=int))
+
+    def cleaned(X: np.ndarray) -> np.ndarray:
+        return cleaned_nodes(X, level, np.arange(200)).values
+
+    X = copies_of_a_size(rng, sex)
+    assert np.abs(cleaned(X) - normal_scores(cleaned(X))).max() > 0.1
+    for other in (copies_of_a_size(rng, sex, tails=True), rng.standard_t(3, (200, 5)), X[:, :1]):
+        found = cleaned(other)
+        np.testing.assert_allclose(found, normal_scores(found) / normal_scores(found).std(), atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::graphfield.DataWarning")
+def test_differences_of_near_copies_do_not_lean_to_zero() -> None:
+    """Of the pair that differs, and of all others; the truth is that of many rows."""
+    sex, found = np.tile(["F", "M"], 100), []
+    for seed in range(8):
+        X = copies_of_a_size(np.random.default_rng(seed), sex)
+        found.append(gf.compare_graphs(X, pd.DataFrame({"sex": sex}), {"sex": "F"}, {"sex": "M"}))
+    many = np.tile(["F", "M"], 50_000)
+    X = copies_of_a_size(np.random.default_rng(100), many)
+    precisions = [np.linalg.inv(np.cov(X[many == side].T)) for side in "FM"]
+    first, last = (-own / np.sqrt(np.outer(np.diag(own), np.diag(own))) for own in precisions)
+    truth = (last - first)[np.triu_indices(5, 1)]
+    means = np.mean([one.difference for one in found], axis=0)
+    assert 0.85 < means @ truth / (truth @ truth) < 1.15
+    assert np.mean([(one.low <= truth) & (truth <= one.high) for one in found]) > 0.8
 
 
 def test_curves_of_near_copies_stay_within_one() -> None:

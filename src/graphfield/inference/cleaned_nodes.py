@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.marginals import normal_scores
 from graphfield.inference.directions import MOST_FACTORS, Directions
+from graphfield.numbers import is_clear, mean_and_error
 
 _MAX_ROUNDS, _PRECISION = 30, 1e-3  # of the scale that is fitted
 # Roughness up to which a mean or scale may follow z, to choose from: next to nothing, to nearly all.
@@ -20,13 +21,15 @@ _FURTHER = 1.5
 _LEAST_SCALE = 0.1
 # A node with less than this standard deviation, of one, is all mean; what is left is rounding.
 _NOTHING = 1e-9
+# Near copies: nodes of whose scores all others leave less than this share. Rows for each node to know that.
+_NEAR_COPY, _LEAST_ROWS = 0.1, 2
 # A column of which less than this share is taken away from every node is left alone.
 _LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class CleanedNodes:
-    """Normal scores of ``(x_j - mu_j(z)) / s_j(z)``, standardised, (n, p).
+    """Normal scores of ``(x_j - mu_j(z)) / s_j(z)``, or of near copies the values, standardised, (n, p).
 
     ``columns``, (n, m), are functions of z, uncorrelated, with mean square one. ``mean_shares`` and
     ``scale_shares``, (m, p), say how much of what each explained of a node's mean and logarithm of the
@@ -52,7 +55,8 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     """Take a mean and a scale that move with z away from each node.
 
     If partial correlations are the same at every z, what is left has the same correlations at every z,
-    however means and variances move. Normal scores keep a few wild values from deciding. Mean and logarithm
+    however means and variances move. Normal scores keep a few wild values from deciding; nodes that are
+    nearly linear in each other stay as they are, as ranks would hide what is left of them. Mean and logarithm
     of the scale are linear in ``functions``, beside a constant; how rough these may be is chosen for each
     node, by an unbiased estimate of the error. ``starts``: where each stretch of rows begins that may go
     together by chance (a subject, some days, one row).
@@ -71,10 +75,34 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
     scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
-    scores = normal_scores(standard / np.exp(_log_scale(sizes, columns, scale_shares)))
-    values = (scores - scores.mean(axis=0)) / _scale(scores)
+    values = _scores_or_values(standard / np.exp(_log_scale(sizes, columns, scale_shares)), starts)
     used = np.maximum(mean_shares, scale_shares).max(axis=1, initial=0) >= _LEAST_SHARE
     return CleanedNodes(values, columns[:, used], mean_shares[used], scale_shares[used])
+
+
+def _scores_or_values(clean: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Normal scores, standardised; near copies as they are where scores leave clearly more of them.
+
+    Ranks of n rows are noise of about ``d / n`` where nodes differ by d, which is small beside the nodes and
+    large beside ``d^2``.
+    """
+    values, scores = ((own - own.mean(axis=0)) / _scale(own) for own in (clean, normal_scores(clean)))
+    if len(clean) <= _LEAST_ROWS * clean.shape[1]:
+        return scores
+    left, left_of_scores = (_left_by_others(own) for own in (values, scores))
+    unit = left_of_scores.mean(axis=0)
+    near = unit < _NEAR_COPY
+    if not near.any():
+        return scores
+    units = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(clean)))
+    more = ((left_of_scores - left) / np.maximum(unit, 1e-12))[:, near].mean(axis=1)
+    return np.where(near & is_clear(*mean_and_error(more, units)), values, scores)
+
+
+def _left_by_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squares of what least squares on all others leaves of each node, (n, p)."""
+    precision = np.linalg.inv(values.T @ values / len(values) + 1e-9 * np.eye(values.shape[1]))
+    return np.square(values @ precision / np.diag(precision))
 
 
 def explained(
