@@ -15,6 +15,7 @@ from scipy.signal import lfilter
 import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.check.findings import DataCheck
+from graphfield.check.row_order import following_rows
 from graphfield.messages import Argument
 
 N = 400
@@ -1164,3 +1165,13 @@ def test_few_rows_are_left_where_others_are_dropped(left):
     X.loc[left:, "a"] = np.nan
     check = gf.check_data(X, AGE, missing="drop")
     assert check.rows_left_out == N - left
+
+
+def test_what_covariates_leave_of_a_node_by_rounding_is_no_series() -> None:
+    """Such a rest is the same in neighbouring rows on one machine and not on another."""
+    z = np.sort(np.random.default_rng(0).normal(size=300))
+    features = np.column_stack([np.ones(300), z, z**2])
+    nodes = pd.DataFrame({"said": 0.3 * z + 0.1, "noise": np.random.default_rng(1).normal(size=300)})
+    rounding = nodes["said"] - features @ np.linalg.lstsq(features, nodes["said"], rcond=None)[0]
+    assert 0 < rounding.abs().max() < 1e-12
+    assert following_rows(nodes, features) == following_rows(nodes[["noise"]], features)

@@ -36,7 +36,7 @@ _ROWS_PER_RUN = 40
 _ROWS_PER_VALUE = 20
 _TENTHS = 10
 ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
-_FEWEST_ROWS = 20
+_FEWEST_ROWS, _ROUNDING = 20, 1e-11
 
 
 def sort_columns(nodes: pd.DataFrame, Z: Frame, rest: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
@@ -104,7 +104,8 @@ def following_rows(nodes: pd.DataFrame, features: NDArray[np.float64]) -> list[f
     values = np.where(there, values, np.nanmedian(values, axis=0))
     left = np.where(there, values - features @ np.linalg.lstsq(features, values, rcond=None)[0], 0)
     size = np.sqrt(np.square(left).sum(axis=0) / there.sum(axis=0))
-    left, there = left[:, size > 0] / size[size > 0], there[:, size > 0]
+    varies = size > _ROUNDING * np.abs(values).max(axis=0)  # not what is left where effects say it all
+    left, there = left[:, varies] / size[varies], there[:, varies]
     found: list[float] = []
     for lag in range(1, min(n // 2, _ORDER_LAGS) if left.size else 0):
         pairs = left.size * (there[lag:] & there[:-lag]).mean()
