@@ -112,7 +112,8 @@ def infer_edges(
 
     Notes
     -----
-    Partial correlations are those of normal scores of the nodes, at z. An edge "moves" as far as numbers,
+    Partial correlations are those of normal scores of the nodes, at z (of near copies, those of the nodes
+    as they are, where ranks would hide what is left of them). An edge "moves" as far as numbers,
     levels, bends of the numbers and products of two covariates show it; of a finer movement only its share in
     these is seen. With fewer than ten rows for each covariate (or level), effects are straight lines, few of
     which are not zero for a pair: each covariate is tested by a debiased lasso, and the result's summary says
