@@ -11,6 +11,7 @@ from conftest import SMALL, change_plans
 from graphfield.data.frames import as_frame
 from graphfield.estimators.auto_candidates import Plan
 from graphfield.estimators.held_out import HeldOut
+from graphfield.estimators.one_graph import STATIC, static_models
 from graphfield.metrics import auprc
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_admm import optimality_violation
@@ -301,7 +302,7 @@ def test_a_better_static_graph_is_no_graph_that_varies(monkeypatch):
     rng = np.random.default_rng(0)
     X, Z = band(2_000, 6)[0], rng.normal(size=(2_000, 1))
     poor = Plan(gf.GraphicalLasso(penalty=0.5, center="covariates"))
-    change_plans(monkeypatch, static=lambda *_: poor)
+    change_plans(monkeypatch, **dict.fromkeys((STATIC, *static_models()), lambda *_: poor))
     model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
     assert list(model.chosen_) == ["linear"]
     assert model.depends_on_covariates_ is False

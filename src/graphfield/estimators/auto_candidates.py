@@ -192,7 +192,8 @@ class Fits:
         rows = part.rows
         plan = make_plan(name, fitted, self.data.inputs.types)
         model, known = plan.model, plan.model.get_params(deep=False)
-        seed = self.seeds[STATIC if name in self.methods else name]
+        candidate = STATIC if name in self.methods else name
+        seed = self.seeds[candidate]
         common = {"random_state": seed, "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
         common["node_types"] = self.auto.node_types
