@@ -52,7 +52,7 @@ def test_a_node_that_is_constant_at_a_level_is_named(table, tmp_path, capsys):
 def test_where_to_ask_for_two_values_is_said_in_words_of_the_shell(table, tmp_path, capsys):
     site = np.where(np.arange(400) % 3, "north", "far south")
     pd.read_csv(table).assign(site=site).to_csv(tmp_path / "table.csv", index=False)
-    said = "may see more: graphfield differences --between 'site=far south' --and site=north."
+    said = "may see more: graphfield differences TABLE ... --between 'site=far south' --and site=north."
     asked = ["edges", str(tmp_path / "table.csv"), "--covariates", "site"]
     assert main(asked) == 0
     assert said in capsys.readouterr().err

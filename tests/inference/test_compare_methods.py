@@ -95,6 +95,10 @@ def test_what_means_gain_is_not_what_a_moving_graph_gains():
     assert line["moves"] != "better"
     assert np.isnan(found.table.set_index("method").loc["static", "gain_one_graph"])
     assert "That of one graph with the means and scales of kernel is" in found.summary
+    by_means = line["gain"] <= line["gain_one_graph"]
+    assert by_means, "nothing moves"
+    assert ("kernel is ahead by these, not by a graph that moves." in found.summary) == by_means
+    assert ("what is beyond comes from a graph that moves" in found.summary) != by_means
     assert "best single graph with the same means (" in found.summary
 
 

@@ -124,10 +124,10 @@ def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: di
         scores = getattr(model, "marginals_", schema.marginals) in ("normal", "skeptic")
         why = "the model moves or shrinks edges otherwise than the tests, which are to be believed there"
         if schema.types is None and not scores:
-            why = "the tests have normal scores of the nodes and the model has not, so both may be right"
+            why = f"{why} (or both are right: they take normal scores of the nodes, and the model does not)"
         _note(
-            f"{outside:,} of {count(known, 'strength')} {agreed(outside, 'lies', 'lie')} outside the tests' "
-            f"band of {100 * LEVEL:.0f} % (tested_low to tested_high): {why}."
+            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the band "
+            f"of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high): {why}."
         )
 
 

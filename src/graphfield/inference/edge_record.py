@@ -202,23 +202,23 @@ class EdgeRecord:
         return changed
 
     def bands_at(self, places: Mapping[str, float | str]) -> dict[int, tuple[float, float]]:
-        """By pair, its interval at one value of all covariates, where a curve tells.
+        """By pair that moves with one covariate alone, its interval at one value of all covariates.
 
-        A curve follows one covariate and averages over the others. So it tells of a pair that moves with no
-        other; of a pair that is not seen to move each of its curves does, and the narrowest is taken.
+        A curve follows one covariate and averages over the others, so of pairs that move with several it
+        does not tell what they are at one value of each. One that is not seen to move is best known by its
+        average, of which no curve tells.
         """
-        moved: dict[int, set[str]] = {int(pair): set() for pair in np.flatnonzero(self.are_moving)}
+        moved: dict[int, set[str]] = {}
         for one in self.with_one:
             moved.setdefault(one.pair, set()).add(one.covariate)
-        found: dict[int, tuple[float, float]] = {}
-        for curve in self.curves:
-            if len(places) > 1 and moved.get(curve.pair, {curve.covariate}) != {curve.covariate}:
-                continue
-            band = curve.band_at(places[curve.covariate], self.values[curve.covariate])
-            if band is not None:
-                known = found.get(curve.pair, band)
-                found[curve.pair] = min(known, band, key=lambda ends: ends[1] - ends[0])
-        return found
+        if len(places) == 1:
+            moved = {int(pair): set(places) for pair in np.flatnonzero(self.are_moving)}
+        known = {
+            curve.pair: curve.band_at(places[curve.covariate], self.values[curve.covariate])
+            for curve in self.curves
+            if moved.get(curve.pair) == {curve.covariate}
+        }
+        return {pair: band for pair, band in known.items() if band is not None}
 
     @property
     def cut(self) -> float:

@@ -175,9 +175,12 @@ class MethodComparison:
         one_graph = self._with_one_graph(self._fit(self.best))
         if one_graph is None:
             return text
+        beyond = "what is beyond comes from a graph that moves"
+        if gain.value <= one_graph.value:
+            beyond = f"{self.best} is ahead by these, not by a graph that moves"
         return (
             f"{text} That of one graph with the means and scales of {self.best} is {one_graph.side} that of "
-            f"{STATIC}: what is beyond comes from a graph that moves."
+            f"{STATIC}: {beyond}."
         )
 
     def _behind(self) -> str:
