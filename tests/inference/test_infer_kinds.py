@@ -194,14 +194,20 @@ def test_a_model_of_numbers_alone_is_refused_by_name() -> None:
 
 @pytest.mark.slow
 def test_means_that_move_are_no_dependence() -> None:
-    rng = np.random.default_rng(1)
-    z = rng.uniform(-1, 1, 400)
-    first = rng.random(400) < expit(2 * z)
-    X = pd.DataFrame({"a": first, "b": rng.random(400) < expit(2 * z + 1.2 * first - 0.6)})
-    X = X.assign(c=rng.normal(size=400) + z, d=rng.random(400) < expit(-2 * z))
-    found = gf.dependence_test(X, pd.DataFrame({"z": z}), covariates=[], n_permutations=99)
-    assert found.verdict == "no evidence"
-    assert not len(gf.infer_edges(X, pd.DataFrame({"z": z}), covariates=[]).varying(0.1))
+    """Ten tables: one may be unlucky, and which one it is depends on the machine."""
+    p_values, moving = [], 0
+    for seed in range(1, 11):
+        rng = np.random.default_rng(seed)
+        z = rng.uniform(-1, 1, 400)
+        first = rng.random(400) < expit(2 * z)
+        X = pd.DataFrame({"a": first, "b": rng.random(400) < expit(2 * z + 1.2 * first - 0.6)})
+        X = X.assign(c=rng.normal(size=400) + z, d=rng.random(400) < expit(-2 * z))
+        Z = pd.DataFrame({"z": z})
+        p_values.append(gf.dependence_test(X, Z, covariates=[], n_permutations=99).p_value)
+        moving += len(gf.infer_edges(X, Z, covariates=[]).varying(0.1)) > 0
+    assert (np.array(p_values) <= 0.05).sum() <= 3
+    assert np.mean(p_values) > 0.2
+    assert moving <= 3
 
 
 def test_the_verdict_compares_models_of_kinds_by_deviance() -> None:
