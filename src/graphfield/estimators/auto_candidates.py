@@ -6,12 +6,13 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.cores import side_by_side
+from graphfield.cores import fit_side_by_side
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.node_types import NodeTypes
 from graphfield.estimators.auto_choice import Judged, LeftOut
@@ -159,19 +160,18 @@ class Fits:
         """The candidates in their order; neural ones, which take longest, beside the others."""
         by_kind = ([name for name in names if _is_neural(name) is neural] for neural in (True, False))
         lanes = [lane for lane in by_kind if lane]
-
-        def fit_lane(lane: list[str]) -> list[_Done]:
-            done: list[_Done] = []
-            for name in lane:
-                before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
-                place = (len(done), len(lane)) if len(lanes) == 1 else None
-                done.append(self._try(name, before, part, place))
-            return done
-
+        fit_lane = partial(self._fit_lane, part, alone=len(lanes) == 1)
         with warnings.catch_warnings():  # here, as it holds for all threads
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
-            found = {one.name: one for lane in side_by_side(fit_lane, lanes) for one in lane}
+            found = {one.name: one for lane in fit_side_by_side(fit_lane, lanes) for one in lane}
         return [found[name] for name in names]
+
+    def _fit_lane(self, part: _Part, lane: list[str], *, alone: bool) -> list[_Done]:
+        done: list[_Done] = []
+        for name in lane:
+            before = {one.name: one.model for one in done if isinstance(one.model, GraphEstimator)}
+            done.append(self._try(name, before, part, (len(done), len(lane)) if alone else None))
+        return done
 
     def _try(
         self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part, place: tuple[int, int] | None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from graphfield.cores import in_processes, offered_workers
 from graphfield.data.covariates import UNKNOWN_POLICIES
 from graphfield.data.marginals import SKEPTIC
 from graphfield.data.missing import POLICIES
@@ -106,13 +108,13 @@ class Ensemble(AveragedGraph):
         rows = None
         if self.resample:
             rows = _drawn_rows(seen.inputs, data.labels, len(members), data.streams["draw"])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
-            # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
-            # may fit in another way.
-            neural = type(prototype).__module__ == "graphfield.estimators.dnncgm"
-            fit_all = _fit_together if neural and schema.types is None else _fit_in_turn
-            fit_all(members, seen, rows)
+        # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
+        # may fit in another way.
+        neural = type(prototype).__module__ == "graphfield.estimators.dnncgm" and schema.types is None
+        fit_some = partial(_fit_some, members, seen, rows, together=neural)
+        # As many parts as there are workers of the user; otherwise all here.
+        parts = np.array_split(np.arange(len(members)), max(1, min(offered_workers(), len(members))))
+        members = [member for fitted in in_processes(fit_some, parts) for member in fitted]
         return self._average(members, np.ones(len(members)), schema, seen.inputs, self._drawn)
 
     @property
@@ -190,24 +192,48 @@ class Ensemble(AveragedGraph):
         return prototype
 
 
+def _fit_some(
+    members: list[GraphEstimator],
+    data: TrainingSet,
+    rows: list[NDArray[np.intp]] | None,
+    some: NDArray[np.intp],
+    *,
+    together: bool,
+) -> list[GraphEstimator]:
+    """Fit these of the members; ``rows`` are those that each has drawn, if any."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
+        (_fit_together if together else _fit_in_turn)(members, data, rows, some)
+    return [members[which] for which in some]
+
+
 def _fit_together(
-    members: list[GraphEstimator], data: TrainingSet, rows: list[NDArray[np.intp]] | None
+    members: list[GraphEstimator],
+    data: TrainingSet,
+    rows: list[NDArray[np.intp]] | None,
+    some: NDArray[np.intp],
 ) -> None:
-    """Members that are DNNCGM, as one computation; ``rows`` are those that each has drawn, if any."""
+    """Members that are DNNCGM, as one computation."""
     from graphfield.estimators.together import fit_together
 
     X, Z = node_table(data.inputs, slice(None)), covariate_table(data.Z.values, slice(None))
-    fit_together(members, X, Z, rows=rows, groups=data.labels, **own_tables(data))
+    own = None if rows is None else [rows[which] for which in some]
+    chosen = [members[which] for which in some]
+    fit_together(chosen, X, Z, rows=own, groups=data.labels, **own_tables(data))
 
 
 def _fit_in_turn(
-    members: list[GraphEstimator], data: TrainingSet, rows: list[NDArray[np.intp]] | None
+    members: list[GraphEstimator],
+    data: TrainingSet,
+    rows: list[NDArray[np.intp]] | None,
+    some: NDArray[np.intp],
 ) -> None:
     """Members of any kind."""
     labels = data.labels
-    for which, member in enumerate(members):
+    for which in some:
+        member = members[which]
         own: slice | NDArray[np.intp] = slice(None)
-        groups = labels
+        groups: Any = labels
         if rows is not None:
             own = rows[which]
             # Copies of one row must not be on both sides of a split inside the member.

@@ -6,16 +6,16 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
+from graphfield.cores import in_processes
 from graphfield.exceptions import (
     ExtrapolationWarning,
     GraphfieldError,
     ParameterError,
+    TrainingError,
     TrainingWarning,
     listing,
     suggestion,
@@ -108,22 +108,18 @@ def _results(todo: list[Cell], out: Path, jobs: int, device: str) -> Iterator[tu
 
     Several fits with several threads each wait for each other and are many times slower.
     """
-    if jobs == 1 or len(todo) < 2:
-        yield from (run_cell(cell, out, device) for cell in todo)
-        return
     left = set(todo)
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=min(jobs, len(todo)), return_as="generator_unordered")
-        try:
-            for cell, failure in pool(joblib.delayed(run_cell)(cell, out, device) for cell in todo):
-                left.discard(cell)
-                yield cell, failure
-        except TerminatedWorkerError:
-            reason = Message(
-                "a worker process was killed, perhaps for want of memory; try fewer {jobs}",
-                jobs=Argument("jobs"),
-            )
-            yield from ((cell, Failure(cell, reason, "")) for cell in todo if cell in left)
+    work = partial(run_cell, out=out, device=device)
+    try:
+        for cell, failure in in_processes(work, todo, sure=jobs > 1, ordered=False, most=jobs):
+            left.discard(cell)
+            yield cell, failure
+    except TrainingError:
+        reason = Message(
+            "a worker process was killed, perhaps for want of memory; try fewer {jobs}",
+            jobs=Argument("jobs"),
+        )
+        yield from ((cell, Failure(cell, reason, "")) for cell in todo if cell in left)
 
 
 def run_cell(cell: Cell, out: Path, device: str) -> tuple[Cell, Failure | None]:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from graphfield.analysis.averages import average_graph
 from graphfield.analysis.rows import ask
-from graphfield.cores import in_processes
+from graphfield.cores import in_processes, offered_workers
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.ensemble import Ensemble
@@ -99,7 +99,8 @@ class Task:
         X, Z = node_table(self.inputs, slice(None)), self.inputs.Z.values
         rows = [resample.rows(self.codes) for resample in some]
         try:
-            fit_together(models, X, Z, rows=rows, groups=self.labels)
+            with warnings.catch_warnings(action="ignore"):
+                fit_together(models, X, Z, rows=rows, groups=self.labels)
         except GraphfieldError as error:
             if len(some) == 1:
                 return [str(error)]
@@ -123,11 +124,13 @@ def fit_resamples(task: Task, todo: Sequence[Resample]) -> Iterator[tuple[Resamp
 
 
 def _fit_packs(task: Task, todo: Sequence[Resample]) -> Iterator[tuple[Resample, Outcome]]:
-    """Those with equally many rows together: a pack has one schedule."""
+    """Those with equally many rows together: a pack has one schedule. Workers of the user get one each."""
+    workers = offered_workers()
+    size = max(1, min(_PACK, len(todo) // workers)) if workers else _PACK
     alike = [list(part) for _, part in groupby(todo, lambda one: (one.kind, one.dropped))]
-    for some in (part[start : start + _PACK] for part in alike for start in range(0, len(part), _PACK)):
-        with warnings.catch_warnings(action="ignore"):
-            outcomes = task.fit_pack(some)
+    packs = [part[start : start + size] for part in alike for start in range(0, len(part), size)]
+    found = in_processes(task.fit_pack, packs) if workers else map(task.fit_pack, packs)
+    for some, outcomes in zip(packs, found, strict=True):
         yield from zip(some, outcomes, strict=True)
 
 

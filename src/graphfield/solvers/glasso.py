@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -264,17 +265,32 @@ def _around(scores: dict[float, float], smallest: float) -> tuple[float, float]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the solver's warnings: what stops short at the smallest penalties does not decide."""
-    with warnings.catch_warnings(), _numpy_random_state_kept():
+    with warnings.catch_warnings(), _numpy_random_state_kept:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
 
 
-@contextmanager
-def _numpy_random_state_kept() -> Iterator[None]:
-    """scikit-learn's solver draws (and ignores) a seed from NumPy's global generator."""
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+class _KeptRandomState:
+    """scikit-learn's solver draws (and ignores) a seed from NumPy's global generator.
+
+    That has one state for all threads: the last of those that are in here at once brings it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._state = np.random.get_state()  # noqa: NPY002
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                np.random.set_state(self._state)  # noqa: NPY002
+
+
+_numpy_random_state_kept = _KeptRandomState()
