@@ -193,6 +193,7 @@ def test_copies_of_a_row_carry_one_label_without_groups(data, given):
     assert len(np.unique(labels)) == len(frame.drop_duplicates()) < 100
 
 
+@pytest.mark.slow
 def test_the_spread_is_a_bootstrap_standard_error():
     """A partial correlation of zero from n rows has the standard deviation 1 / sqrt(n)."""
     rng = np.random.default_rng(0)
@@ -229,6 +230,7 @@ def test_a_level_that_was_not_drawn_is_no_error_and_an_unknown_one_is(data):
         model.predict_coef(Z.iloc[[3]].assign(site="E"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resample", [False, True])
 def test_what_the_estimator_says_about_missing_values_and_new_levels_holds(data, resample):
     X, Z = data[0].copy(), data[1]
@@ -254,6 +256,7 @@ def test_what_the_estimator_says_about_missing_values_and_new_levels_holds(data,
         gf.Ensemble(estimator=strict, unknown="ignore", **common).fit(*data)
 
 
+@pytest.mark.slow
 def test_rows_without_variation_are_drawn_again(data):
     X, Z = data[0].copy(), data[1]
     X["n3"] = np.where(np.arange(len(X)) == 7, 1.0, 0.0)  # a third of the draws have no row 7
@@ -270,6 +273,7 @@ def test_rows_that_hardly_ever_vary_name_the_member_and_the_node(data, monkeypat
         gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(X, Z)
 
 
+@pytest.mark.slow
 def test_seeds_reach_an_estimator_inside_the_estimator(data):
     inner = gf.ByCluster(estimator=gf.TreeCGM(), by="site")
     model = gf.Ensemble(estimator=inner, n_members=2, random_state=0).fit(*data)
@@ -307,6 +311,7 @@ def test_ensembles_that_make_no_sense(data, params, change, message):
 # -- AutoCGM ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_graph_that_changes_in_steps_is_found():
     X, Z = steps()
     model = gf.AutoCGM(candidates=QUICK, combine=False, random_state=0).fit(X, Z)
@@ -372,6 +377,7 @@ def test_the_error_is_that_of_held_out_rows():
     assert model.held_out_.standard_error[1] == pytest.approx(difference.std() / np.sqrt(80))
 
 
+@pytest.mark.slow
 def test_covariates_that_do_not_matter_give_one_graph_that_says_so():
     models = []
     for seed in range(3):
@@ -388,6 +394,7 @@ def test_covariates_that_do_not_matter_give_one_graph_that_says_so():
     assert set(named.chosen_) <= {"static", "tree"}, "one graph is always among the choices"
 
 
+@pytest.mark.slow
 def test_an_average_is_kept_where_it_is_better(kept_average):
     X, Z = moving()
     model = kept_average
@@ -411,6 +418,7 @@ def test_an_average_is_kept_where_it_is_better(kept_average):
     assert "average" not in set(single.held_out_.model)
 
 
+@pytest.mark.slow
 def test_the_order_of_candidates_does_not_matter(kept_average):
     X, Z = moving()
     again = gf.AutoCGM(candidates=list(QUICK[::-1]), random_state=0).fit(X, Z)
@@ -433,6 +441,7 @@ def test_everything_survives_a_file(kept_average, tmp_path):
     assert one == two
 
 
+@pytest.mark.slow
 def test_groups_are_never_split(monkeypatch):
     X, Z = steps(400)
     groups = np.random.default_rng(0).integers(60, size=400)
@@ -514,6 +523,7 @@ def test_a_fraction_that_leaves_too_little_is_to_blame_not_the_rows(tmp_path):
     assert alone.depends_on_covariates_ is None, "nothing was compared with it"
 
 
+@pytest.mark.slow
 def test_a_level_among_the_held_out_rows_alone_is_no_error():
     X, Z = steps(200)
     Z["site"] = np.where(np.arange(200) % 2, "A", "B")

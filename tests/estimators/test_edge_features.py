@@ -110,6 +110,7 @@ def test_what_curves_cannot_do():
         gf.gain_over_one_graph(gf.DNNCGM(features="spline", **small), X, Z)
 
 
+@pytest.mark.slow
 def test_a_number_of_two_values_and_wild_values_have_finite_answers():
     X, Z = bent_table(100)
     X["d"] = (X.d > 0).astype(float)  # whose square says nothing more

@@ -31,6 +31,7 @@ Z = np.random.default_rng(9).normal(size=(400, 1))
 LINEAR = {"candidates": ("static",), "random_state": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("marginals", "depth"), [("clr", None), ("log1p", 30)])
 def test_logarithms_find_the_graph_that_shares_and_counts_hide(marginals, depth):
     X, truth = composition(depth=depth)

@@ -51,6 +51,7 @@ def test_automatic_choice_and_comparisons_have_the_same_rival(types):
     assert same(methods["nodewise"], static_models()["nodewise lasso"])
 
 
+@pytest.mark.slow
 def test_automatic_choice_keeps_the_better_of_the_rivals():
     """Where nothing varies, it is that which predicts held-out rows better, be it the first or the other."""
     kept = set()

@@ -159,6 +159,7 @@ def test_the_tree_recovers_a_split_and_both_graphs():
     assert best >= 2
 
 
+@pytest.mark.slow
 def test_covariates_that_are_noise_give_one_leaf():
     """Measured 44 of 45 over several sizes; the likelihood of held-out rows may err now and then."""
     models = []
@@ -245,6 +246,7 @@ def test_one_leaf_on_request_and_rows_per_leaf():
     assert model.n_leaves_ == 1 or np.bincount(model.leaf(Z)).min() >= 350
 
 
+@pytest.mark.slow
 def test_rows_of_one_group_are_held_out_together():
     X, Z = two_regimes(200)
     doubled = np.repeat(X, 2, axis=0), np.repeat(Z, 2, axis=0)

@@ -46,6 +46,7 @@ def test_round_trip_is_exact(fitted, data, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_moving_mean_and_a_schedule_survive(tmp_path):
     X, Z = small_data(200)
     X["n3"] += 50 * np.sin(Z["age"] / 10)

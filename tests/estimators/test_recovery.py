@@ -21,6 +21,7 @@ def linear_field(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, Z
 
 
+@pytest.mark.slow
 def test_a_linear_field_equals_the_exact_least_squares_solution():
     """beta_jk(z) = a_jk + b_jk z is a regression on x_k and z x_k: solve it by normal equations."""
     X, Z = linear_field(500)
@@ -64,6 +65,7 @@ def test_reggmm_chunks_do_not_matter(monkeypatch):
     np.testing.assert_allclose(gf.RegGMM().fit(X, Z).interactions_, whole, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_reggmm_follows_a_category():
     sim = gf.make_setting("S2", n_samples=3000, random_state=0)
     model = gf.RegGMM().fit(sim.X, sim.Z)

@@ -161,6 +161,7 @@ def test_a_degree_that_is_not_needed_is_not_taken():
     assert gf.ScoreCGM(center="constant", **QUICK).fit(X, rng.normal(size=(400, 1))).degree_ == 2
 
 
+@pytest.mark.slow
 def test_means_that_move_with_z_are_no_edge_and_survive(tmp_path):
     """Nodes 0 and 1 both follow z and are otherwise independent."""
     rng = np.random.default_rng(0)

@@ -93,6 +93,7 @@ def test_rows_of_a_pilot_have_its_edges(pilot):
     assert (field.skeleton(rows.iloc[:1])[0] == shown).all()
 
 
+@pytest.mark.slow
 def test_a_plan_from_a_pilot_is_reproducible_and_counts_what_it_should(pilot):
     model, Z = pilot
     keys = {"Z": Z, "sizes": [80], "n_sets": 2, "threshold": 0.2, "random_state": 0}

@@ -36,6 +36,7 @@ def test_averages_are_those_of_the_truth(found):
     np.testing.assert_allclose(inference.table.estimate, truth.mean(axis=0), atol=0.035)
 
 
+@pytest.mark.slow
 def test_differences_between_months_are_those_of_the_curve(found):
     inference, X, Z, _ = found
     table = gf.compare_graphs(X, Z, {"month": 5.0}, {"month": 14.0}, in_order=False)

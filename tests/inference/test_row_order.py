@@ -99,6 +99,7 @@ def test_edges_of_a_series_with_its_time_are_seldom_false():
     assert np.mean(np.array(timed) < 0.05) < 0.15
 
 
+@pytest.mark.slow
 def test_edges_of_a_series_are_found_in_blocks_of_time():
     X = series(500, 0.6)
     X["b"] += 0.6 * X["a"]
@@ -147,6 +148,7 @@ def test_differences_say_the_same_of_rows_in_order_as_tests_of_edges(tmp_path, c
     assert "Name the column with the time (--time COLUMN)" in said[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "binary"])
 def test_stretches_of_time_make_differences_careful(kind):
     """Nodes and a covariate that both remember: rows that are no news make differences that are none."""

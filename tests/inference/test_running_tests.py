@@ -95,6 +95,7 @@ def test_more_rearrangements_only_where_nobody_says_how_many():
     assert found(far, None, 0) == found(far, 199, 0)
 
 
+@pytest.mark.slow
 def test_the_test_of_all_together_does_not_depend_on_which_are_asked_for(monkeypatch):
     """Its later rearrangements came after those of the others, from the same generator."""
     monkeypatch.setattr(running_tests, "_MOST", 799)

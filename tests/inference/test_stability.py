@@ -182,6 +182,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
         gf.stability(gf.RegGMM(), X + 1, Z, folder=folder, **FEW)
 
 
+@pytest.mark.slow
 def test_results_of_one_table_merge(tmp_path):
     X, Z, _ = hub_data(100)
     first, second = (gf.stability(gf.RegGMM(), X, Z, **{**FEW, "random_state": seed}) for seed in (0, 1))

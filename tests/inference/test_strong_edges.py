@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from graphfield.inference.sparse_differences import q_values_of_differences
 
 
+@pytest.mark.slow
 def test_a_strong_edge_that_differs_has_a_small_q_value() -> None:
     """Two strong edges are no two draws of edges as they mostly are, and differ all the same."""
     rates, n = [], 80

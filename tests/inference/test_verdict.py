@@ -406,6 +406,7 @@ def test_covariates_that_are_not_used_are_named():
     assert (static.moves, static.unused) == (False, ("z", "w"))
 
 
+@pytest.mark.slow
 def test_what_auto_kept_is_judged_without_the_others():
     X, Z = chain(120, 0.6)
     model = gf.AutoCGM(candidates=("static", "linear"), random_state=0).fit(X, Z)
@@ -439,6 +440,7 @@ def test_fit_says_it_first_and_keeps_it(tmp_path, capsys, monkeypatch):
     assert said.index(reach_verdict(fitted, gain).sentence) < said.index("Fitted ")
 
 
+@pytest.mark.slow
 def test_a_covariate_that_is_a_node_is_said_in_the_verdict(tmp_path, capsys):
     X, Z = chain(100, 0.8)
     Z = Z.assign(w=X["a"])
@@ -494,6 +496,7 @@ def test_a_comparison_that_is_not_in_favour_of_one_graph_is_said():
     assert "above that of the best single graph (graphical lasso)" in said
 
 
+@pytest.mark.slow
 def test_the_best_single_graph_is_not_compared_with_itself():
     X, Z = chain(200, 0.0, seed=1)
     auto = gf.AutoCGM(candidates=("linear",)).fit(X, Z)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.moving_lasso import cross_fitted_coefficients
@@ -21,6 +22,7 @@ def test_sparse_regressions_are_least_squares_where_rows_are_many() -> None:
     assert (found[range(4), range(4)] == 0).all()
 
 
+@pytest.mark.slow
 def test_sparse_regressions_do_not_move_with_noise() -> None:
     """Where a node has many neighbours the best penalty is small, and would let any movement in."""
     moving = []
@@ -33,6 +35,7 @@ def test_sparse_regressions_do_not_move_with_noise() -> None:
     assert np.mean(moving) < 0.3
 
 
+@pytest.mark.slow
 def test_near_copies_are_regressed_by_least_squares() -> None:
     """Of each node the others leave .1 to .4 %, less than the least penalty that is tried."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def exact_inclusion(X: np.ndarray, W: np.ndarray, node: int, inclusion, slab: fl
     return (weights @ np.array(there, dtype=float) / weights.sum()).reshape(-1, k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inclusion", [0.3, (1.0, 4.0)])
 def test_probabilities_are_those_of_all_models_weighed_one_by_one(inclusion):
     products, X, W = small_products()

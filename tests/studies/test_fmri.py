@@ -306,6 +306,7 @@ def test_held_out_subjects_gain_from_a_graph_that_varies(study):
     assert not any("not established" in line for line in study.sentences())
 
 
+@pytest.mark.slow
 def test_a_score_without_effect_is_not_sold_as_one():
     plt = pytest.importorskip("matplotlib.pyplot")
     scans, people = simulated(24, 20)

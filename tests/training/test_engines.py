@@ -147,6 +147,7 @@ def test_members_that_stop_early_leave_and_the_rest_go_on():
         assert result.best_step == result.curve.step[result.curve.held_out_loss.index(result.best_loss)]
 
 
+@pytest.mark.slow
 def test_losers_are_dropped_only_when_fits_compete():
     data = samples(400)
     config = replace(TRAINING, max_steps=180, learning_rate=0.05, evaluate_every=20)

@@ -119,6 +119,7 @@ def test_copies_and_opposites_do_not_hide_the_curvature(sign):
     assert problem.curvature >= float(torch.linalg.eigvalsh(problem.gram)[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 60])
 def test_a_node_and_its_opposite(n):
     """The sign of a node is the sign of its edges, and nothing else."""
@@ -401,6 +402,7 @@ def test_parts_keep_groups_and_copies_together():
     assert len(cross_parts(np.array([3, 4]), None)) == 2
 
 
+@pytest.mark.slow
 def test_the_number_of_patterns_and_the_penalty_are_chosen():
     X, Z = small_data(300)
     model = gf.DNNCGM(**AUTO).fit(X, Z, additive=False)
