@@ -66,8 +66,8 @@ class Verdict:
         "moves" (held-out rows support the movement of the fitted model, and no test speaks against it),
         "hint" (they do, but the test does not see it; or single edges seem to move, and neither the test
         nor the model sees it; or filled-in values may look like it), "edges" (tests of every pair find
-        edges that move, but the model does not predict better than one graph), "not established" (the test sees it, but neither the model nor tests
-        of pairs show how), "one graph", "not known".
+        edges that move, but the model does not predict better than one graph), "not established" (the test
+        sees it, but neither the model nor tests of pairs show how), "one graph", "not known".
     supported : bool or None
         Whether held-out rows support that the graph of such a model moves, by fits of the same kind without
         these rows; None where that was not looked at. Where it is False, the graph to show is the average
