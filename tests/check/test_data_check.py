@@ -640,6 +640,21 @@ def test_every_code_for_missing_is_named():
     assert "(5 whole numbers, 1 to 5)" in found(X.assign(item=item), Z, "discrete-node")[0].message
 
 
+def test_a_code_that_is_clear_in_one_column_is_named_in_all_that_have_it():
+    rng = np.random.default_rng(4)
+    X, Z = clean()[0], AGE
+    coded = np.arange(N) % 40 == 0
+    bmi, income = (np.where(coded, -9, own) for own in (rng.normal(25, 3, N), rng.lognormal(10, 1.5, N)))
+    assert not found(X.assign(income=income), Z, "missing-code"), "-9 may be a loss"
+    (one,) = found(X.assign(income=income, bmi=bmi), Z, "missing-code")
+    assert set(one.columns) == {"income", "bmi"}
+    nodes, covariates = found(X.assign(income=income), Z.assign(bmi=bmi), "missing-code")
+    assert (nodes.columns, covariates.columns) == (("income",), ("bmi",))
+    inside, edge = rng.normal(0, 20, N).round(), rng.normal(0, 3, N).round().clip(-9, None)
+    (one,) = found(X.assign(inside=inside, edge=edge), Z.assign(bmi=bmi), "missing-code")
+    assert one.columns == ("bmi",), "-9 within or at the end of what is measured is a value"
+
+
 def test_what_looks_wrong_is_no_shape():
     """A code for missing values or a typing error makes no node skewed, and no logarithm mends it."""
     X, Z = clean()[0], AGE
