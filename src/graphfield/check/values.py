@@ -111,7 +111,7 @@ def _is_missing_code(end: float, values: NDArray[np.float64]) -> bool:
 
 
 def _stands_apart(end: float, values: NDArray[np.float64]) -> bool:
-    """The only value with its sign, one standard deviation from all others, or thrice as often as any of them."""
+    """Below zero unlike all others, a standard deviation from them, or thrice as often as any of them."""
     others = values[values != end]
     if len(others) < 2 * _CODE_TIMES:
         return False
