@@ -211,6 +211,11 @@ CASES = {
         {"a"},
         node("a", lambda T: T.a.where(np.arange(N) != 3, 1.0)),
     ),
+    "gaps-follow-covariate": (
+        node("a", lambda T: T.a.mask((T.site == "A") & (np.arange(N) % 2 == 0))),
+        {"a", "site"},
+        node("a", lambda T: T.a.where(np.arange(N) % 2 == 0)),
+    ),
     "rows-lack-the-same": (
         lambda X, Z: (X.assign(**X.loc[: 0.94 * N, ["a", "b"]]), Z),
         {"a", "b"},
@@ -633,6 +638,21 @@ def test_every_code_for_missing_is_named():
     (one,) = found(X.assign(item=item), Z, "missing-code")
     assert "'item' has 98 in 3 rows and 99 in 5 rows" in one.message
     assert "(5 whole numbers, 1 to 5)" in found(X.assign(item=item), Z, "discrete-node")[0].message
+
+
+def test_a_code_that_is_clear_in_one_column_is_named_in_all_that_have_it():
+    rng = np.random.default_rng(4)
+    X, Z = clean()[0], AGE
+    coded = np.arange(N) % 40 == 0
+    bmi, income = (np.where(coded, -9, own) for own in (rng.normal(25, 3, N), rng.lognormal(10, 1.5, N)))
+    assert not found(X.assign(income=income), Z, "missing-code"), "-9 may be a loss"
+    (one,) = found(X.assign(income=income, bmi=bmi), Z, "missing-code")
+    assert set(one.columns) == {"income", "bmi"}
+    nodes, covariates = found(X.assign(income=income), Z.assign(bmi=bmi), "missing-code")
+    assert (nodes.columns, covariates.columns) == (("income",), ("bmi",))
+    inside, edge = rng.normal(0, 20, N).round(), rng.normal(0, 3, N).round().clip(-9, None)
+    (one,) = found(X.assign(inside=inside, edge=edge), Z.assign(bmi=bmi), "missing-code")
+    assert one.columns == ("bmi",), "-9 within or at the end of what is measured is a value"
 
 
 def test_what_looks_wrong_is_no_shape():
@@ -1142,6 +1162,32 @@ def test_what_filling_in_does_is_said_where_it_is_offered_or_done():
     assert caution not in str(gf.check_data(X, Z, missing="drop"))
     with pytest.warns(gf.DataWarning, match=caution):
         gf.GraphicalLasso(n_penalties=2, missing="impute").fit(X, Z)
+
+
+def test_gaps_that_follow_a_number_are_found_and_complete_rows_advised_where_enough_are_left():
+    X, Z = clean()
+    young, rng = Z.age < 40, np.random.default_rng(2)
+    half = X.assign(b=X.b.mask(young & (rng.random(N) < 0.4)))
+    (one,) = found(half, Z, "gaps-follow-covariate")
+    assert one.columns == ("age", "b")
+    assert " to " in one.message
+    assert "missing='drop'" in one.advice
+    (one,) = found(X.assign(b=X.b.mask(young)), Z, "gaps-follow-covariate", missing="impute")
+    assert "missing='drop'" not in one.advice, "nobody young would be left"
+    assert "drop=['b']" in one.advice
+    assert not found(half, Z, "gaps-follow-covariate", missing="drop")
+
+
+def test_rows_are_not_to_be_dropped_where_hardly_any_would_be_left():
+    X, Z = clean()
+    X.loc[10:, "a"] = np.nan
+    X.loc[: N - 10, "b"] = np.nan
+    said = [one.advice for one in gf.check_data(X, Z).warnings]
+    assert not [advice for advice in said if "missing='drop'" in advice]
+    assert [advice for advice in said if "no row is complete" in advice]
+    with pytest.raises(gf.DataError, match="missing='impute'") as refused:
+        gf.GraphicalLasso().fit(X, Z)
+    assert "missing='drop'" not in str(refused.value)
 
 
 def test_a_first_column_without_a_name_is_told_as_one():

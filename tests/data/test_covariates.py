@@ -60,6 +60,15 @@ def test_units_of_covariates_do_not_matter():
     np.testing.assert_allclose(other.predict_coef(months), plain.predict_coef(Z), rtol=1e-4, atol=1e-5)
 
 
+def test_a_mistyped_level_gets_a_suggestion():
+    encoder = CovariateEncoder().fit(as_frame(pd.DataFrame({"kind": ["Personal", "Business"] * 9}), "Z"))
+    for typed in ("Perosnal", "personal"):
+        with pytest.raises(gf.DataError, match=r"did not have\. Did you mean 'Personal'\? Known: "):
+            encoder.encode_value("kind", typed)
+    with pytest.raises(gf.DataError, match=r"did not have\. Known: "):
+        encoder.encode_value("kind", "zzz")
+
+
 def test_unknown_category_averages_when_told_to():
     X, Z = small_data()
     model = gf.DNNCGM(**{**SMALL, "rank": None}, unknown="average").fit(X, Z)

@@ -46,6 +46,33 @@ def found():
     return gf.dependence_test(X, Z.assign(noise=np.random.default_rng(1).normal(size=400)), n_permutations=99)
 
 
+def test_filled_in_values_are_no_evidence_for_what_says_where_the_gaps_are(tmp_path, capsys):
+    """One graph for all, of which much is missing where b is 1: filled in, edges are weaker there."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(1500, 1)) + rng.normal(size=(1500, 4)), columns=list("ACDE"))
+    Z = pd.DataFrame({"b": rng.integers(0, 2, 1500)})
+    gaps = X.assign(A=X.A.mask((Z.b == 1) & (rng.random(1500) < 0.7)))
+    with pytest.warns(gf.DataWarning, match="Imputed"):
+        found = gf.dependence_test(gaps, Z, missing="impute", **FEW)
+    assert found.p_value <= 0.05
+    assert found.verdict == found.covariates.verdict["b"] == "not known"
+    missing = int(gaps.A.isna().sum())
+    assert f"{missing} of {(Z.b == 1).sum()} values are missing where it is '1'" in str(found)
+    assert "missing='drop'" in str(found)
+    with pytest.warns(gf.DataWarning, match="Dropped"):
+        assert gf.dependence_test(gaps, Z, missing="drop", **FEW).filled_in == ""
+    by_chance = X.assign(A=X.A.mask(rng.random(1500) < 0.3))
+    with pytest.warns(gf.DataWarning, match="Imputed"):
+        assert gf.dependence_test(by_chance, Z, missing="impute", **FEW).filled_in == ""
+    table = tmp_path / "table.csv"
+    gaps.join(Z).to_csv(table, index=False)
+    main(["evidence", str(table), "--covariates", "b", "--missing", "impute", "--permutations", "39"])
+    said = capsys.readouterr().out
+    assert "Not known. As if filled-in values had been seen" in said
+    assert "--missing drop" in said
+    assert "missing='drop'" not in said
+
+
 def test_what_is_there_is_found_and_what_is_not_is_not(found):
     assert found.verdict == "strong evidence"
     assert found.p_value == 0.01

@@ -114,6 +114,16 @@ def test_one_voice(test, gain, model):
     assert text.count("%") == text.count("(±")
 
 
+def test_what_filled_in_values_may_look_like_is_a_hint():
+    gaps = "Gaps of 'A' go with 'age' (50 of 90 values are missing where it is 20 to 40, 0 of 90 elsewhere)."
+    check = {"warnings": [{"code": "gaps-follow-covariate", "columns": ["age", "A"], "message": gaps}]}
+    found = reach_verdict(MODELS["moves"], GAINS["better"], check=check)
+    assert found.answer == "hint"
+    assert found.paragraph.startswith(gaps)
+    by_another = evidence_of(0.005, 0.01, 0.01, 0.6)
+    assert reach_verdict(MODELS["moves"], GAINS["better"], by_another, check=check).answer == "moves"
+
+
 def test_the_paragraph_of_the_issue():
     found = reach_verdict(
         Fitted(("age", "gender"), moves=True, unused=("gender",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 
 import numpy as np
@@ -54,10 +54,11 @@ def covariate_findings(
     rows: NDArray[np.intp],
     pooled: dict[str, list[str]],
     labels: pd.Series | None,
+    coded: Collection[float] = (),
 ) -> Iterator[Finding]:
     """Findings about the covariates; ``nodes`` are numbers, filled where bad, ``rows`` those to look at.
 
-    ``labels`` are the groups of the rows.
+    ``labels`` are the groups of the rows, ``coded`` numbers that stand for "missing" in some column.
     """
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
@@ -85,9 +86,9 @@ def covariate_findings(
     plain = [name for name in whole if not is_date(Z.values[name])]
     if plain:
         values = np.where(bad[plain], np.nan, np.column_stack([whole[name] for name in plain]))
-        yield from value_findings(values, np.array(plain, dtype=object), "covariate")
+        yield from value_findings(values, np.array(plain, dtype=object), "covariate", coded)
         for name, own in zip(plain, values.T, strict=True):
-            yield from _skewed(name, own[~np.isnan(own)])
+            yield from _skewed(name, own[~np.isnan(own)], coded)
     known = {name: ~bad[name].to_numpy()[rows] for name in numbers}
     same = list(_same_covariates(numbers, known, codes))
     yield from same
@@ -170,9 +171,11 @@ def _identifier(name: str, present: pd.Series) -> Iterator[Finding]:
     )
 
 
-def _skewed(name: str, values: NDArray[np.float64]) -> Iterator[Finding]:
+def _skewed(name: str, values: NDArray[np.float64], coded: Collection[float]) -> Iterator[Finding]:
     """A number whose rows crowd at one end of its range; single values that look wrong are left aside."""
-    known = values[~np.isin(values, list(missing_codes(values))) & ~far_out_values(values[:, None])[:, 0]]
+    known = values[
+        ~np.isin(values, list(missing_codes(values, coded))) & ~far_out_values(values[:, None])[:, 0]
+    ]
     if few_different(known):
         return
     skewness = float(np.mean(standard_units(known[:, None]) ** 3))

@@ -17,6 +17,8 @@ FORMAT, FORMAT_VERSION = "graphfield-data-check", 2
 SERIES, SORTED = "ordered-rows", "sorted-rows"
 # A covariate that is nearly a node, or determines one.
 LEAK = "leak"
+# Gaps of nodes that go with a covariate.
+GAPS_FOLLOW = "gaps-follow-covariate"
 # Two covariates with combinations that no rows have.
 EMPTY_CORNER = "empty-corner"
 # Codes of findings about shapes and orders that data may well have.

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.findings import Column, Finding, drop_argument
-from graphfield.data.missing import FILLED_IN
+from graphfield.data.missing import FILLED_IN, advise_policy, leaves_enough
 from graphfield.exceptions import count, listing
 from graphfield.messages import Argument, Message, Row
 
@@ -61,14 +61,18 @@ def missing_findings(
                 f"{count(lost, 'row')} of {n_rows:,} {'has' if lost == 1 else 'have'} missing or infinite "
                 f"values, in {listing(column.name for column in used)}; fit refuses them.",
                 Message(
-                    "Use {drop} to leave out these rows or {impute} to fill them in: {what_it_does}.",
-                    drop=Argument("missing", "drop"),
-                    impute=Argument("missing", "impute"),
+                    "{advice}; {what_it_does}.",
+                    advice=advise_policy(n_rows - lost, n_rows, bad_x.shape[1]),
                     what_it_does=FILLED_IN,
                 ),
             )
         )
-    found += _blocks([column.name for column in used], pd.concat([bad_x, bad_z], axis=1), policy)
+    advice: str = "If they are, the graph is one of the other rows alone."
+    if policy != "drop" and leaves_enough(n_rows - lost, n_rows, bad_x.shape[1]):
+        advice = Message("If they are, leave them out ({drop}).", drop=Argument("missing", "drop"))
+    elif policy != "drop":
+        advice = "If they are, leave them out of the table."
+    found += _blocks([column.name for column in used], pd.concat([bad_x, bad_z], axis=1), advice)
     much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
     if much:
         shares = ", ".join(f"{c.name!r} {c.missing / n_rows:.0%}" for c in much[:_LEVELS_NAMED])
@@ -107,7 +111,7 @@ def missing_findings(
     return found
 
 
-def _blocks(names: list[str], bad: pd.DataFrame, policy: str) -> Iterator[Finding]:
+def _blocks(names: list[str], bad: pd.DataFrame, advice: str) -> Iterator[Finding]:
     """Rows that lack the same columns, those with most gaps first; a row is in one block at most."""
     gaps = bad[names].to_numpy()
     left = np.flatnonzero(gaps.any(axis=1))
@@ -131,9 +135,7 @@ def _blocks(names: list[str], bad: pd.DataFrame, policy: str) -> Iterator[Findin
                 last=Row(int(rows[-1])),
                 columns=listing(lacking),
             ),
-            "If they are, the graph is one of the other rows alone."
-            if policy == "drop"
-            else Message("If they are, leave them out ({drop}).", drop=Argument("missing", "drop")),
+            advice,
         )
 
 

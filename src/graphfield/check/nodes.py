@@ -46,10 +46,12 @@ def node_findings(
     empty: Sequence[str],
     rows: NDArray[np.intp],
     typed: Collection[str] = (),
+    coded: Collection[float] = (),
 ) -> Iterator[Finding]:
     """Findings about the nodes; ``nodes`` holds those that are numbers, filled where ``bad``.
 
-    What those are whose types are known (``typed``) is not asked.
+    What those are whose types are known (``typed``) is not asked; numbers that are ``coded`` stand for
+    "missing" in some column.
     """
     text = [n for n in X.names if n not in nodes.columns and n not in empty and n not in typed]
     if text:
@@ -93,7 +95,7 @@ def node_findings(
         # That one part follows from the others was said.
         yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
     told = {*typed, *(name for finding in ids for name in finding.columns)}
-    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told)
+    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told, coded)
 
 
 def _relations(nodes: pd.DataFrame, bad: NDArray[np.bool_]) -> Iterator[Finding]:
@@ -141,7 +143,7 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
         )
 
 
-def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
+def _shape_findings(nodes: pd.DataFrame, told: set[str], coded: Collection[float]) -> Iterator[Finding]:
     """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out.
 
     What is missing is NaN. Those ``told`` of as identifiers or times need not be called codes as well.
@@ -151,7 +153,7 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str]) -> Iterator[Finding]:
         return
     names = np.array(nodes.columns, dtype=object)
     there = [column[~np.isnan(column)] for column in values.T]
-    codes = [missing_codes(column) for column in there]
+    codes = [missing_codes(column, coded) for column in there]
     known = [column[~np.isin(column, list(own))] for column, own in zip(there, codes, strict=True)]
     yield from missing_code_findings(codes, names, "node")
     few = np.array([few_different(column) for column in known])

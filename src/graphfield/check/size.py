@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from graphfield.check.findings import Column, Finding
 from graphfield.data.covariate_text import MANY_LEVELS
-from graphfield.data.frames import MIN_NODES, MIN_SAMPLES
+from graphfield.data.frames import MIN_NODES, MIN_SAMPLES, ROWS_PER_NODE
 from graphfield.exceptions import count
 from graphfield.messages import Argument, Message
 
-# Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
-ROWS_PER_NODE = 10
 # Rows beyond the number of nodes without which it cannot be told whether a node follows from the others.
 SPARE_ROWS = 30
 # Rows per coefficient of a node on another that moves with a covariate, and rows at least, without which

@@ -11,12 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import covariate_findings
+from graphfield.check.filled_in import gap_findings
 from graphfield.check.findings import LEAK, Column, DataCheck, Finding
 from graphfield.check.gaps import missing_findings, rows_with_gaps
 from graphfield.check.nodes import IDENTIFIER, node_findings
 from graphfield.check.rows import group_findings, missing_group_findings, row_findings
 from graphfield.check.size import size_findings
-from graphfield.check.values import date_number_findings, unused_findings
+from graphfield.check.values import date_number_findings, missing_codes, unused_findings
 from graphfield.data.covariates import OTHER
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
@@ -119,6 +120,7 @@ can tell who is connected to what.
         *unused_findings(unused),  # a node that is missing comes first
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *missing_findings(used, bad_x, bad_z, missing),
+        *(gap_findings(x_frame, z_frame, bad_x, bad_z) if missing != "drop" else ()),
         *missing_group_findings(labels),
         *_row_findings(
             _Table(x_frame, z_frame, bad_x, bad_z, labels, moments, unused), kept, typed, pooled or {}
@@ -170,9 +172,10 @@ def _row_findings(
     rows = np.linspace(0, len(kept) - 1, min(len(kept), MAX_ROWS)).round().astype(np.intp)
     nodes = _filled_nodes(X, bad_x)
     empty = [name for name in X.names if bad_x[name].all()]
-    of_nodes = list(node_findings(X, nodes, bad_x, empty, rows, typed))
+    coded = _coded_numbers(X, bad_x, Z, bad_z)
+    of_nodes = list(node_findings(X, nodes, bad_x, empty, rows, typed, coded))
     ids = {name for one in of_nodes if one.code == IDENTIFIER for name in one.columns}
-    of_covariates = list(covariate_findings(Z, bad_z, nodes, bad_x, rows, pooled, own.labels))
+    of_covariates = list(covariate_findings(Z, bad_z, nodes, bad_x, rows, pooled, own.labels, coded))
     leaks = [one.columns for one in of_covariates if one.code == LEAK]
     found = [
         *of_nodes,
@@ -183,6 +186,17 @@ def _row_findings(
     ]
     places = kept.tolist()
     yield from (replace(one, message=move_rows(one.message, places)) for one in found)
+
+
+def _coded_numbers(X: Frame, bad_x: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> set[float]:
+    """Numbers that stand for "missing" in some column."""
+    present = (
+        frame.values[name][~bad[name].to_numpy()]
+        for frame, bad in ((X, bad_x), (Z, bad_z))
+        for name in frame.names
+    )
+    numbers = (own for own in present if len(own) and pd.api.types.is_numeric_dtype(own))
+    return {code for own in numbers for code in missing_codes(_floats(own))}
 
 
 def _numbers_by_role(X: Frame, Z: Frame, moments: pd.Series | None) -> Iterator[tuple[str, pd.Series]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -35,9 +35,14 @@ _DATE_NAME, _SHORT_DATE = re.compile(r"date|day|time", re.IGNORECASE), 10101
 _NAMED = 5  # columns with their numbers in one message
 
 
-def value_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
-    """Findings about single values of columns of one role, "node" or "covariate"; what is missing is NaN."""
-    codes = [missing_codes(column[~np.isnan(column)]) for column in values.T]
+def value_findings(
+    values: NDArray[np.float64], names: NDArray, role: str, coded: Collection[float] = ()
+) -> Iterator[Finding]:
+    """Findings about single values of columns of one role, "node" or "covariate"; what is missing is NaN.
+
+    Numbers that are ``coded`` stand for "missing" in some column of the table.
+    """
+    codes = [missing_codes(column[~np.isnan(column)], coded) for column in values.T]
     yield from missing_code_findings(codes, names, role)
     plain = np.array([not own for own in codes], dtype=bool)
     yield from far_out_findings(values[:, plain], names[plain], role)
@@ -66,17 +71,25 @@ def _times(codes: Mapping[float, int]) -> str:
     return " and ".join(f"{code:g} in {count(times, 'row')}" for code, times in codes.items())
 
 
-def missing_codes(values: NDArray[np.float64]) -> dict[float, int]:
+def missing_codes(values: NDArray[np.float64], coded: Collection[float] = ()) -> dict[float, int]:
     """Codes for "missing" among the values of a column, and how often each is there.
 
-    A column may have several, at both ends or one behind the other (998, 999).
+    A column may have several, at both ends or one behind the other (998, 999). Of numbers that are ``coded``
+    in another column less is asked.
 
     >>> missing_codes(np.array([-9.0] * 3 + [1.0, 2.0, 3.0, 4.0] * 9 + [999.0] * 4))
     {-9.0: 3, 999.0: 4}
+    >>> wide = np.array([-9.0] * 3 + [1.0, 20.0, 300.0, 4000.0] * 9)
+    >>> missing_codes(wide), missing_codes(wide, coded={-9})
+    ({}, {-9.0: 3})
     """
     found: dict[float, int] = {}
     others = values
-    while code := next((end for end in _ends(others) if _is_missing_code(end, others)), None):
+
+    def is_code(end: float) -> bool:
+        return _is_missing_code(end, others) or (end in coded and _stands_apart(end, others))
+
+    while code := next((end for end in _ends(others) if is_code(end)), None):
         found[code] = int((others == code).sum())
         others = others[others != code]
     return dict(sorted(found.items()))
@@ -95,6 +108,16 @@ def _is_missing_code(end: float, values: NDArray[np.float64]) -> bool:
         return False
     spread = _spread(others[:, None])[0] or others.std() or np.inf
     return bool(abs(end - np.median(others)) > _CODE_DISTANCE * spread)
+
+
+def _stands_apart(end: float, values: NDArray[np.float64]) -> bool:
+    """Below zero unlike all others, a standard deviation from them, or thrice as often as any of them."""
+    others = values[values != end]
+    if len(others) < 2 * _CODE_TIMES:
+        return False
+    times, most = len(values) - len(others), np.unique(others, return_counts=True)[1].max()
+    beside = np.abs(others - end).min() > (_spread(others[:, None])[0] or others.std())
+    return bool(end < 0 <= others.min() or beside or times >= _CODE_TIMES * most)
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -94,4 +94,8 @@ def run_test(
         node_types=chosen_kinds(arguments),
         random_state=arguments.seed,
     )
-    return replace(found, caveat=render_for_shell(found.caveat, arguments))
+    return replace(
+        found,
+        caveat=render_for_shell(found.caveat, arguments),
+        filled_in=render_for_shell(found.filled_in, arguments),
+    )

@@ -28,6 +28,7 @@ from graphfield.exceptions import (
     count,
     listing,
     named,
+    suggestion,
 )
 from graphfield.messages import Message
 
@@ -237,10 +238,12 @@ class CovariateEncoder:
         if unseen and self.unknown == "error":
             advice = " Use {average} to give new categories the average graph." if self.says_average else ""
             raise DataError(
-                "Covariate {column!r} has {unseen}, which training did not have. Known: {known}." + advice,
+                "Covariate {column!r} has {unseen}, which training did not have.{hint} Known: {known}."
+                + advice,
                 code="unknown-level",
                 column=spec.name,
                 unseen=listing(unseen),
+                hint=suggestion(unseen[0], spec.levels) if len(unseen) == 1 else "",
                 known=listing(spec.levels),
                 average=Message("unknown='average'", code="average-unknown"),
             )

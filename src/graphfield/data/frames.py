@@ -31,6 +31,8 @@ _LEVELS_NODE = Message(
 )
 MIN_SAMPLES = 10
 MIN_NODES = 2
+# Fewer rows per node than this: edges are uncertain and few of them can be told from noise.
+ROWS_PER_NODE = 10
 
 
 @dataclass(frozen=True)

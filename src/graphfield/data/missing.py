@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.frames import Frame, node_values
+from graphfield.data.frames import MIN_SAMPLES, ROWS_PER_NODE, Frame, node_values
 from graphfield.data.nodes import row_blocks
 from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, named
 from graphfield.messages import Argument, Message, Row, join_messages
@@ -36,18 +36,42 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     _check_not_empty(bad_x, bad_z)
     if policy == "error":
         raise DataError(
-            "NaN, missing or infinite values: {counts}. Use {drop} to leave out these rows or {impute} to "
-            "fill them in.",
+            "NaN, missing or infinite values: {counts}. {advice}.",
             code="missing-values",
             counts=_counts(bad_x, bad_z),
-            drop=Argument("missing", "drop"),
-            impute=Argument("missing", "impute"),
+            advice=advise_policy(int(_complete_rows(bad_x, bad_z).sum()), *bad_x.shape),
         )
     warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
         return _imputed(X, bad_x), _imputed(Z, bad_z), rows
     keep = _complete_rows(bad_x, bad_z)
     return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
+
+
+def leaves_enough(n_left: int, n_rows: int, n_nodes: int) -> bool:
+    """Whether so many of the rows do for a graph: half of them, or enough for so many nodes.
+
+    >>> leaves_enough(12, 1000, 5), leaves_enough(60, 1000, 5), leaves_enough(40, 60, 22)
+    (False, True, True)
+    """
+    return n_left >= max(MIN_SAMPLES, min(n_rows / 2, ROWS_PER_NODE * n_nodes))
+
+
+def advise_policy(n_complete: int, n_rows: int, n_nodes: int) -> Message:
+    """What to do about missing values; rows are left out only where enough of them stay."""
+    impute = Argument("missing", "impute")
+    if leaves_enough(n_complete, n_rows, n_nodes):
+        drop = Argument("missing", "drop")
+        return Message(
+            "Use {drop} to leave out these rows or {impute} to fill them in", drop=drop, impute=impute
+        )
+    return Message(
+        "Use {impute} to fill them in, or leave out the columns with most gaps: {complete} complete",
+        impute=impute,
+        complete=f"{count(n_complete, 'row')} {agreed(n_complete, 'is', 'are')}"
+        if n_complete
+        else "no row is",
+    )
 
 
 def _check_not_empty(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from graphfield.check.filled_in import first_of, gap_findings
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
@@ -163,6 +165,8 @@ def dependence_test(
     if lacking:
         return replace(_not_known(question, lacking), caveat=caveat)
     evidence = _answer(question.with_jumps(), wanted, root_seed(random_state), goes_on=goes_on)
+    if missing == "impute":
+        evidence = _beside_gaps(evidence, X, Z)
     if about_units:
         evidence = replace(evidence, notes=(*evidence.notes, about_units))
     if in_order:
@@ -182,6 +186,12 @@ def dependence_test(
         model_gain_over_static=left.over(left.average),
         model_gain_over_linear=left.over(left.others[0]),
     )
+
+
+def _beside_gaps(evidence: Evidence, X: Any, Z: Any) -> Evidence:
+    """Values that were filled in where a covariate says so are no answer of that covariate."""
+    found = list(gap_findings(as_frame(X, "X"), as_frame(Z, "Z")))
+    return evidence.as_if_seen([one.columns[0] for one in found], first_of(found)) if found else evidence
 
 
 def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) -> Evidence:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.check.filled_in import gap_findings
 from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
+from graphfield.data.frames import as_frame
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.estimators.training_set import without_levels
@@ -210,7 +212,10 @@ def read_question(
     inputs, codes = sort_rows(inputs, codes, times)
     encoder = CovariateEncoder(says_average=False).fit(inputs.Z)
     check_enough(encoder, encoder.transform(inputs.Z), codes)
-    for finding in relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)):
+    about = list(relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)))
+    if missing == "impute":
+        about += gap_findings(as_frame(X, "X"), as_frame(Z, "Z"))
+    for finding in about:
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
     inputs, _ = in_even_units(inputs, codes)
     question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0, levels=levels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 # What "strong" stands for: the largest p-value, and how many standard errors the gain must exceed.
 _STRONG = (0.01, 3.0)
 _ADJUSTED = "adjusted for the number of covariates"
-_AS_IF = AS_IF.capitalize()
+_AS_SEEN = "as if filled-in values had been seen"
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
@@ -71,7 +72,7 @@ class Evidence:
         - "weak evidence": p at most .05, but no gain, or one of two standard errors at most;
         - "no evidence": p above .05, whatever the gain;
         - "not known": no test, for too few rows or groups, or a series that changes too slowly; or one that
-          holds only if rows are independent, which they are not.
+          holds only if rows are independent, which they are not, or if filled-in values had been seen.
 
         For one covariate, p is its ``adjusted_p_value`` and the gain is that beyond all others.
     sentence : str
@@ -102,6 +103,8 @@ class Evidence:
         given.
     together : tuple of str
         All covariates, of which ``per_covariate`` has those that were asked for.
+    filled_in : str
+        Where gaps of nodes go with covariates, so that filled in they look like edges that move with these.
     """
 
     verdict: str
@@ -121,15 +124,26 @@ class Evidence:
     model_gain_over_linear: Gain | None = None
     caveat: str = ""
     together: tuple[str, ...] = ()
+    filled_in: str = ""
 
     def as_if_independent(self, caveat: str) -> Evidence:
         """Where rows were taken for independent and are not: what was found is no answer."""
+        return replace(self._as_if(AS_IF, [own.name for own in self.per_covariate]), caveat=caveat)
+
+    def as_if_seen(self, covariates: Collection[str], why: str) -> Evidence:
+        """Where filled-in values may be what was found of these ``covariates``."""
+        return replace(self._as_if(_AS_SEEN, covariates), filled_in=why)
+
+    def _as_if(self, words: str, covariates: Collection[str]) -> Evidence:
+        start = words.capitalize()
         lines = tuple(
-            replace(own, verdict=_unsure(own.verdict), sentence=f"{_AS_IF}: {own.sentence}")
+            replace(own, verdict=_unsure(own.verdict), sentence=f"{start}: {own.sentence}")
+            if own.name in covariates
+            else own
             for own in self.per_covariate
         )
-        whole = replace(self, verdict=_unsure(self.verdict), sentence=f"{_AS_IF}: {self.sentence}")
-        return replace(whole, per_covariate=lines, caveat=caveat)
+        sentence = f"{start}: {self.sentence}"
+        return replace(self, verdict=_unsure(self.verdict), sentence=sentence, per_covariate=lines)
 
     @property
     def covariates(self) -> pd.DataFrame:
@@ -150,9 +164,10 @@ class Evidence:
             first = [f"{line.verdict.capitalize()}. {line.sentence}" for line in self.per_covariate]
             unseen = tested.answer == NO and tested.matter
             whole = f"All covariates together{', which may hide one' if unseen else ''}: {self.verdict}."
-            return " ".join(filter(None, [self.caveat, *first, whole, self.sentence]))
+            return " ".join(filter(None, [self.caveat, self.filled_in, *first, whole, self.sentence]))
         which = which_sentence(tested, tested.together)
-        return f"{self.caveat} {self.verdict.capitalize()}. {self.sentence} {which}".strip()
+        whole = f"{self.verdict.capitalize()}. {self.sentence}"
+        return " ".join(filter(None, [self.caveat, self.filled_in, whole, which]))
 
     @property
     def _are_asked(self) -> bool:

@@ -6,13 +6,13 @@ other would contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.check.findings import DataCheck
+from graphfield.check.findings import GAPS_FOLLOW, DataCheck
 from graphfield.check.table import check_table
 from graphfield.exceptions import agreed
 from graphfield.inference.edge_inference import EdgeInference
@@ -33,7 +33,9 @@ from graphfield.inference.verdict_words import (
     advice,
     edges_sentence,
     explained_sentence,
+    findings_of,
     first_sentence,
+    gaps_sentence,
     leak_sentence,
     tested_sentence,
     use_sentence,
@@ -63,9 +65,9 @@ class Verdict:
     answer : str
         "moves" (held-out rows support the movement of the fitted model, and no test speaks against it),
         "hint" (they do, but the test does not see it; or single edges seem to move, and neither the test
-        nor the model sees it), "edges" (tests of every pair find edges that move, but the model does not
-        predict better than one graph), "not established" (the test sees it, but neither the model nor tests
-        of pairs show how), "one graph", "not known".
+        nor the model sees it; or filled-in values may look like it), "edges" (tests of every pair find
+        edges that move, but the model does not predict better than one graph), "not established" (the test
+        sees it, but neither the model nor tests of pairs show how), "one graph", "not known".
     supported : bool or None
         Whether held-out rows support that the graph of such a model moves, by fits of the same kind without
         these rows; None where that was not looked at. Where it is False, the graph to show is the average
@@ -167,7 +169,8 @@ def judge(
     model.field_.schema.match_nodes(X)  # other nodes would be those of another model
     gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
     tests = None if edges is None else EdgeRecord.of(edges)
-    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests, check=check_table(X, Z))
+    policy = model.missing_policy()
+    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests, check=check_table(X, Z, missing=policy))
 
 
 def reach_verdict(
@@ -206,8 +209,10 @@ def reach_verdict(
     covariates = fitted.covariates if fitted else test.together
     moving = _seen_to_matter(test, tests, covariates) if model == BETTER else covariates
     first = first_sentence(model, fitted, gain, moving, why_not)
+    gaps = findings_of(check, GAPS_FOLLOW)
     parts = [
         caveat,
+        gaps_sentence(gaps) or test.filled_in,
         first,
         leak_sentence(check),
         edges_sentence(found, test, model),
@@ -217,8 +222,13 @@ def reach_verdict(
         advice(model, tests),
         explained_sentence(model, gain),
     ]
+    answer = _answer(test.answer, model, tests, doubtful=tests is not found)
+    if answer in ("moves", "edges") and _may_be_filled_in(
+        [str(one["columns"][0]) for one in gaps], test, tests
+    ):
+        answer = "hint"
     return Verdict(
-        answer=_answer(test.answer, model, tests, doubtful=tests is not found),
+        answer=answer,
         supported=None if model == NOT_COMPARED else model == BETTER,
         sentence=first,
         paragraph=" ".join(part for part in parts if part),
@@ -240,6 +250,12 @@ def _seen_to_matter(test: Tested, tests: EdgeRecord | None, covariates: tuple[st
     confirmed = test.matter if test.answer == YES else ()
     passed = {*confirmed, *(() if tests is None else tests.moved_by)}
     return tuple(name for name in covariates if name in passed)
+
+
+def _may_be_filled_in(covariates: Sequence[str], test: Tested, tests: EdgeRecord | None) -> bool:
+    """Whether nothing but covariates that say where values were filled in is seen to matter."""
+    passed = {*test.matter, *(() if tests is None else tests.moved_by)}
+    return bool(covariates) and passed <= set(covariates)
 
 
 def _model_state(fitted: Fitted | None, gain: ModelGain | None) -> str:

@@ -123,6 +123,9 @@ class TestResult(Protocol):
     @property
     def together(self) -> Sequence[str]: ...
 
+    @property
+    def filled_in(self) -> str: ...
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -137,6 +140,7 @@ class Tested:
     weak: bool = False  # that they matter together, and covariates that do given the others
     weak_ones: tuple[str, ...] = ()
     together: tuple[str, ...] = ()  # all covariates, of which only some may have been tested one by one
+    filled_in: str = ""  # what filled-in values may have to do with it
 
     @classmethod
     def of(cls, evidence: TestResult | Mapping[str, Any] | None) -> Tested:
@@ -149,15 +153,18 @@ class Tested:
             words = {str(line.get("name")): line.get("verdict") for line in lines}
             verdict, sentence = str(evidence.get("verdict") or ""), str(evidence.get("sentence") or "")
             caveat, names = str(evidence.get("caveat") or ""), evidence.get("together")
+            filled_in = str(evidence.get("filled_in") or "")
         else:
             p_value, n_rows, verdict = evidence.p_value, evidence.n_rows, evidence.verdict
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
             words = {line.name: line.verdict for line in evidence.per_covariate}
             sentence, caveat, names = evidence.sentence, evidence.caveat, evidence.together
+            filled_in = evidence.filled_in
         together = tuple(names or adjusted)
         adjusted = dict(sorted(adjusted.items(), key=lambda line: 1.0 if line[1] is None else line[1]))
         if p_value is None or verdict == NOT_KNOWN:
-            return cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat, together=together)
+            unknown = cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat)
+            return replace(unknown, together=together, filled_in=filled_in)
         answer = YES if is_significant(p_value) else NO
         weak_ones = tuple(name for name, word in words.items() if word == WEAK)
         return cls(
@@ -169,6 +176,7 @@ class Tested:
             weak=verdict == WEAK,
             weak_ones=weak_ones,
             together=together,
+            filled_in=filled_in,
         )
 
     def without(self, known: Sequence[str]) -> Tested:

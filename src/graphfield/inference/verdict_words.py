@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphfield.check.findings import LEAK, DataCheck
@@ -50,10 +50,14 @@ def first_sentence(
     return f"{start}: on {_where(gain)} {_compared(gain)}."
 
 
+def findings_of(check: DataCheck | Mapping[str, Any] | None, code: str) -> list[Mapping[str, Any]]:
+    found = (check.to_json() if isinstance(check, DataCheck) else check or {}).get("warnings") or []
+    return [one for one in found if one.get("code") == code]
+
+
 def leak_sentence(check: DataCheck | Mapping[str, Any] | None) -> str:
     """What the data check finds of covariates that are nodes, or determine one."""
-    found = (check.to_json() if isinstance(check, DataCheck) else check or {}).get("warnings") or []
-    leaks = [str(one.get("message", "")).rstrip(".") for one in found if one.get("code") == LEAK]
+    leaks = [str(one.get("message", "")).rstrip(".") for one in findings_of(check, LEAK)]
     if not leaks:
         return ""
     more = f" (and {count(len(leaks) - 1, 'more such pair')})" if len(leaks) > 1 else ""
@@ -61,6 +65,13 @@ def leak_sentence(check: DataCheck | Mapping[str, Any] | None) -> str:
         f"{leaks[0]}{more}: edges of that node, how these move, and its part in what nodes explain of each "
         "other mean little beside it."
     )
+
+
+def gaps_sentence(findings: Sequence[Mapping[str, Any]]) -> str:
+    """What the data check finds of gaps that go with covariates, where these were filled in."""
+    others = tuple(str(one["columns"][0]) for one in findings[1:])
+    also = f" The same holds for {_listed(others)}." if others else ""
+    return f"{findings[0].get('message', '')}{also}" if findings else ""
 
 
 def _where(gain: ModelGain) -> str:

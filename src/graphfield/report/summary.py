@@ -38,6 +38,7 @@ FIRST = (
     "coded-category",
     "text-among-numbers",
     "repeated-subjects",
+    "gaps-follow-covariate",
     "missing-groups",
     "duplicate-rows",
     "ordered-rows",
