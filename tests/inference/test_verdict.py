@@ -457,8 +457,10 @@ def test_a_covariate_that_is_a_node_is_said_in_the_verdict(tmp_path, capsys):
         "what nodes explain of each other mean little beside it."
     )
     assert wanted in str(gf.judge(gf.RegGMM().fit(X, Z), X, Z))
-    two = gf.check_data(X.assign(b=X["a"]), Z)
-    assert "(and 1 more such pair): edges" in reach_verdict(check=two).paragraph
+    two, three = X.assign(b=X["a"]), X.assign(b=X["a"], c=X["a"])
+    said = reach_verdict(check=gf.check_data(two, Z)).paragraph
+    assert "'w' is the same as node 'a'; covariate 'w' is the same as node 'b': edges" in said.lower()
+    assert "and 2 more such pairs: edges" in reach_verdict(check=gf.check_data(three, Z)).paragraph
     assert "mean little" not in str(gf.judge(gf.RegGMM().fit(X, Z[["z"]]), X, Z[["z"]]))
     X.join(Z.rename(columns={"w": "copy"})).to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", str(tmp_path / "t.csv"), "--covariates", "z,copy", "--model", "linear"]

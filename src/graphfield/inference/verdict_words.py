@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphfield.check.findings import LEAK, DataCheck
-from graphfield.exceptions import agreed, count
+from graphfield.exceptions import agreed, count, first_few
 from graphfield.inference.common_nodes import taken_as
 from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.inference.model_gain import FITTED, ROW_BLOCK, ModelGain
@@ -60,10 +60,9 @@ def leak_sentence(check: DataCheck | Mapping[str, Any] | None) -> str:
     leaks = [str(one.get("message", "")).rstrip(".") for one in findings_of(check, LEAK)]
     if not leaks:
         return ""
-    more = f" (and {count(len(leaks) - 1, 'more such pair')})" if len(leaks) > 1 else ""
     return (
-        f"{leaks[0]}{more}: edges of that node, how these move, and its part in what nodes explain of each "
-        "other mean little beside it."
+        f"{first_few(leaks, 1, '; ', 'such pair')}: edges of that node, how these move, and its part in "
+        "what nodes explain of each other mean little beside it."
     )
 
 
@@ -238,8 +237,9 @@ def _named(covariates: tuple[str, ...]) -> str:
 
 def _listed(names: tuple[str, ...]) -> str:
     """ "a", "a and b", "a, b, c, d and 3 more"."""
-    shown = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else list(names)
-    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(names) > _NAMED + 1:
+        return first_few(names, _NAMED)
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _verb(names: tuple[str, ...]) -> str:
