@@ -108,7 +108,10 @@ def test_without_tests_the_page_says_how_to_get_them(tmp_path):
     text = write_report(model, tmp_path / "a.html", Z=Z, edges_command="graphfield edges x").read_text(
         "utf-8"
     )
-    assert "<code>graphfield edges x</code>" in text
+    assert "<code>graphfield edges x</code> and write this page again" in text
+    assert "infer_edges" not in text, "each in its own words"
+    text = write_report(model, tmp_path / "c.html", Z=Z).read_text("utf-8")
+    assert "pass what <code>graphfield.infer_edges</code> returns" in text
     refused = EdgeRecord(why_not="At least 60 rows are needed.")
     text = write_report(model, tmp_path / "b.html", Z=Z, edges=json.loads(refused.to_json())).read_text(
         "utf-8"
