@@ -124,6 +124,18 @@ def test_what_filled_in_values_may_look_like_is_a_hint():
     assert reach_verdict(MODELS["moves"], GAINS["better"], by_another, check=check).answer == "moves"
 
 
+def test_a_test_that_agrees_says_why_it_is_weak_evidence():
+    weak = {**evidence_of(0.02, 0.03, 0.9, 0.9), "verdict": "weak evidence"}
+    weak["covariates"][0]["verdict"] = "weak evidence"
+    why = "agrees (p = .020), as weak evidence: regressions beside the test do not clearly gain from it."
+    found = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), weak)
+    assert found.paragraph.startswith("Held-out rows support that the graph moves with age")
+    assert f"A permutation test {why}" in found.paragraph
+    record = pairs_tested(1e-6, 0.4, 0.9, movers=("a - b",))
+    assert why in reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), weak, record).paragraph
+    assert "weak" not in reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["yes"]).paragraph
+
+
 def test_the_paragraph_of_the_issue():
     found = reach_verdict(
         Fitted(("age", "gender"), moves=True, unused=("gender",)),
