@@ -626,6 +626,18 @@ def test_items_of_a_questionnaire_are_known_by_their_scale(n_values):
     assert set(one.columns) == set(two.columns), "there is nothing that they could be unlike"
 
 
+def test_a_ratio_of_two_that_nearly_go_together_is_found():
+    rng = np.random.default_rng(3)
+    pupils = np.exp(rng.normal(7, 1.5, N))
+    ratio = np.exp(rng.normal(3, 0.05, N))
+    X = clean()[0].assign(pupils=pupils, teachers=pupils / ratio, ratio=ratio)
+    assert found(X, AGE, "monotone-nodes")
+    (one,) = found(X, AGE, "product-nodes")
+    assert set(one.columns) == {"pupils", "teachers", "ratio"}
+    assert not found(X.assign(ratio=ratio * np.exp(rng.normal(0, 0.02, N))), AGE, "product-nodes")
+    assert not found(X.assign(ratio=pupils**2).drop(columns="teachers"), AGE, "product-nodes")
+
+
 def test_every_code_for_missing_is_named():
     X, Z = clean()[0], AGE
     bmi = RNG.normal(25, 3, N)
