@@ -59,7 +59,7 @@ def test_a_column_of_an_odd_name_in_the_shell(name, tmp_path, capsys):
         gf.RegGMM().fit(table.drop(columns="age"), table[["age"]])
     assert f"node {name!r} has 1 (first at row 3). Use missing='drop' to leave out" in str(caught.value)
     assert caught.value.message.code == "missing-values"
-    assert caught.value.message.parts["drop"] == DROP
+    assert caught.value.message.parts["advice"].parts["drop"] == DROP
 
 
 def test_findings_name_arguments_in_python_and_options_in_the_shell(tmp_path, capsys):

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Self
 
-from graphfield.messages import Argument, Message, message_of
+from graphfield.messages import Argument, Message, join_messages, message_of
 
 
 class GraphfieldError(Exception):
@@ -107,10 +107,17 @@ def listing(names: Iterable[object], most: int = 8) -> str:
     return first_few([repr(str(name)) for name in names], most)
 
 
-def first_few(texts: Sequence[str], most: int) -> str:
-    """``a, b, c and 4 more``: the first of several texts."""
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return f"{', '.join(texts[:most])}{more}"
+def first_few(texts: Sequence[str], most: int, separator: str = ", ", noun: str = "") -> str:
+    """``a, b, c and 4 more``: the first of several texts, which may have parts; nobody counts a single one.
+
+    >>> first_few(list("abcd"), 3), first_few(list("abcde"), 3), first_few(list("abcde"), 3, "; ", "scale")
+    ('a, b, c, d', 'a, b, c and 2 more', 'a; b; c and 2 more scales')
+    """
+    left = len(texts) - most
+    if left < 2:
+        return join_messages(separator, texts)
+    more = f"{left:,} more{f' {noun}s' if noun else ''}"
+    return join_messages(" and ", [join_messages(separator, texts[:most]), more])
 
 
 def count(number: int, noun: str) -> str:

@@ -351,6 +351,8 @@ def test_from_the_shell(tmp_path, capsys):
     assert "Graphs of table.csv" in text
     assert "<strong>GraphicalLasso</strong>" in text
     assert "Of 2 methods, on 12 rows" in text
+    assert "--out DIR --model static --edges &amp;&amp; graphfield report DIR</code>" in text
+    assert "write_report(" not in text, "a shell user has no Python"
     assert main([*command, "--methods", "linear", "--report", str(page)]) == 2
     with pytest.raises(SystemExit) as ended:
         main([*command, "--methods", "linear,tre"])

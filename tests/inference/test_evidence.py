@@ -46,6 +46,12 @@ def found():
     return gf.dependence_test(X, Z.assign(noise=np.random.default_rng(1).normal(size=400)), n_permutations=99)
 
 
+def test_the_question_of_a_p_value_is_said(found):
+    assert "all covariates together, then each given the others" in str(found)
+    alone = replace(found, together=("age",), per_covariate=found.per_covariate[:1])
+    assert "that of age alone, which beside other covariates may be another" in str(alone)
+
+
 def test_filled_in_values_are_no_evidence_for_what_says_where_the_gaps_are(tmp_path, capsys):
     """One graph for all, of which much is missing where b is 1: filled in, edges are weaker there."""
     rng = np.random.default_rng(1)

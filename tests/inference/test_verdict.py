@@ -124,6 +124,18 @@ def test_what_filled_in_values_may_look_like_is_a_hint():
     assert reach_verdict(MODELS["moves"], GAINS["better"], by_another, check=check).answer == "moves"
 
 
+def test_a_test_that_agrees_says_why_it_is_weak_evidence():
+    weak = {**evidence_of(0.02, 0.03, 0.9, 0.9), "verdict": "weak evidence"}
+    weak["covariates"][0]["verdict"] = "weak evidence"
+    why = "agrees (p = .020), as weak evidence: regressions beside the test do not clearly gain from it."
+    found = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), weak)
+    assert found.paragraph.startswith("Held-out rows support that the graph moves with age")
+    assert f"A permutation test {why}" in found.paragraph
+    record = pairs_tested(1e-6, 0.4, 0.9, movers=("a - b",))
+    assert why in reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), weak, record).paragraph
+    assert "weak" not in reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["yes"]).paragraph
+
+
 def test_the_paragraph_of_the_issue():
     found = reach_verdict(
         Fitted(("age", "gender"), moves=True, unused=("gender",)),
@@ -151,8 +163,8 @@ def test_weak_evidence_has_that_name_everywhere():
     )
     test = gf.Evidence(verdict(0.03, UNCLEAR), "It seems so.", 0.03, UNCLEAR, None, lines, 199, "", 198, 5)
     which = (
-        "sex matters, and there is weak evidence that age matters (p = .040, but with no clear gain in "
-        "prediction); whether site does cannot be told"
+        "sex matters, and there is weak evidence that age matters (p = .040, but regressions beside the "
+        "test do not clearly gain); whether site does cannot be told"
     )
     assert test.paragraph.startswith("Weak evidence. It seems so. Given the others")
     assert which in test.paragraph
@@ -459,8 +471,10 @@ def test_a_covariate_that_is_a_node_is_said_in_the_verdict(tmp_path, capsys):
         "what nodes explain of each other mean little beside it."
     )
     assert wanted in str(gf.judge(gf.RegGMM().fit(X, Z), X, Z))
-    two = gf.check_data(X.assign(b=X["a"]), Z)
-    assert "(and 1 more such pair): edges" in reach_verdict(check=two).paragraph
+    two, three = X.assign(b=X["a"]), X.assign(b=X["a"], c=X["a"])
+    said = reach_verdict(check=gf.check_data(two, Z)).paragraph
+    assert "'w' is the same as node 'a'; covariate 'w' is the same as node 'b': edges" in said.lower()
+    assert "and 2 more such pairs: edges" in reach_verdict(check=gf.check_data(three, Z)).paragraph
     assert "mean little" not in str(gf.judge(gf.RegGMM().fit(X, Z[["z"]]), X, Z[["z"]]))
     X.join(Z.rename(columns={"w": "copy"})).to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", str(tmp_path / "t.csv"), "--covariates", "z,copy", "--model", "linear"]

@@ -103,12 +103,25 @@ def test_curves_over_levels_say_which_rows_they_rest_on():
         assert text.count("rows whose") == 1
 
 
+def test_a_pair_of_which_nobody_can_tell_with_what_it_moves_has_its_sizes():
+    rng = np.random.default_rng(0)
+    age, X = rng.uniform(-1, 1, 600), rng.normal(size=(600, 3))
+    X[:, 1] += age * X[:, 0]
+    Z = pd.DataFrame({"age": age, "year": age + 0.02 * rng.normal(size=600)})
+    record = EdgeRecord.of(gf.infer_edges(pd.DataFrame(X, columns=list("abc")), Z))
+    (mover,) = record.movers
+    assert re.fullmatch(r"a - b \(-0\.\d\d to \+0\.\d\d along (age|year); with which .* told\)", mover), mover
+
+
 def test_without_tests_the_page_says_how_to_get_them(tmp_path):
     model, Z, _ = model_and_tests()
     text = write_report(model, tmp_path / "a.html", Z=Z, edges_command="graphfield edges x").read_text(
         "utf-8"
     )
-    assert "<code>graphfield edges x</code>" in text
+    assert "<code>graphfield edges x</code> and write this page again" in text
+    assert "infer_edges" not in text, "each in its own words"
+    text = write_report(model, tmp_path / "c.html", Z=Z).read_text("utf-8")
+    assert "pass what <code>graphfield.infer_edges</code> returns" in text
     refused = EdgeRecord(why_not="At least 60 rows are needed.")
     text = write_report(model, tmp_path / "b.html", Z=Z, edges=json.loads(refused.to_json())).read_text(
         "utf-8"

@@ -60,11 +60,10 @@ class Bands:
         cut = "" if self.threshold is None else f" (edges: |partial correlation| > {self.threshold:.3g})"
         of = f" of {self.name}" if self.name else ""
         lines = [f"Average graphs of {len(self.node_names)} nodes in {len(self.labels)} bands{of}{cut}"]
-        shown = zip(self.labels[:_LINES], self.n_rows, self.density, strict=False)
-        lines += [f"  {label}: {count(n, 'row')}, density {100 * share:.1f} %" for label, n, share in shown]
-        if len(self.labels) > _LINES:
-            lines.append(f"  and {len(self.labels) - _LINES} more")
-        return "\n".join(lines)
+        bands = zip(self.labels, self.n_rows, self.density, strict=True)
+        lines += [f"  {label}: {count(n, 'row')}, density {100 * share:.1f} %" for label, n, share in bands]
+        left = len(self.labels) - _LINES
+        return "\n".join(lines if left < 2 else [*lines[:-left], f"  and {left} more"])
 
     @property
     def density(self) -> NDArray[np.float64]:

@@ -80,13 +80,12 @@ def _scales(columns: Sequence[NDArray[np.float64]], unlike: bool) -> dict[Ends, 
 
 def _items(scales: dict[Ends, list[str]]) -> Finding:
     nodes = [name for own in scales.values() for name in own]
-    parts = [f"{low:g} to {high:g}: {listing(own)}" for (low, high), own in list(scales.items())[:_NAMED]]
-    more = f"; and {len(scales) - _NAMED} more scales" if len(scales) > _NAMED else ""
+    parts = [f"{low:g} to {high:g}: {listing(own)}" for (low, high), own in scales.items()]
     return Finding(
         "discrete-node",
         tuple(nodes),
         f"{count(len(nodes), 'node')} {agreed(len(nodes), 'has', 'have')} few different values, like answers "
-        f"on a scale (Likert items), yes or no, or counts. {'; '.join(parts)}{more}.",
+        f"on a scale (Likert items), yes or no, or counts. {first_few(parts, _NAMED, '; ', 'scale')}.",
         Message(
             "Such nodes may stay, though edges between them come out too weak; one that holds codes of a "
             "category belongs among the covariates ({categories}).",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import Column, Finding, drop_argument
 from graphfield.data.missing import FILLED_IN, advise_policy, leaves_enough
-from graphfield.exceptions import count, listing
+from graphfield.exceptions import count, first_few, listing
 from graphfield.messages import Argument, Message, Row
 
 # A column with a larger share of missing values than this is named.
@@ -75,12 +75,12 @@ def missing_findings(
     found += _blocks([column.name for column in used], pd.concat([bad_x, bad_z], axis=1), advice)
     much = [column for column in used if column.missing > MUCH_MISSING * n_rows]
     if much:
-        shares = ", ".join(f"{c.name!r} {c.missing / n_rows:.0%}" for c in much[:_LEVELS_NAMED])
+        shares = first_few([f"{c.name!r} {c.missing / n_rows:.0%}" for c in much], _LEVELS_NAMED)
         found.append(
             Finding(
                 "mostly-missing",
                 tuple(column.name for column in much),
-                f"Much is missing: {shares}{' and more' if len(much) > _LEVELS_NAMED else ''} of the rows.",
+                f"Much is missing: {shares} of the rows.",
                 Message(
                     "Leave such columns out (nodes with {drop}), or be sure that what is missing is missing "
                     "by chance (the texts NA, None and null in a file count as missing).",

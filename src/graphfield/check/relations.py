@@ -52,6 +52,7 @@ def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
     same = _copies(values)
     yield from _copy_findings(names, values, same)
     kept = np.unique(same, return_index=True)[1]
+    amounts = kept  # a ratio may be one of two that are nearly functions of each other
     if len(kept) > 1 and len(values) > SPARE_ROWS:
         curves = connected_components(np.abs(rank_correlation(values[:, kept])) > MONOTONE)[1]
         yield from _curve_findings([names[i] for i in kept], curves)
@@ -59,8 +60,8 @@ def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
     if len(kept) > 1 and len(values) > len(kept) + SPARE_ROWS:
         relations = find_totals(_correlation(values[:, kept]), len(values))
         yield from _total_findings([names[i] for i in kept], relations)
-        kept = np.delete(kept, [one.node for one in relations])
-        yield from _product_findings([names[i] for i in kept], values[:, kept])
+        amounts = np.setdiff1d(amounts, kept[[one.node for one in relations]])
+        yield from _product_findings([names[i] for i in amounts], values[:, amounts])
 
 
 def _correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -200,7 +201,8 @@ def _product_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
     names, logarithms = [names[j] for j in amounts], np.log(own)
     if (np.ptp(logarithms, axis=0) == 0).any():
         return
-    relations = find_totals(_correlation(logarithms), len(own), EXACTLY)
+    found = find_totals(_correlation(logarithms), len(own), EXACTLY)
+    relations = [one for one in found if len(one.parts) > 1]  # a power of one other is a curve
     if relations:
         nodes = [names[one.node] for one in relations]
         one, many = (

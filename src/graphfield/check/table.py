@@ -23,7 +23,7 @@ from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.level_text import as_text, level_order
 from graphfield.data.missing import POLICIES, bad_entries, what_is_done
-from graphfield.exceptions import DataError, check_choice, count, listing
+from graphfield.exceptions import DataError, check_choice, count, first_few, listing
 from graphfield.messages import move_rows
 
 # Rows that are looked at where all would take long, evenly spread; counts are always of all rows.
@@ -88,7 +88,7 @@ def check_table(
     300 rows, 4 nodes, 2 covariates.
       nodes: 4 numbers, 'a', 'b', 'c', 'd'
       covariate 'age': number, 20.12 to 79.31
-      covariate 'site': category, 3 levels: 'A', 'B', 'C'
+      covariate 'site': category, 3 levels (rows): 'A' 100, 'B' 100, 'C' 100
     Look: Nodes 'a', 'd' are the same up to scale. Keep one of them (drop=['d']): between copies no graph \
 can tell who is connected to what.
     """
@@ -263,7 +263,9 @@ def _about(present: pd.Series, kind: str) -> str:
     levels = level_order(present, set(as_text(pd.Series(present.unique()))))
     if kind == "text":
         return f"{count(len(levels), 'different text')}, such as {levels[0]!r}"
-    return f"{count(len(levels), 'level')}: {listing(levels, most=_LEVELS_NAMED)}"
+    rows = pd.Series(as_text(present)).value_counts()
+    shown = first_few([f"{level!r} {rows[level]:,}" for level in levels], _LEVELS_NAMED)
+    return f"{count(len(levels), 'level')} (rows): {shown}"
 
 
 def _number(value: float) -> str:

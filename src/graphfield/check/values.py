@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.dates import are_number_dates, is_date, no_dates
 from graphfield.exceptions import agreed, count, first_few, listing
-from graphfield.messages import Argument, Message, Row, join_messages
+from graphfield.messages import Argument, Message, Row
 
 # Values beyond this many robust standard deviations from the median; above this share of the rows, a shape.
 FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
@@ -209,11 +209,9 @@ def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> 
     yield Finding("outliers", tuple(names[[*few, *many]]), what, real[role])
 
 
-def _far_columns(values: NDArray[np.float64], names: NDArray, counts: NDArray, which: list[int]) -> Message:
+def _far_columns(values: NDArray[np.float64], names: NDArray, counts: NDArray, which: list[int]) -> str:
     """Columns with how many values each has, and the farthest of them."""
-    shown = [_of_column(names[j], int(counts[j]), _farthest(values[:, j])) for j in which[:_NAMED]]
-    more = f" and {len(which) - _NAMED} more" if len(which) > _NAMED else ""
-    return Message("{columns}{more}", columns=join_messages(", ", shown), more=more)
+    return first_few([_of_column(names[j], int(counts[j]), _farthest(values[:, j])) for j in which], _NAMED)
 
 
 def _farthest(column: NDArray[np.float64]) -> Message:
@@ -239,18 +237,16 @@ def bad_dates(column: pd.Series) -> Iterator[Finding]:
             rows=count(int(own.sum()), "row"),
             row=Row(int(rows[int(np.argmax(own.to_numpy()))])),
         )
-        for text, own in ((text, texts == text) for text in texts.unique()[:_NAMED])
+        for text, own in ((text, texts == text) for text in texts.unique())
     ]
-    more = f" and {texts.nunique() - _NAMED} more" if texts.nunique() > _NAMED else ""
     yield Finding(
         "unreadable-dates",
         (str(column.name),),
         Message(
             "Column {name!r} looks like dates, but some of its values are none, so that it is not taken as "
-            "one: {parts}{more}.",
+            "one: {parts}.",
             name=str(column.name),
-            parts=join_messages("; ", parts),
-            more=more,
+            parts=first_few(parts, _NAMED, "; "),
         ),
         "Correct these entries (dates are written as 2020-03-01) or leave the cells empty.",
     )
@@ -322,7 +318,7 @@ def _text_among_numbers(name: str, odd: pd.Series, n_present: int) -> Finding:
             few=len(odd),
             n=n_present,
             are=agreed(len(odd), "is", "are"),
-            texts=listing(odd.unique()[:3]),
+            texts=listing(odd.unique(), most=3),
             first=agreed(len(odd), "", "first in "),
             row=Row(int(odd.index[0])),
         ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.cli.check import fit_facts, hide_data_warnings, read_roles, run_check
 from graphfield.cli.options import check_new, file_options, seed_option, table_options
+from graphfield.cli.report import table_command
 from graphfield.cli.values import model_name, names
 from graphfield.cli.words import list_out, say
 from graphfield.data.marginals import MARGINALS
@@ -166,16 +167,19 @@ def _write_page(
     with hide_data_warnings():
         model.set_params(missing=arguments.missing)
         fit_with_nodes(model, data.X, data.Z, found.nodes, groups=data.groups)
+    fit = fit_facts(arguments, data, time.perf_counter() - start)
+    tested = table_command("fit", fit, Path("DIR"))
     page = write_report(
         model,
         arguments.report,
         Z=data.Z.dropna(),
         check=checked.to_json(),
-        fit=fit_facts(arguments, data, time.perf_counter() - start) | model.facts(),
+        fit=fit | model.facts(),
         gain=found.gain,
         title=f"Graphs of {file_name(arguments.table)}",
         methods=found,
         evidence_command="",
+        edges_command=f"{tested} --model {found.best} --edges && graphfield report DIR",
         overwrite=arguments.force,
     )
     say(f"Wrote {page}, a page about {found.best}.")

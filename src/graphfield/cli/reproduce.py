@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphfield.cli.values import names
 from graphfield.cli.words import render_for_shell, say
-from graphfield.exceptions import ParameterError, TrainingError
+from graphfield.exceptions import ParameterError, TrainingError, first_few
 
 if TYPE_CHECKING:
     from graphfield.experiments.folders import Cell
@@ -145,11 +145,7 @@ def _command(arguments: argparse.Namespace, name: str) -> str:
 def _failed(failures: list[Failure], arguments: argparse.Namespace) -> str:
     for failure in failures:
         sys.stderr.write(failure.trace)
-    reasons = {failure.cell.name: render_for_shell(failure.reason, arguments) for failure in failures[:5]}
-    lines = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    more = f" and {len(failures) - 5} more" if len(failures) > 5 else ""
+    reasons = {failure.cell.name: render_for_shell(failure.reason, arguments) for failure in failures}
+    lines = first_few([f"{name}: {reason}" for name, reason in reasons.items()], 5, "; ")
     noun = "cell" if len(failures) == 1 else "cells"
-    return (
-        f"{len(failures)} {noun} failed: {lines}{more}. The others are kept; the same command tries "
-        "these again."
-    )
+    return f"{len(failures)} {noun} failed: {lines}. The others are kept; the same command tries these again."

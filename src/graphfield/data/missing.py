@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import MIN_SAMPLES, ROWS_PER_NODE, Frame, node_values
 from graphfield.data.nodes import row_blocks
-from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, named
+from graphfield.exceptions import DataError, DataWarning, agreed, check_choice, count, first_few, named
 from graphfield.messages import Argument, Message, Row, join_messages
 
 POLICIES = ("error", "drop", "impute")
@@ -122,9 +122,7 @@ def _done(verb: str, what: str, where: str, planned: bool) -> str:
 
 def _first(parts: list[str]) -> str:
     """The first few, and how many columns more there are."""
-    left = len(parts) - _MOST_NAMED
-    more = [count(left, "more column")] if left > 0 else []
-    return join_messages("; ", [*parts[:_MOST_NAMED], *more])
+    return first_few(parts, _MOST_NAMED, "; ", "column")
 
 
 def _short(value: object) -> str:

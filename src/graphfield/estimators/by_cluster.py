@@ -29,7 +29,7 @@ from graphfield.estimators.composite import (
 from graphfield.estimators.graphical_lasso import GraphicalLasso
 from graphfield.estimators.parameters import MISSING, Custom, hyper_parameters, parameter
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.exceptions import DataError, ParameterError, first_few, listing, suggestion
 from graphfield.fields.base import Common, State
 from graphfield.fields.partition import ClusterField, clusters_as_text
 from graphfield.messages import Argument
@@ -169,7 +169,7 @@ def _check_clusters(part: NDArray[np.intp], field: ClusterField) -> None:
         few = [f"{c!r} has {n}" for c, n in zip(field.clusters, counts, strict=True) if n < MIN_SAMPLES]
         raise DataError(
             f"ByCluster needs at least {MIN_SAMPLES} rows of each cluster for a graph of its own, but of "
-            f"{field.by!r}, {', '.join(few[:8])}{' and more' if len(few) > 8 else ''}. Drop these rows "
+            f"{field.by!r}, {first_few(few, 8)}. Drop these rows "
             "or merge the level with another."
         ).about(column=field.by)
 

@@ -16,7 +16,7 @@ from graphfield.data.saved_files import sealed
 from graphfield.exceptions import DataError, ModelFileError, count
 from graphfield.fields import GraphField
 from graphfield.inference.edge_inference import EdgeInference
-from graphfield.inference.movement_words import TWO_TESTS, pair_name
+from graphfield.inference.movement_words import TWO_TESTS, pair_name, range_words
 from graphfield.numbers import CLEAR, is_significant
 
 FORMAT, FORMAT_VERSION = "graphfield-edges", 2
@@ -108,7 +108,7 @@ class EdgeRecord:
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
             with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
-            movers=tuple(found.movers(FDR)),
+            movers=tuple(_movers(found, [curve for curve, _ in banded])),
             moved_by=tuple(found.moved_by(FDR)),
             notes=(
                 *filter(None, [found.about, found.also_moving(FDR), two_tests, found.values_to_ask(FDR)]),
@@ -224,6 +224,21 @@ class EdgeRecord:
     def cut(self) -> float:
         """What at one z is no edge: up to two standard errors of a partial correlation of so many rows."""
         return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
+
+
+def _movers(found: EdgeInference, curves: Sequence[BandedCurve]) -> list[str]:
+    """Those of the tests; where it cannot be told with what a pair moves, along what it moves most."""
+    told, pairs = found.movers(FDR), found.table.sort_values("p_varies", kind="stable").index
+    known = {pair for pair, _, _ in found.moving_with_one(FDR)}
+    if len(found.schema.encoder.columns) < 2 or not len(found.varying(FDR)):
+        return told
+    for place, pair in enumerate(pairs[: len(told)]):
+        own = [curve for curve in curves if curve.pair == pair and pair not in known]
+        ranges = {c.covariate: [value for value in c.estimate if value is not None] for c in own}
+        if ranges:
+            widest = max(ranges, key=lambda name: max(ranges[name]) - min(ranges[name]))
+            told[place] += f" ({range_words(widest, ranges[widest])}; with which covariate cannot be told)"
+    return told
 
 
 def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:

@@ -183,9 +183,16 @@ class Evidence:
         how = (
             f"Test: {self.n_permutations:,} random rearrangements{more}: {self.scheme}. p is the share of "
             "them, the table itself counted in, in which correlations follow the covariates as closely as in "
-            "the table."
+            f"the table{self._which_question}."
         )
         return [*self._by_covariate(), *([] if self.p_value is None else [how]), *self.notes]
+
+    @property
+    def _which_question(self) -> str:
+        """What p-values are about: the same covariate has others alone, and beside others."""
+        if len(self.together) == 1:
+            return f": that of {self.together[0]} alone, which beside other covariates may be another"
+        return ": first all covariates together, then each given the others (alone, it may have another p)"
 
     def _by_covariate(self) -> list[str]:
         """Numbers of each covariate that matters given the others, clearest first, and a line for all others.

@@ -60,6 +60,16 @@ def movement_words(
     return f"clearest of {len(values)}: {text}" if chosen else text
 
 
+def range_words(covariate: str, estimates: Sequence[float]) -> str:
+    """The two ends of what a pair is along a covariate, in the order in which they come.
+
+    >>> range_words("age", [0.4, 0.48, 0.1])
+    '+0.48 to +0.10 along age'
+    """
+    ends = sorted((min(estimates), max(estimates)), key=list(estimates).index)
+    return f"{' to '.join(map(_number, ends))} along {covariate}"
+
+
 def rounded_values(values: Sequence[float]) -> list[float]:
     """With two digits of their range.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphfield.check.findings import LEAK, DataCheck
-from graphfield.exceptions import agreed, count
+from graphfield.exceptions import agreed, count, first_few
 from graphfield.inference.common_nodes import taken_as
 from graphfield.inference.edge_record import FDR, EdgeRecord
 from graphfield.inference.model_gain import FITTED, ROW_BLOCK, ModelGain
@@ -60,10 +60,9 @@ def leak_sentence(check: DataCheck | Mapping[str, Any] | None) -> str:
     leaks = [str(one.get("message", "")).rstrip(".") for one in findings_of(check, LEAK)]
     if not leaks:
         return ""
-    more = f" (and {count(len(leaks) - 1, 'more such pair')})" if len(leaks) > 1 else ""
     return (
-        f"{leaks[0]}{more}: edges of that node, how these move, and its part in what nodes explain of each "
-        "other mean little beside it."
+        f"{first_few(leaks, 1, '; ', 'such pair')}: edges of that node, how these move, and its part in "
+        "what nodes explain of each other mean little beside it."
     )
 
 
@@ -126,7 +125,7 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests
         return ""
     p = p_text(test.p_value)
     if tests is not None and tests.are_moving.any():
-        return _beside_edges(test.answer, p, sure=tests.surely_moves)
+        return _beside_edges(test, p, sure=tests.surely_moves)
     if test.answer == NO:
         return {
             BETTER: f"A permutation test does not see it ({p}): take it for a hint, to be confirmed on more "
@@ -135,7 +134,7 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests
             f"({p}).",
         }.get(model, f"A permutation test sees no movement either ({p}).")
     if model == BETTER:
-        return f"A permutation test agrees ({p})."
+        return f"A permutation test agrees ({p}){_but_weak(test)}."
     alone = len(covariates) == 1
     matters = f"{covariates[0]} matters" if alone else "together the covariates matter"
     matters = f"{f'there is {WEAK} that ' if test.weak else ''}{matters} (permutation test, {p})"
@@ -148,10 +147,15 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests
     return f"Yet {matters}{probably}, {how}."
 
 
-def _beside_edges(answer: str, p: str, *, sure: bool) -> str:
+def _but_weak(test: Tested) -> str:
+    """Why a test that agrees is called weak evidence."""
+    return f", as {WEAK}: regressions beside the test do not clearly gain from it" if test.weak else ""
+
+
+def _beside_edges(test: Tested, p: str, *, sure: bool) -> str:
     """What a test of all pairs together adds to edges that move."""
-    if answer == YES:
-        return f"A permutation test of all together agrees ({p})."
+    if test.answer == YES:
+        return f"A permutation test of all together agrees ({p}){_but_weak(test)}."
     hint = "" if sure else ": take it for a hint, to be confirmed on more rows"
     return f"A permutation test of all together, which may miss single edges, does not see it ({p}){hint}."
 
@@ -182,7 +186,7 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     found = [f"{_listed(clear)} {_verb(clear)}"] if clear else []
     if weak:
         p = p_text(max(test.adjusted[name] or 0.0 for name in weak))
-        why = f"{'largest ' if len(weak) > 1 else ''}{p}, but with no clear gain in prediction"
+        why = f"{'largest ' if len(weak) > 1 else ''}{p}, but regressions beside the test do not clearly gain"
         found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({why})")
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
     return f"{given} {', and '.join(found)}{rest}."
@@ -238,8 +242,9 @@ def _named(covariates: tuple[str, ...]) -> str:
 
 def _listed(names: tuple[str, ...]) -> str:
     """ "a", "a and b", "a, b, c, d and 3 more"."""
-    shown = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else list(names)
-    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(names) > _NAMED + 1:
+        return first_few(names, _NAMED)
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _verb(names: tuple[str, ...]) -> str:

@@ -57,7 +57,7 @@ def about(
     """What was fitted to what, and how that kind of model works."""
     field = field_of(model)
     names = [column.name for column in field.schema.encoder.columns]
-    given = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    given = first_few(names, 8)
     what = f"A model of {count(field.n_nodes, 'node')} and {count(len(names), 'covariate')}"
     what += f" ({given})" if names else ""
     if fit and used:
