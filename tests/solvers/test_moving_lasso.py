@@ -42,3 +42,16 @@ def test_near_copies_are_regressed_by_least_squares() -> None:
     left = cross_fitted_coefficients(X, W, np.arange(200)[None] % 5).residuals(X, W)
     least = 1 / np.diag(np.linalg.inv(X.T @ X / len(X)))
     assert (np.square(left).mean(axis=0) < 1.15 * least).all()
+
+
+def test_a_row_has_the_mean_of_what_several_cuts_found_without_it() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4)) + rng.normal(size=(100, 1))
+    X, W = X / X.std(axis=0), np.ones((100, 1))
+    fold = np.stack([np.arange(100) % 5, 5 + np.arange(100) // 20])
+    found = cross_fitted_coefficients(X, W, fold)
+    left = found.residuals(X, W)
+    coef = found.coef[..., 0]
+    for row in (0, 57, 99):
+        mean = coef[fold[:, row]].mean(axis=0)
+        np.testing.assert_allclose(left[row], X[row] - mean @ X[row])

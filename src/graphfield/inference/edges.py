@@ -77,7 +77,8 @@ def infer_edges(
 
     Means and scales of nodes that move with z are taken out first, as in
     :func:`graphfield.dependence_test`. Every node is then regressed on all others by sparse regressions with
-    coefficients that are splines of z, without each fifth of the rows in turn. From what these leave of a
+    coefficients that are splines of z, without each fifth of the rows in turn; few rows are cut into fifths
+    several times, and the mean counts. From what these leave of a
     row, each pair gets a score whose mean at z is its partial correlation at z, up to products of two
     errors. Regressions of the scores on functions of z give everything: averages, curves, tests.
 

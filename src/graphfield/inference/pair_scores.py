@@ -117,7 +117,7 @@ class PairScores:
     residuals: NDArray[np.float64]
     scales: NDArray[np.float64]
     coef: NDArray[np.float64]
-    fold: NDArray[np.intp]
+    fold: NDArray[np.intp]  # (cuts, n)
     functions: NDArray[np.float64]
     inflation: NDArray[np.float64]  # (p, p)
     scales_move: NDArray[np.bool_]  # (p,)

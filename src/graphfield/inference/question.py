@@ -267,7 +267,8 @@ def sort_rows(
     """
     keys = [key for key in (times, labels) if key is not None]
     if not keys and not in_order:
-        covariates = [own.factorize(sort=True)[0] for _, own in inputs.Z.values.items()]
+        columns = (own.astype(str) if own.dtype == object else own for _, own in inputs.Z.values.items())
+        covariates = [own.factorize(sort=True)[0] for own in columns]
         keys = [*inputs.X.T[::-1], *covariates[::-1]]
     return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
 
