@@ -20,7 +20,7 @@ from graphfield.messages import Argument
 
 N_FOLDS = 5
 # Fewer rows are cut into folds several times, so that all cuts together hold as many, at most so often.
-_ROWS_OF_CUTS, _MOST_CUTS = 2_000, 5
+_ROWS_OF_CUTS, _MOST_CUTS = 2_000, 3
 # Rows or groups that are needed at all, and for each function of z.
 _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
@@ -208,8 +208,8 @@ def cut_rows(n_rows: int, together: NDArray[np.intp] | None) -> NDArray[np.intp]
     What a row says depends a little on who else is held out with it, the more the fewer rows there are. So
     few rows are cut several times, and the mean counts. Rows that are held out ``together`` are cut once.
 
-    >>> [len(cut_rows(n, None)) for n in (100, 400, 900, 2_000)]
-    [5, 5, 3, 1]
+    >>> [len(cut_rows(n, None)) for n in (100, 900, 1_000, 2_000)]
+    [3, 3, 2, 1]
     """
     n_cuts = min(_MOST_CUTS, -(-_ROWS_OF_CUTS // n_rows)) if together is None else 1
     return np.stack([cut * N_FOLDS + fold_labels(n_rows, N_FOLDS, together, cut) for cut in range(n_cuts)])
