@@ -112,6 +112,8 @@ def fit_oracle(scores: Scores, rows: object, design: Design) -> Fit:  # rows: al
 def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     X, z, correlations = shapes_data(rng, n, p)
+    order = np.argsort(z)  # as infer_edges has them, for the oracle
+    X, z, correlations = X[order], z[order], correlations[order]
     found = gf.infer_edges(X, pd.DataFrame({"z": z}), covariates=[], random_state=seed)
     lines = []
     for j, (name, shape) in enumerate(SHAPES.items()):

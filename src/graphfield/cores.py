@@ -10,7 +10,6 @@ BLAS and OpenMP wait awake, and two fits on the same cores then take ten times a
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,6 @@ _WORTH = 30.0
 _DEATHS = ("TerminatedWorkerError", "KilledWorker", "BrokenProcessPool")
 # Bytes for which a cluster sends an object once for all.
 _LARGE = 10**6
-_own = threading.local()  # .is_worker: whether a worker of the user calls
 
 
 def core_count() -> int:
@@ -68,7 +66,7 @@ def offered_workers() -> int:
     3
     """
     found = int(joblib.effective_n_jobs())
-    return found if found > 1 and not getattr(_own, "is_worker", False) else 0
+    return found if found > 1 else 0
 
 
 def in_processes(
@@ -128,12 +126,8 @@ class _Shared(Generic[Item, Result]):
         return _LARGE
 
     def __call__(self, item: Item) -> Result:
-        before = getattr(_own, "is_worker", False)
-        _own.is_worker = True  # what it asks for is done there
-        try:
+        with joblib.parallel_config("sequential"):  # a worker asks no others
             return self.function(item)
-        finally:
-            _own.is_worker = before
 
 
 def _call(shared: _Shared[Item, Result], item: Item) -> Result:

@@ -152,7 +152,7 @@ def pair_rows(off: float) -> tuple[float, float]:
     S[1, 0] = S[0, 1] = _RATIO / root.prod()
     S[2] = (_ALONE + _RATIO * blocks.center[::-1] + off) / root - blocks.null
     rows = FamilyRows(blocks, columns, np.zeros_like(columns), ones, ones)
-    scores = kind_scores(rows, S[None], np.zeros(n, dtype=int), ones, np.ones((2, 2)))
+    scores = kind_scores(rows, S[None], np.zeros((1, n), dtype=int), ones, np.ones((2, 2)))
     left = codes - expit(codes[:, ::-1] * _RATIO + _ALONE + off)
     # In units of what is left of both.
     values = scores.values[:, 0] - _RATIO * np.sqrt(np.square(left).mean(axis=0).prod())

@@ -451,7 +451,9 @@ def test_scores_forgive_a_small_error(truth: float, coef: float, scale: float) -
     scales = np.broadcast_to(np.sqrt(np.square(left).mean(axis=0)) * [scale, 1], X.shape)
     coefficients = np.array([[0, coef], [coef, 0]])[None, :, :, None]
     n, still = len(X), np.zeros(2, dtype=bool)
-    scores = PairScores(left, scales, coefficients, np.zeros(n, int), np.ones((n, 1)), np.ones((2, 2)), still)
+    scores = PairScores(
+        left, scales, coefficients, np.zeros((1, n), int), np.ones((n, 1)), np.ones((2, 2)), still
+    )
     assert scores.of(slice(0, 1)).values.mean() == pytest.approx(truth, abs=0.015)
 
 

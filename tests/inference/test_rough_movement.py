@@ -66,7 +66,7 @@ def test_scales_of_residuals_move_where_held_out_rows_say_so():
     from graphfield.inference.pair_scores import _scales_that_move
 
     rng = np.random.default_rng(0)
-    z, fold = rng.uniform(-1, 1, 1_000), np.arange(1_000) % 5
+    z, fold = rng.uniform(-1, 1, 1_000), np.arange(1_000)[None] % 5
     functions = np.column_stack([np.ones(1_000), np.sqrt(3) * z])
     left = rng.normal(size=(1_000, 3)) * np.column_stack([np.ones(1_000), np.exp(0.6 * z), np.ones(1_000)])
     left[:, 2] = rng.standard_t(3, 1_000)

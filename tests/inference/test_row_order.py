@@ -164,3 +164,41 @@ def test_stretches_of_time_make_differences_careful(kind):
     assert FIRST not in by_time.attrs["summary"]
     turned = gf.compare_graphs(X[::-1], Z[::-1], "z", time=np.arange(600)[::-1])
     np.testing.assert_allclose(turned.p_value, by_time.p_value)
+
+
+def independent_rows(n: int = 120) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes of which two are alike, a rounded number, and a category."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd")).round(1)
+    Z = pd.DataFrame({"age": rng.integers(20, 70, n), "site": rng.choice(["u", "v"], n)})
+    return X.assign(b=X["b"] + 0.5 * X["a"]), Z
+
+
+def test_the_order_of_independent_rows_decides_nothing():
+    X, Z = independent_rows()
+    order = np.random.default_rng(1).permutation(len(X))
+    shuffled = X.iloc[order].reset_index(drop=True), Z.iloc[order].reset_index(drop=True)
+    found, compared, tested = [], [], []
+    for table in ((X, Z), shuffled):
+        found.append(gf.infer_edges(*table).table)
+        compared.append(gf.compare_graphs(*table, {"site": "u"}, {"site": "v"}))
+        tested.append(gf.dependence_test(*table, n_permutations=39, random_state=0))
+    pd.testing.assert_frame_equal(*found)
+    pd.testing.assert_frame_equal(*compared)
+    assert tested[0].p_value == tested[1].p_value
+    assert tested[0].gain_over_static == tested[1].gain_over_static
+
+
+@pytest.mark.filterwarnings("ignore::graphfield.DataWarning")
+def test_several_cuts_of_few_rows_agree_better_than_one(monkeypatch):
+    """Rows in order stay where they are, so each order is another cut."""
+    X, Z = independent_rows()
+
+    def spread() -> float:
+        orders = (np.random.default_rng(seed).permutation(len(X)) for seed in range(4))
+        tables = [gf.infer_edges(X.iloc[o], Z[["age"]].iloc[o], in_order=True).table for o in orders]
+        return float(np.std([table["estimate"] for table in tables], axis=0).mean())
+
+    several = spread()
+    monkeypatch.setattr("graphfield.inference.enough_rows._MOST_CUTS", 1)
+    assert several < 0.8 * spread()

@@ -110,12 +110,12 @@ def time_blocks(moments: NDArray[np.float64], n_blocks: int) -> NDArray[np.intp]
 
 
 def folds(
-    n_samples: int, groups: NDArray | None, n_folds: int, *, shuffle: bool = False
+    n_samples: int, groups: NDArray | None, n_folds: int, *, shuffle: bool = False, seed: int = 0
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Positions of training and held-out rows, fold by fold; rows of one group stay together.
 
-    ``shuffle`` assigns rows at random but always the same, so that rows sorted by a covariate do
-    not leave a part of its range to one fold; it does not apply to groups.
+    ``shuffle`` assigns rows at random but, for one ``seed``, always the same, so that rows sorted by a
+    covariate do not leave a part of its range to one fold; it does not apply to groups.
     """
     units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
     if n_folds > units:
@@ -125,15 +125,15 @@ def folds(
             what=what,
             units=units,
         )
-    mixed = KFold(n_folds, shuffle=shuffle, random_state=0 if shuffle else None)
+    mixed = KFold(n_folds, shuffle=shuffle, random_state=seed if shuffle else None)
     splitter = mixed if groups is None else GroupKFold(n_folds)
     return list(splitter.split(np.empty((n_samples, 0)), groups=groups))
 
 
-def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None) -> NDArray[np.intp]:
+def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None, seed: int = 0) -> NDArray[np.intp]:
     """The fold, 0 to n_folds - 1, that holds each row out; see :func:`folds` with ``shuffle``."""
     labels = np.empty(n_samples, dtype=np.intp)
-    for fold, (_, held_out) in enumerate(folds(n_samples, groups, n_folds, shuffle=True)):
+    for fold, (_, held_out) in enumerate(folds(n_samples, groups, n_folds, shuffle=True, seed=seed)):
         labels[held_out] = fold
     return labels
 

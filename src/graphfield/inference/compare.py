@@ -32,7 +32,6 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL,
-    N_FOLDS,
     check_nodes_vary,
     has_products,
     test_degrees,
@@ -42,7 +41,7 @@ from graphfield.inference.enough_rows import (
 from graphfield.inference.overlap import Stratum, common_rows, held, rows_with_levels, stratum_of
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.question import Question
-from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
+from graphfield.inference.row_order import few_stretches, rows_one_by_one
 from graphfield.inference.sparse_differences import q_values_of_differences
 from graphfield.messages import Message, join_messages
 from graphfield.solvers.moving_lasso import n_ticks
@@ -142,9 +141,18 @@ def compare_graphs(
     [['x1', 'x2']]
     """
     check_number("level", level, 0, 1, open_low=True, open_high=True)
-    question = read_question(X, Z, groups, missing, subtract_levels=False, node_types=node_types, time=time)
+    question = read_question(
+        X,
+        Z,
+        groups,
+        missing,
+        subtract_levels=False,
+        node_types=node_types,
+        time=time,
+        in_order=in_order,
+    )
     caveat = few_stretches(question) if question.timed else ""
-    if are_in_order(X, Z, groups, time, in_order):
+    if question.in_order:
         caveat = rows_one_by_one(question)
     if caveat:
         warnings.warn(caveat, DataWarning, stacklevel=2)
@@ -185,7 +193,7 @@ def _compare_numbers(
     if not common.share:
         warnings.warn(common.words, DataWarning, stacklevel=3)
     starts = None if question.together is None else question.starts()
-    total = n_ticks(N_FOLDS) + 1
+    total = n_ticks() + 1
     with progress_bar("Comparing graphs", total, "parts") as advance:
         done = iter(range(1, total + 1))
         scores = scores_of(question, encoded, lambda: advance(next(done, total), ""), scales_move=True)

@@ -149,10 +149,10 @@ def dependence_test(
     inputs, labels, _ = without_levels(inputs, groups, X)
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None else times_of(time, X)[inputs.rows]
-    inputs, labels = sort_rows(inputs, labels, times)
+    in_order = are_in_order(X, Z, groups, time, in_order)
+    inputs, labels = sort_rows(inputs, labels, times, in_order)
     encoder = CovariateEncoder().fit(inputs.Z)
     wanted = chosen_covariates(covariates, encoder)
-    in_order = are_in_order(X, Z, groups, time, in_order)
     timed = time is not None or in_order
     even, about_units = in_even_units(inputs, labels)
     question = Question(even, encoder, labels, timed, degrees, n_folds, n_permutations)

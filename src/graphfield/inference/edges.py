@@ -15,7 +15,6 @@ from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import as_frame
-from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, DataWarning, agreed, count, listing
@@ -40,6 +39,7 @@ from graphfield.inference.enough_rows import (
     are_many,
     check_enough,
     check_folds,
+    cut_rows,
     has_products,
     most_functions,
     regression_functions,
@@ -79,7 +79,8 @@ def infer_edges(
 
     Means and scales of nodes that move with z are taken out first, as in
     :func:`graphfield.dependence_test`. Every node is then regressed on all others by sparse regressions with
-    coefficients that are splines of z, without each fifth of the rows in turn. From what these leave of a
+    coefficients that are splines of z, without each fifth of the rows in turn; few rows are cut into fifths
+    several times, and the mean counts. From what these leave of a
     row, each pair gets a score whose mean at z is its partial correlation at z, up to products of two
     errors. Regressions of the scores on functions of z give everything: averages, curves, tests.
 
@@ -140,21 +141,21 @@ def infer_edges(
     (3, 6, 6)
     """
     seed = root_seed(random_state)
-    question = read_question(X, Z, groups, missing, node_types=node_types, time=time)
+    question = read_question(X, Z, groups, missing, node_types=node_types, time=time, in_order=in_order)
     question = replace(question, inputs=numbers_alone(question.inputs))
     wanted = chosen_covariates(covariates, question.encoder)
-    encoded = question.encoder.transform(question.inputs.Z)
-    inputs = question.inputs
+    inputs, encoded = question.inputs, question.encoder.transform(question.inputs.Z)
     untested = warn_of_constants(question.encoder, inputs, tested=False)
     starts = None if question.together is None else question.starts()
     caveat = few_stretches(question) if question.timed else ""
-    if are_in_order(X, Z, groups, time, in_order):
+    if question.in_order:
         caveat = rows_one_by_one(question)
     if caveat:
         warnings.warn(caveat, DataWarning, stacklevel=2)
     n_units = len(encoded) if starts is None else len(starts)
-    steps = n_ticks if question.inputs.types is None else n_ticks_of_kinds
-    total = steps(N_FOLDS) + len(wanted) + 2
+    n_folds = int(cut_rows(len(encoded), question.together).max()) + 1
+    steps = n_ticks() if question.inputs.types is None else n_ticks_of_kinds(n_folds)
+    total = steps + len(wanted) + 2
     with progress_bar("Testing edges", total, "parts") as advance:
         done = iter(range(1, total + 1))
 
@@ -203,13 +204,15 @@ def read_question(
     subtract_levels: bool = True,
     node_types: str | Mapping[str, str] | None = None,
     time: Any = None,
+    in_order: bool | None = None,
 ) -> Question:
-    """Rows sorted by group or time, nodes less the levels of groups, as many functions of z as rows allow."""
+    """Sorted rows, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types)
     inputs, labels, levels = without_levels(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
-    inputs, codes = sort_rows(inputs, codes, times)
+    in_order = are_in_order(X, Z, groups, time, in_order)
+    inputs, codes = sort_rows(inputs, codes, times, in_order)
     encoder = CovariateEncoder(says_average=False).fit(inputs.Z)
     check_enough(encoder, encoder.transform(inputs.Z), codes)
     about = list(relation_findings(list(inputs.node_names), inputs.X.astype(np.float64)))
@@ -218,7 +221,9 @@ def read_question(
     for finding in about:
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
     inputs, _ = in_even_units(inputs, codes)
-    question = Question(inputs, encoder, codes, times is not None, 1, N_FOLDS, 0, levels=levels)
+    question = Question(
+        inputs, encoder, codes, times is not None, 1, N_FOLDS, 0, in_order=in_order, levels=levels
+    )
     if times is not None:
         question = question.in_blocks(np.sort(times))
     n_units = len(inputs.X) if question.together is None else len(question.starts())
@@ -257,7 +262,7 @@ def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int)
 
 
 def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:
-    fold = fold_labels(len(encoded), N_FOLDS, question.together)
+    fold = cut_rows(len(encoded), question.together)
     check_folds(question.encoder, encoded, fold)
     if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
         question = question.with_jumps()
@@ -276,7 +281,7 @@ def _spline_tests(
     if question.inputs.types is None:
         of_numbers = scores_of(question, encoded, tick)
     else:
-        check_folds(question.encoder, encoded, fold_labels(len(encoded), N_FOLDS, question.together))
+        check_folds(question.encoder, encoded, cut_rows(len(encoded), question.together))
         of_kinds = scores_of_kinds(question, tick)
     smooths, of_covariate = question.smooths(question.degrees), {}
     for name in wanted:
@@ -322,7 +327,7 @@ def _many_tests(
     smooths = question.smooths(1)
     names = tuple(own.name for own in smooths for _ in own.columns.T)
     effects = SparseEffects.of(names, np.hstack([own.columns for own in smooths]), starts)
-    ones = np.ones((len(fold), 1))
+    ones = np.ones((len(encoded), 1))
     first = pair_scores(nodes, ones, fold, tick)
     least = column_p_values(first, effects).min(axis=1)
     chosen = np.sort(np.argsort(least, kind="stable")[: most_functions(nodes.values.shape[1])])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
+from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError, DataWarning, count, first_few
 from graphfield.inference.covariate_basis import covariate_columns
@@ -18,6 +19,8 @@ from graphfield.inference.edge_basis import n_functions
 from graphfield.messages import Argument
 
 N_FOLDS = 5
+# Fewer rows are cut into folds several times, so that all cuts together hold as many, at most so often.
+_ROWS_OF_CUTS, _MOST_CUTS = 2_000, 3
 # Rows or groups that are needed at all, and for each function of z.
 _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
@@ -199,11 +202,24 @@ def _constant(values: NDArray[Any], names: Sequence[str]) -> list[str]:
     return [name for name, own in zip(names, spread, strict=True) if own == 0]
 
 
+def cut_rows(n_rows: int, together: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    """The folds, numbered through all cuts, that hold each row out, (cuts, n).
+
+    What a row says depends a little on who else is held out with it, the more the fewer rows there are. So
+    few rows are cut several times, and the mean counts. Rows that are held out ``together`` are cut once.
+
+    >>> [len(cut_rows(n, None)) for n in (100, 900, 1_000, 2_000)]
+    [3, 3, 2, 1]
+    """
+    n_cuts = min(_MOST_CUTS, -(-_ROWS_OF_CUTS // n_rows)) if together is None else 1
+    return np.stack([cut * N_FOLDS + fold_labels(n_rows, N_FOLDS, together, cut) for cut in range(n_cuts)])
+
+
 def check_folds(encoder: CovariateEncoder, encoded: Encoded, fold: NDArray[np.intp]) -> None:
     """Raise where a covariate has one value in all rows outside a fold."""
     for column, _, values in covariate_columns(encoder, encoded):
-        for number in range(N_FOLDS):
-            if len(np.unique(values[fold != number])) < 2:
+        for number in range(int(fold.max()) + 1):
+            if len(np.unique(values[(fold != number).all(axis=0)])) < 2:
                 raise DataError(
                     f"Covariate {column.name!r} has one value in all rows outside one of {N_FOLDS} folds: "
                     "its other values are those of a few rows or groups. Leave the covariate out."

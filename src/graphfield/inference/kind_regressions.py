@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
-from graphfield.data.splits import fold_labels
 from graphfield.estimators.held_out import Yardstick
 from graphfield.inference.edge_basis import learn_basis
-from graphfield.inference.enough_rows import N_FOLDS, has_products
+from graphfield.inference.enough_rows import cut_rows, has_products
 from graphfield.inference.held_out_gain import Gains
 from graphfield.inference.kind_scores import KindScores, kind_scores
 from graphfield.inference.pair_scores import scores_inflation
@@ -66,7 +65,7 @@ def _functions(question: Question) -> Array:
 
 def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None) -> KindScores:
     """What each row says of each pair, from regressions that have not seen it."""
-    known, fold = KindRows.of(question), fold_labels(len(question.inputs.X), N_FOLDS, question.together)
+    known, fold = KindRows.of(question), cut_rows(len(question.inputs.X), question.together)
     tick()
     rows = known.moving(known.rows.U)
     return kind_scores(rows, cross_fitted_families(rows, fold, tick), fold, rows.W, known.inflation)
@@ -83,7 +82,7 @@ def gains_of_kinds(question: Question, tick: Callable[[], None]) -> Gains:
         fold[rows] = number
 
     def errors(columns: list[Array]) -> Array:
-        found = np.sqrt(held_out_losses(known.moving(np.hstack([ones, *columns])), fold))
+        found = np.sqrt(held_out_losses(known.moving(np.hstack([ones, *columns])), fold[None]))
         tick()
         return found
 

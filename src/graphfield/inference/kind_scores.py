@@ -105,7 +105,8 @@ def kind_scores(
     found = _Regressions.of(rows, coef, fold)
     pairs = PairColumns.of(rows.blocks.widths)
     values, variances = np.empty((len(rows.W), len(pairs.first))), []
-    shared, factors = _shared_errors(rows.blocks, coef, len(values)), np.empty(len(pairs))
+    n_folds = len(coef) // len(fold)
+    shared, factors = _shared_errors(rows.blocks, coef, len(values), n_folds), np.empty(len(pairs))
     for pair in range(len(pairs)):
         own = pairs.of_pair(pair)
         j, k = (int(rows.blocks.nodes[side[own.start]]) for side in (pairs.first, pairs.second))
@@ -119,7 +120,7 @@ def kind_scores(
     return KindScores(pairs, values, tuple(variances), factors)
 
 
-def _shared_errors(blocks: Blocks, coef: Array, n: int) -> Array:
+def _shared_errors(blocks: Blocks, coef: Array, n: int, n_folds: int) -> Array:
     """What products of the errors of two regressions add to a variance, as a share of it, (p, p).
 
     Such an error is a sum over coefficients, and its products have no mean; but they are the same in all rows
@@ -127,9 +128,8 @@ def _shared_errors(blocks: Blocks, coef: Array, n: int) -> Array:
     row does, and more, since folds are fitted without their own rows.
     """
     there = np.maximum.reduceat(coef != 0, blocks.starts, axis=2).astype(np.float64)  # (folds, size, p)
-    n_folds = len(coef)
     larger = np.square(n_folds / max(1, n_folds - 1))
-    return np.asarray(larger * np.einsum("fsj,fsk->jk", there, there) / n_folds / n)
+    return np.asarray(larger * np.einsum("fsj,fsk->jk", there, there) / len(coef) / n)
 
 
 @dataclass(frozen=True)
@@ -142,27 +142,27 @@ class _Regressions:
     left: Array  # (n, d)
     W: Array
     B: Array  # (folds, m, d, d), by neighbour and response
-    fold: NDArray[np.intp]
+    fold: NDArray[np.intp]  # (n, cuts)
     units: Array  # (d, d), roots of the variances of what is left
     laws: list[_Values | None]
 
     @classmethod
     def of(cls, rows: FamilyRows, coef: Array, fold: NDArray[np.intp]) -> _Regressions:
-        blocks, eta = rows.blocks, np.empty_like(rows.columns)
+        blocks, eta = rows.blocks, np.zeros_like(rows.columns)
         for number, S in enumerate(coef):
-            own = fold == number
-            eta[own] = rows.take(own).predictors(S)
+            own = (fold == number).any(axis=0)
+            eta[own] += rows.take(own).predictors(S) / len(fold)
         left = rows.columns - blocks.means(eta)
         B = np.stack([split_coefficients(S, rows.W.shape[1])[0] for S in coef])
         units = block_power(left.T @ left / len(left), blocks.slices, 0.5)
         laws = [_values_of(blocks, node) for node in range(len(blocks.slices))]
-        return cls(blocks, rows.columns, eta, left, rows.W, B, fold, units, laws)
+        return cls(blocks, rows.columns, eta, left, rows.W, B, fold.T, units, laws)
 
     def effects(self, response: int, neighbour: int) -> Array:
         """Of the columns of a neighbour on the natural parameters of a node at each row, (n, v, w)."""
         v, w = self.blocks.slices[response], self.blocks.slices[neighbour]
-        found = np.einsum("nm,nmkj->njk", self.W, self.B[:, :, w, v][self.fold], optimize=True)
-        return found / self._variance(response)
+        found = np.einsum("nm,ncmkj->njk", self.W, self.B[:, :, w, v][self.fold], optimize=True)
+        return found / (self.fold.shape[1] * self._variance(response))
 
     def _variance(self, node: int) -> float:
         """What natural parameters of a number are to be divided by; one for others."""

@@ -117,7 +117,7 @@ class PairScores:
     residuals: NDArray[np.float64]
     scales: NDArray[np.float64]
     coef: NDArray[np.float64]
-    fold: NDArray[np.intp]
+    fold: NDArray[np.intp]  # (cuts, n)
     functions: NDArray[np.float64]
     inflation: NDArray[np.float64]  # (p, p)
     scales_move: NDArray[np.bool_]  # (p,)
@@ -152,10 +152,10 @@ class PairScores:
         return left / scales
 
     def _coefficients(self, response: NDArray[np.intp], neighbour: NDArray[np.intp]) -> NDArray[np.float64]:
-        found = np.empty((len(self.fold), len(response)))
+        found = np.zeros((len(self.functions), len(response)))
         for number, coef in enumerate(self.coef):
-            rows = self.fold == number
-            found[rows] = self.functions[rows] @ coef[response, neighbour].T
+            rows = (self.fold == number).any(axis=0)
+            found[rows] += self.functions[rows] @ coef[response, neighbour].T / len(self.fold)
         return found
 
 
@@ -176,7 +176,8 @@ def pair_scores(
         Without means and scales that move with z.
     functions : ndarray of shape (n, m)
         Of z, the first one, the others uncorrelated with mean square one.
-    fold : ndarray of int of shape (n,)
+    fold : ndarray of int of shape (cuts, n)
+        The folds that hold each row out, in each of several cuts of the rows.
     scales_move : bool, optional
         Whether residuals have a scale of their own at each z. Where graphs differ in many edges, that
         makes differences clearer; but scales of heavy tails are noise, which looks like edges that move. By
@@ -215,13 +216,14 @@ def _scales_that_move(
     starts: NDArray[np.intp] | None,
 ) -> NDArray[np.bool_]:
     """Nodes whose residuals in each fold are clearly more likely with scales found without it, (p,)."""
-    gains, squares = np.empty_like(left), np.square(left)
+    gains, squares = np.zeros_like(left), np.square(left)
     for number in range(int(fold.max()) + 1):
-        new, known = fold == number, fold != number
+        new = (fold == number).any(axis=0)
+        known = ~new
         mean = np.maximum(squares[known].mean(axis=0), 1e-12)
         slopes = functions[known].T @ (squares[known] / mean) / known.sum()
         relative = np.clip(functions[new] @ slopes, 1 / _MOST_SCALE, _MOST_SCALE)
-        gains[new] = squares[new] / mean * (1 - 1 / relative) - np.log(relative)
+        gains[new] += (squares[new] / mean * (1 - 1 / relative) - np.log(relative)) / len(fold)
     if starts is not None:
         gains = np.add.reduceat(gains, starts)
     return np.asarray(is_clear(*mean_and_error(gains), _CLEARLY))

@@ -64,6 +64,7 @@ class Question:
     n_permutations: int
     jumps: Cuts = field(default_factory=dict)
     blocks: NDArray[np.intp] | None = None  # stretches of time that count as one each, where not all alike
+    in_order: bool = False  # rows follow each other though nobody says when
     levels: LevelCheck | None = None  # whether groups have levels of their own, which were then subtracted
 
     @property
@@ -258,10 +259,17 @@ def times_of(time: Any, X: Any) -> NDArray[np.float64]:
 
 
 def sort_rows(
-    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None
+    inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None, in_order: bool
 ) -> tuple[Inputs, NDArray[np.intp] | None]:
-    """Rows sorted by group and time."""
+    """Rows sorted by group and time, or those of no order by covariates, then nodes.
+
+    What is drawn at random, such as folds, is then drawn alike in whatever order such rows come.
+    """
     keys = [key for key in (times, labels) if key is not None]
+    if not keys and not in_order:
+        columns = (own.astype(str) if own.dtype == object else own for _, own in inputs.Z.values.items())
+        covariates = [own.factorize(sort=True)[0] for own in columns]
+        keys = [*inputs.X.T[::-1], *covariates[::-1]]
     return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
 
 

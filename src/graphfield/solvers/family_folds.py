@@ -27,6 +27,7 @@ def cross_fitted_families(
 ) -> Array:
     """Coefficients found without each fold, (folds, m d + u, d).
 
+    ``fold``, (cuts, n), are the folds that hold each row out, in each of several cuts of the rows.
     Each node has the penalty at which rows of the folds are predicted best by those outside them. Its edges
     move only where these rows are clearly better predicted so, by more than a standard error, as in
     :func:`~graphfield.solvers.moving_lasso.cross_fitted_coefficients`. ``tick`` is called
@@ -50,13 +51,16 @@ def n_ticks(n_folds: int) -> int:
 
 
 def held_out_losses(rows: FamilyRows, fold: NDArray[np.intp]) -> Array:
-    """Half the deviance of rows that took no part, at the penalty that the other folds prefer, (n, p)."""
+    """Half the deviance of rows that took no part, at the penalty that the other folds prefer, (n, p).
+
+    Of rows that are cut once, ``fold`` (1, n).
+    """
     tried: list[Array] = []
     _search(rows, fold, lambda: None, lambda own, _: tried.append(own[1]))
     losses = np.stack(tried)
     found = np.empty_like(losses[0])
     for number in range(fold.max() + 1):
-        own = fold == number
+        own = fold[0] == number
         best = losses[:, ~own].mean(axis=1).argmin(axis=0)
         found[own] = np.take_along_axis(losses[:, own], best[None, None], axis=0)[0]
     return found
@@ -67,7 +71,7 @@ def _best_coefficients(
 ) -> tuple[Array, Array]:
     """At the best penalty of each node, and the losses of rows that took no part, (n, p)."""
     best = np.zeros((fold.max() + 1, *rows.shape))
-    least = np.full((len(fold), len(rows.blocks.slices)), np.inf)
+    least = np.full((fold.shape[1], len(rows.blocks.slices)), np.inf)
 
     def keep(own: Attempt, better: NDArray[np.bool_]) -> None:
         nodes = better[rows.blocks.nodes]
@@ -86,16 +90,18 @@ def _search(
 ) -> None:
     """From the largest penalty on, until no node gains."""
     start = zero_solution(rows, 1.0)[0]
-    parts = [(rows.take(fold != number), rows.take(fold == number)) for number in range(fold.max() + 1)]
+    held_out = [(fold == number).any(axis=0) for number in range(fold.max() + 1)]
+    parts = [(rows.take(~own), rows.take(own)) for own in held_out]
     near, least = [start] * len(parts), np.full(len(rows.blocks.slices), np.inf)
 
     def attempt(penalty: float) -> tuple[Attempt, Array]:
-        losses = np.empty((len(fold), len(least)))
+        losses = np.zeros((fold.shape[1], len(least)))
         for number, (known, new) in enumerate(parts):
             near[number] = solve_path(known, np.array([penalty]), near[number], tolerance=_TOLERANCE)[0]
-            losses[fold == number] = new.blocks.losses(new.predictors(near[number]), new.columns)
+            own = new.blocks.losses(new.predictors(near[number]), new.columns)
+            losses[held_out[number]] += own / len(fold)
             tick()
         return (list(near), losses), losses.mean(axis=0)
 
-    penalties = np.sqrt(2 * np.log(max(rows.shape[1], 2)) / len(fold)) * _PENALTIES
+    penalties = np.sqrt(2 * np.log(max(rows.shape[1], 2)) / fold.shape[1]) * _PENALTIES
     search_each_node(penalties, attempt, keep, least, lambda better, _: not better.any())

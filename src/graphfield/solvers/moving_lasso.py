@@ -14,7 +14,7 @@ is tried as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,9 @@ MOVES, _BEYOND_DOUBT = 1.0, 3.0
 
 @dataclass(frozen=True)
 class MovingCoefficients:
-    """Coefficients found without each fold, (folds, j, k, m), and the fold that holds a row out, (n,).
+    """Coefficients found without each fold, (folds, j, k, m), and the folds that hold a row out, (cuts, n).
 
+    Rows may be cut into folds several times: each has the mean of what was found without it.
     ``if_still`` are those where such of which it is in doubt whether they move do not; None without doubt.
     """
 
@@ -51,8 +52,8 @@ class MovingCoefficients:
     def residuals(self, X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]:
         """What they leave of every node, (n, p), in rows that took no part in them."""
         left = X.copy()
-        for number, coef in enumerate(self.coef):
-            rows = self.fold == number
+        for number, coef in enumerate(self.coef / len(self.fold)):
+            rows = (self.fold == number).any(axis=0)
             for column, own in zip(W[rows].T, coef.transpose(2, 0, 1), strict=True):
                 left[rows] -= column[:, None] * (X[rows] @ own.T)
         return left
@@ -75,14 +76,14 @@ def cross_fitted_coefficients(
     mean square one. ``tick`` is called :func:`n_ticks` times at most.
     """
     m = W.shape[1]
-    counts = np.bincount(fold)
-    parts = [c * _gram(X[fold == f], W[fold == f]) for f, c in enumerate(counts)]
-    moving = MovingCoefficients(_best_coefficients(parts, counts, X.shape[1], tick), fold)
+    held_out = [np.flatnonzero((fold == number).any(axis=0)) for number in range(fold.max() + 1)]
+    counts = np.array([len(rows) for rows in held_out])
+    parts = np.stack([len(rows) * _gram(X[rows], W[rows]) for rows in held_out])
+    moving = MovingCoefficients(_best_coefficients(parts, counts, X, tick), fold)
     if m == 1:
         return moving
-    average = [part[::m, ::m] for part in parts]
     coef = np.zeros_like(moving.coef)
-    coef[..., :1] = _best_coefficients(average, counts, X.shape[1])
+    coef[..., :1] = _best_coefficients(parts[:, ::m, ::m], counts, X)
     still = MovingCoefficients(coef, fold)
     gain = np.square(still.residuals(X, W)) - np.square(moving.residuals(X, W))
     better, error = mean_and_error(gain, ddof=0)
@@ -94,46 +95,44 @@ def cross_fitted_coefficients(
 
 
 def _best_coefficients(
-    parts: list[NDArray[np.float64]],
+    parts: NDArray[np.float64],
     counts: NDArray[np.intp],
-    p: int,
+    X: NDArray[np.float64],
     tick: Callable[[], None] = lambda: None,
 ) -> NDArray[np.float64]:
     """(folds, j, k, m), from the sums of products in each fold, at the best penalty of each node."""
-    n, total = counts.sum(), np.sum(parts, axis=0)
-    problems = [_Regressions((total - part) / (n - c), p) for part, c in zip(parts, counts, strict=True)]
+    (n, p), n_cuts = X.shape, counts.sum() // len(X)
+    total = parts.sum(axis=0) / n_cuts
+    problems = _Regressions((total - parts) / (n - counts)[:, None, None], p)
     unit, m = np.sqrt(2 * np.log(max(p, 2)) / n), len(total) // p
     best = np.zeros((len(counts), p, p, m))
-    least = np.diag(total)[::m].copy()  # the error of no coefficient at all
+    least = n_cuts * np.diag(total)[::m]  # the error of no coefficient at all
     empty = least.sum()
 
-    def attempt(penalty: float) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-        found = []
-        for problem in problems:
-            found.append(problem.solve(penalty))
-            tick()
+    def attempt(penalty: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        found = problems.solve(penalty)
+        tick()
         return found, errors(found)
 
-    def errors(found: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def errors(found: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.sum([squared_errors(*both) for both in zip(found, parts, strict=True)], axis=0)
 
-    def keep(found: list[NDArray[np.float64]], better: NDArray[np.bool_]) -> None:
-        for f, coef in enumerate(found):
-            best[f, better] = coef[better]
+    def keep(found: NDArray[np.float64], better: NDArray[np.bool_]) -> None:
+        best[:, better] = found[:, better]
 
     def ends(better: NDArray[np.bool_], losses: NDArray[np.float64]) -> bool:
         return bool(better.mean() < _FEW and losses.sum() < empty)
 
     search_each_node(unit * _PENALTIES, attempt, keep, least, ends)
     if len(total) * _LEAST_ROWS <= n - counts.max():
-        found = [problem.least_squares() for problem in problems]
+        found = problems.least_squares()
         keep(found, errors(found) < errors(best))
     return best
 
 
-def n_ticks(n_folds: int) -> int:
+def n_ticks() -> int:
     """How often :func:`cross_fitted_coefficients` says that it has come further."""
-    return n_folds * len(_PENALTIES)
+    return len(_PENALTIES)
 
 
 def _gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,61 +143,62 @@ def _gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]
 
 
 class _Regressions:
-    """The regressions of all nodes for one Gram matrix; each solution starts from the one before."""
+    """The regressions of all nodes for some Gram matrices; each solution starts from the one before.
 
-    def __init__(self, gram: NDArray[np.float64], p: int) -> None:
-        m = len(gram) // p
-        self.gram, self.p, self.m = gram, p, m
-        blocks = gram.reshape(p, m, p, m)[np.arange(p), :, np.arange(p), :]
-        self.steps = np.linalg.eigvalsh(blocks)[:, -1]
-        self.coef = np.zeros((p, p, m))
-        self.left = gram[::m].copy()  # what remains of the covariances with x_j, (j, k m)
+    All are solved side by side: of few nodes, one small step of all costs hardly more than that of one.
+    """
+
+    def __init__(self, grams: NDArray[np.float64], p: int) -> None:
+        m = grams.shape[1] // p
+        self.grams, self.p, self.m = grams, p, m
+        blocks = grams.reshape(-1, p, m, p, m)[:, np.arange(p), :, np.arange(p), :]  # (p, folds, m, m)
+        largest = np.linalg.eigvalsh(blocks)[..., -1]
+        self.steps = np.where(largest > 0, largest, np.inf)  # (p, folds); a constant node moves nowhere
+        self.coef = np.zeros((len(grams), p, p, m))
+        self.left = grams[:, ::m].copy()  # what remains of the covariances with x_j, (folds, j, k m)
         # The size of chance in m - 1 directions beside that in one, for the largest of p.
         spread = np.sqrt(2 * np.log(max(p, 2)))
         self.weight = (np.sqrt(m - 1) + spread) / spread
 
     def solve(self, penalty: float) -> NDArray[np.float64]:
-        even = np.full((self.p, self.p, 2), penalty)
-        even[..., 1] *= self.weight
-        self._descend(even)
+        even = np.full(2, penalty) * (1, self.weight)
+        self._descend(np.broadcast_to(even, (*self.coef.shape[:3], 2)))
         start = self.coef.copy(), self.left.copy()
-        sizes = np.stack([np.abs(self.coef[..., 0]), np.linalg.norm(self.coef[..., 1:], axis=2)], axis=2)
+        sizes = np.stack([np.abs(self.coef[..., 0]), np.linalg.norm(self.coef[..., 1:], axis=3)], axis=3)
         self._descend(even / (1 + sizes / even))
         found = self.coef
         self.coef, self.left = start
         return found
 
     def least_squares(self) -> NDArray[np.float64]:
-        """Without any penalty, of all nodes from one inverse."""
-        p, m = self.p, self.m
-        ridge = _RIDGE * np.trace(self.gram) / len(self.gram) * np.eye(len(self.gram))
-        inverse = np.linalg.inv(self.gram + ridge).reshape(p, m, p, m)
-        own = inverse[np.arange(p), :, np.arange(p), :]
-        first = np.linalg.inv(own)[:, 0]  # of the m products of a node, the first is the node
-        found = -np.einsum("ja,jakb->jkb", first, inverse)
-        found[np.arange(p), np.arange(p)] = 0.0
+        """Without any penalty, of all nodes from one inverse for each Gram matrix."""
+        p, m, size = self.p, self.m, self.p * self.m
+        ridge = _RIDGE * np.trace(self.grams, axis1=1, axis2=2)[:, None, None] / size * np.eye(size)
+        inverse = np.linalg.inv(self.grams + ridge).reshape(-1, p, m, p, m)
+        own = inverse[:, np.arange(p), :, np.arange(p), :]  # (p, folds, m, m)
+        first = np.linalg.inv(own)[:, :, 0]  # of the m products of a node, the first is the node
+        found = -np.einsum("jfa,fjakb->fjkb", first, inverse)
+        found[:, np.arange(p), np.arange(p)] = 0.0
         return found
 
     def _descend(self, penalties: NDArray[np.float64]) -> None:
         for _ in range(_SWEEPS):
-            if max(self._update(k, penalties[:, k]) for k in range(self.p)) < _PRECISION:
+            if max(self._update(k, penalties[:, :, k]) for k in range(self.p)) < _PRECISION:
                 break
 
     def _update(self, k: int, penalties: NDArray[np.float64]) -> float:
-        own, step = slice(k * self.m, (k + 1) * self.m), self.steps[k]
-        if step <= 0:
-            return 0.0
-        new = self.coef[:, k] + self.left[:, own] / step
-        new[k] = 0.0
-        new[:, 0] = shrink_entries(new[:, 0], penalties[:, 0] / step)
-        size = np.linalg.norm(new[:, 1:], axis=1)
-        new[:, 1:] *= remaining_share(size, penalties[:, 1] / step)[:, None]
-        change = new - self.coef[:, k]
-        moved = np.flatnonzero(np.abs(change).max(axis=1) > 0)
+        own, step = slice(k * self.m, (k + 1) * self.m), self.steps[k, :, None]
+        new = self.coef[:, :, k] + self.left[:, :, own] / step[..., None]
+        new[:, k] = 0.0
+        new[..., 0] = shrink_entries(new[..., 0], penalties[..., 0] / step)
+        size = np.linalg.norm(new[..., 1:], axis=2)
+        new[..., 1:] *= remaining_share(size, penalties[..., 1] / step)[..., None]
+        change = new - self.coef[:, :, k]
+        moved = np.flatnonzero(change.any(axis=(0, 2)))
         if not len(moved):
             return 0.0
-        self.left[moved] -= change[moved] @ self.gram[own]
-        self.coef[moved, k] = new[moved]
+        self.left[:, moved] -= change[:, moved] @ self.grams[:, own]
+        self.coef[:, :, k] = new
         return float(np.abs(change).max())
 
 
