@@ -65,7 +65,7 @@ def offered_workers() -> int:
     ...     offered_workers()
     3
     """
-    found = int(joblib.effective_n_jobs())
+    found = int(joblib.effective_n_jobs(None))
     return found if found > 1 else 0
 
 

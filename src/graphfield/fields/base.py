@@ -23,7 +23,7 @@ from graphfield.exceptions import listing
 from graphfield.fields.columns import ColumnQuestions
 from graphfield.fields.program import Features, Linear, NotExported, Program, Scaled, log_scales
 from graphfield.fields.schema import Rows, Schema
-from graphfield.fields.streaming import Part, cache_slices, joined_parts
+from graphfield.fields.streaming import Part, joined_parts, pair_slices
 from graphfield.fields.walker import Group, groups_of, parts_of, rows_at_a_time
 from graphfield.graphs.strength import directed_strengths, partial_correlations
 from graphfield.graphs.threshold import Threshold
@@ -186,7 +186,7 @@ class GraphField(ColumnQuestions, ABC):
         here = self.at(rows)
         x = self.standardize(values, here.at)
         residuals = (x - np.einsum("bjk,bk->bj", here.weights, x)) / here.scales
-        for few in cache_slices(len(x), self.n_nodes):
+        for few in pair_slices(len(x), self.n_nodes):
             yield few, residuals[few], directed_strengths(here.weights[few], here.scales[few])
 
     def fit_values(self, values: NDArray, rows: Rows) -> Iterator[Part]:

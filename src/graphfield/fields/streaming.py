@@ -15,6 +15,8 @@ _EVALUATION_ENTRIES = 16_000_000
 _EVALUATION_ROWS = 256
 # Entries that stay in a processor's cache while they are worked on.
 _CACHE_ENTRIES = 250_000
+# Entries of matrices that are worked on by stripes, which stay in the cache.
+_PAIR_ENTRIES = 8_000_000
 # Entries of fitted values that are joined before something is done to all of them: 16 MB.
 _JOINED_ENTRIES = 2_000_000
 
@@ -50,6 +52,12 @@ def slices(n_rows: int, step: int) -> Iterator[slice]:
 def cache_slices(n_rows: int, n_nodes: int) -> Iterator[slice]:
     """Consecutive matrices, few enough that an operation on them does not leave the cache."""
     return slices(n_rows, max(1, _CACHE_ENTRIES // n_nodes**2))
+
+
+def pair_slices(n_rows: int, n_nodes: int) -> Iterator[slice]:
+    """Consecutive matrices: as many as stay in the cache, or a few more of 32 MB where these are very few."""
+    few = min(32, _PAIR_ENTRIES // n_nodes**2)
+    return slices(n_rows, max(1, _CACHE_ENTRIES // n_nodes**2, few))
 
 
 def joined_parts(parts: Iterable[Part]) -> Iterator[Part]:

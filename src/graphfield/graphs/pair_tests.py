@@ -13,11 +13,13 @@ some z alone, or changes its sign, is not lost in its average.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr
 
+from graphfield.cores import side_by_side
 from graphfield.graphs.false_discoveries import q_values
 
 # The false discovery rate at which pairs pass: as ``infer_edges(...).edges()`` has by default.
@@ -26,6 +28,8 @@ FALSE_SHARE = 0.1
 _STILL = 1e-5
 # Squares of residuals, in units of what they should be, that count as none.
 _NO_POWER = 1e-12
+# Entries of arrays that stay in a processor's cache, and for which threads are worth their start.
+_STRIPE_ENTRIES, _WORTH_THREADS = 2**17, 2_000_000
 
 
 @dataclass(frozen=True)
@@ -63,32 +67,69 @@ def _by_blocks(function: np.ufunc, values: NDArray, starts: NDArray[np.intp]) ->
 
 
 class PairScores:
-    """Sums over units: rows, or groups of rows, which may go together in any way."""
+    """Sums over units: rows, or groups of rows, which may go together in any way.
+
+    Of a pair one side is computed, and of some nodes at a time: their arrays stay in a processor's cache, and
+    cores may share them.
+    """
 
     def __init__(self, n_nodes: int) -> None:
         # Of the scores of a unit: their sum, its square, its product with the number of its rows; of the
         # scores times the course of the pair: their sum and its square.
-        self._total, self._squares, self._sized, self._along, self._along_squares = np.zeros(
-            (5, n_nodes, n_nodes)
-        )
+        self._sums = np.zeros((5, n_nodes, n_nodes))
         self._used = np.zeros((n_nodes, n_nodes), dtype=bool)
         self._powers = np.zeros(n_nodes)  # of the residuals: their squares
         self._n_rows = self._n_units = self._square_sizes = 0
-        self._last: tuple[NDArray, NDArray, NDArray, NDArray] | None = None  # a unit that may go on
+        self._last: _Open | None = None  # a unit that may go on
 
     def add(self, residuals: NDArray, directed: NDArray, units: NDArray[np.intp]) -> None:
         """More rows, (b, p) and (b, p, p); those of one unit come without others between them."""
         self._powers += np.square(residuals).sum(axis=0)
-        course = directed + np.swapaxes(directed, 1, 2)
-        course /= 2
-        self._used |= np.abs(course).max(axis=0) > 0
-        left = residuals.astype(directed.dtype)
-        scores = pair_scores(left[:, :, None], left[:, None, :], directed, np.swapaxes(directed, 1, 2))
-        course *= scores
         starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
-        if len(starts) < len(units):
-            scores, course = (np.add.reduceat(part, starts, axis=0) for part in (scores, course))
-        self._add_units(units[starts], scores, course, np.diff(starts, append=len(units)))
+        sizes = np.diff(starts, append=len(units))
+        before, goes_on = self._last, self._last is not None and self._last.name == units[0]
+        if before is not None and goes_on:
+            sizes[0] += before.size
+        elif before is not None:
+            self._count_sizes(np.array([before.size]))
+        self._count_sizes(sizes[:-1])
+        self._last = _Open(units[-1], sizes[-1], np.empty((2, *directed.shape[1:]), directed.dtype))
+        block = _Block(residuals.astype(directed.dtype), directed, starts, sizes, before, goes_on, self._last)
+        nodes = directed.shape[1]
+        step = max(1, _STRIPE_ENTRIES // (len(units) * nodes))
+        stripes = [slice(start, min(start + step, nodes)) for start in range(0, nodes, step)]
+        work = partial(self._add_stripe, block)
+        if directed.size < _WORTH_THREADS:
+            for own in stripes:
+                work(own)
+        else:
+            side_by_side(work, stripes)
+
+    def _add_stripe(self, block: _Block, own: slice) -> None:
+        """Pairs of some nodes with these and all later ones."""
+        later = slice(own.start, None)
+        ahead, back = block.directed[:, own, later], np.swapaxes(block.directed[:, later, own], 1, 2)
+        course = ahead + back
+        course /= 2
+        self._used[own, later] |= np.abs(course).max(axis=0) > 0
+        scores = pair_scores(block.left[:, own, None], block.left[:, None, later], ahead, back)
+        course *= scores
+        if len(block.starts) < len(scores):
+            scores, course = (np.add.reduceat(part, block.starts, axis=0) for part in (scores, course))
+        sums = self._sums[:, own, later]
+        if block.before is not None:
+            begun = block.before.sums[:, None, own, later]
+            if block.goes_on:
+                scores[:1] += begun[0]
+                course[:1] += begun[1]
+            else:
+                _count(sums, begun[0], begun[1], np.array([block.before.size]))
+        _count(sums, scores[:-1], course[:-1], block.sizes[:-1])
+        block.last.sums[0, own, later], block.last.sums[1, own, later] = scores[-1], course[-1]
+
+    def _count_sizes(self, sizes: NDArray[np.intp]) -> None:
+        self._n_rows, self._n_units = self._n_rows + int(sizes.sum()), self._n_units + len(sizes)
+        self._square_sizes += int(np.square(sizes).sum())
 
     def tests(self, freedom: float) -> PairTests:
         """The tests where fields of graphs vary in so many directions, one of them the average.
@@ -96,20 +137,24 @@ class PairScores:
         The rows that the fit has used up, one for each direction of each edge of a node, do not count.
         """
         if self._last is not None:
-            self._count(*self._last[1:])
+            size = np.array([self._last.size])
+            _count(self._sums, self._last.sums[:1], self._last.sums[1:], size)
+            self._count_sizes(size)
             self._last = None
+        total, all_squares, sized, along, along_squares = map(_both_sides, self._sums)
+        used = _both_sides(self._used)
         n, units = self._n_rows, self._n_units
-        left = 1.0 - freedom * float(self._used.sum(axis=1).mean()) / n
+        left = 1.0 - freedom * float(used.sum(axis=1).mean()) / n
         if left <= 0 or units < 2:
-            return PairTests(np.ones_like(self._total), np.inf, np.ones_like(self._total), self._used)
+            return PairTests(np.ones_like(total), np.inf, np.ones_like(total), used)
         # A residual of a row that the fit has used is too small by its leverage (HC3 in regressions).
-        mean, small = self._total / n, units / (units - 1) / left**2
-        squares = self._squares - 2 * mean * self._sized + mean**2 * self._square_sizes
+        mean, small = total / n, units / (units - 1) / left**2
+        squares = all_squares - 2 * mean * sized + mean**2 * self._square_sizes
         variance = small * np.maximum(squares, 0.0) / n**2
         off = ~np.eye(len(mean), dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
             average = np.abs(mean) / np.sqrt(variance)
-            own = np.square(np.maximum(self._along, 0.0)) / (small * self._along_squares)
+            own = np.square(np.maximum(along, 0.0)) / (small * along_squares)
         rest = max(1.0, (units - 1) * left)
         p_values = 2 * stdtr(rest, -average)
         if freedom > 1:  # the course was found in the same rows: it had so many directions to choose from
@@ -120,29 +165,46 @@ class PairScores:
         scales = np.sqrt(power[:, None] * power)
         # No correlation is off by more than one, also where others explain a node to the last bit.
         error = min(1.0, float(np.nan_to_num(np.median((np.sqrt(variance) / scales)[off]), nan=1.0)))
-        return PairTests(p_values, error, scales, self._used)
+        return PairTests(p_values, error, scales, used)
 
-    def _add_units(self, names: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
-        """Count all but the last of these units, which may go on in the rows to come."""
-        if self._last is not None:
-            if self._last[0] == names[0]:
-                for part, begun in zip((scores, along, sizes), self._last[1:], strict=True):
-                    part[:1] += begun
-            else:
-                self._count(*self._last[1:])
-        self._count(scores[:-1], along[:-1], sizes[:-1])
-        self._last = names[-1], scores[-1:].copy(), along[-1:].copy(), sizes[-1:].copy()
 
-    def _count(self, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
-        # A few rows at a time, so their own precision does for the sums over them.
-        total = scores.sum(axis=0)
-        self._total += total
-        self._sized += total if (sizes == 1).all() else np.einsum("u,ujk->jk", sizes, scores)
-        self._squares += np.einsum("ujk,ujk->jk", scores, scores)
-        self._along += along.sum(axis=0)
-        self._along_squares += np.einsum("ujk,ujk->jk", along, along)
-        self._n_rows, self._n_units = self._n_rows + int(sizes.sum()), self._n_units + len(sizes)
-        self._square_sizes += int(np.square(sizes).sum())
+@dataclass
+class _Open:
+    """A unit that may go on in rows to come: of its scores, and of these times their course, the sums."""
+
+    name: int
+    size: int
+    sums: NDArray  # (2, p, p)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows that are added: residuals, directed strengths, where units begin and how many rows they have."""
+
+    left: NDArray
+    directed: NDArray
+    starts: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+    before: _Open | None
+    goes_on: bool  # whether the first unit is the one before
+    last: _Open
+
+
+def _count(sums: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
+    # A few rows at a time, so their own precision does for the sums over them.
+    total = scores.sum(axis=0)
+    sums[0] += total
+    sums[1] += np.einsum("ujk,ujk->jk", scores, scores)
+    sums[2] += total if (sizes == 1).all() else np.einsum("u,ujk->jk", sizes, scores)
+    sums[3] += along.sum(axis=0)
+    sums[4] += np.einsum("ujk,ujk->jk", along, along)
+
+
+def _both_sides(upper: NDArray) -> NDArray:
+    """A symmetric matrix of which one side is known."""
+    return (
+        np.triu(upper) | np.triu(upper, 1).T if upper.dtype == bool else np.triu(upper) + np.triu(upper, 1).T
+    )
 
 
 def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:

@@ -153,7 +153,7 @@ def infer_edges(
     if caveat:
         warnings.warn(caveat, DataWarning, stacklevel=2)
     n_units = len(encoded) if starts is None else len(starts)
-    n_folds = int(cut_rows(len(encoded), question.together).max()) + 1
+    n_folds = int(cut_rows(question.inputs.X.shape, question.together).max()) + 1
     steps = n_ticks() if question.inputs.types is None else n_ticks_of_kinds(n_folds)
     total = steps + len(wanted) + 2
     with progress_bar("Testing edges", total, "parts") as advance:
@@ -262,7 +262,7 @@ def _moving_functions(encoder: CovariateEncoder, encoded: Encoded, n_nodes: int)
 
 
 def _nodes_and_folds(question: Question, encoded: Encoded) -> tuple[CleanedNodes, NDArray[np.intp]]:
-    fold = cut_rows(len(encoded), question.together)
+    fold = cut_rows(question.inputs.X.shape, question.together)
     check_folds(question.encoder, encoded, fold)
     if len(question.encoder.numeric) <= _MOST_WITH_JUMPS:
         question = question.with_jumps()
@@ -281,7 +281,7 @@ def _spline_tests(
     if question.inputs.types is None:
         of_numbers = scores_of(question, encoded, tick)
     else:
-        check_folds(question.encoder, encoded, cut_rows(len(encoded), question.together))
+        check_folds(question.encoder, encoded, cut_rows(question.inputs.X.shape, question.together))
         of_kinds = scores_of_kinds(question, tick)
     smooths, of_covariate = question.smooths(question.degrees), {}
     for name in wanted:

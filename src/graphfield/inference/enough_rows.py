@@ -21,6 +21,8 @@ from graphfield.messages import Argument
 N_FOLDS = 5
 # Fewer rows are cut into folds several times, so that all cuts together hold as many, at most so often.
 _ROWS_OF_CUTS, _MOST_CUTS = 2_000, 3
+# With more nodes, once.
+_MOST_CUT_NODES = 100
 # Rows or groups that are needed at all, and for each function of z.
 _LEAST_ROWS, _PER_FUNCTION = 60, 3
 # Rows or groups for each function of z where numbers bend or products are looked at.
@@ -202,16 +204,19 @@ def _constant(values: NDArray[Any], names: Sequence[str]) -> list[str]:
     return [name for name, own in zip(names, spread, strict=True) if own == 0]
 
 
-def cut_rows(n_rows: int, together: NDArray[np.intp] | None) -> NDArray[np.intp]:
+def cut_rows(shape: tuple[int, ...], together: NDArray[np.intp] | None) -> NDArray[np.intp]:
     """The folds, numbered through all cuts, that hold each row out, (cuts, n).
 
     What a row says depends a little on who else is held out with it, the more the fewer rows there are. So
-    few rows are cut several times, and the mean counts. Rows that are held out ``together`` are cut once.
+    few rows are cut several times, and the mean counts. Rows that are held out ``together`` are cut once, and
+    so are those of tables whose ``shape`` has many nodes: there the regressions take long.
 
-    >>> [len(cut_rows(n, None)) for n in (100, 900, 1_000, 2_000)]
-    [3, 3, 2, 1]
+    >>> [len(cut_rows((n, 10), None)) for n in (100, 900, 1_000, 2_000)], len(cut_rows((100, 200), None))
+    ([3, 3, 2, 1], 1)
     """
-    n_cuts = min(_MOST_CUTS, -(-_ROWS_OF_CUTS // n_rows)) if together is None else 1
+    n_rows, n_nodes = shape
+    once = together is not None or n_nodes > _MOST_CUT_NODES
+    n_cuts = 1 if once else min(_MOST_CUTS, -(-_ROWS_OF_CUTS // n_rows))
     return np.stack([cut * N_FOLDS + fold_labels(n_rows, N_FOLDS, together, cut) for cut in range(n_cuts)])
 
 

@@ -65,7 +65,7 @@ def _functions(question: Question) -> Array:
 
 def scores_of_kinds(question: Question, tick: Callable[[], None] = lambda: None) -> KindScores:
     """What each row says of each pair, from regressions that have not seen it."""
-    known, fold = KindRows.of(question), cut_rows(len(question.inputs.X), question.together)
+    known, fold = KindRows.of(question), cut_rows(question.inputs.X.shape, question.together)
     tick()
     rows = known.moving(known.rows.U)
     return kind_scores(rows, cross_fitted_families(rows, fold, tick), fold, rows.W, known.inflation)
