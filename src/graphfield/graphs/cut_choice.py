@@ -67,19 +67,21 @@ class NewRowErrors:
     """For each cut the squared errors of rows that had no part in the fit, of pairs that are clear."""
 
     def __init__(self, clear: NDArray[np.bool_]) -> None:
-        self._clear = clear
+        self._pairs = np.nonzero(clear & ~np.eye(len(clear), dtype=bool))
         self._losses: list[NDArray[np.float64]] = []  # (rows, cuts)
         self._units: list[NDArray[np.intp]] = []
 
     def add(self, x: NDArray, coef: NDArray, scale: NDArray, units: NDArray[np.intp]) -> None:
         """More rows: nodes and residual scales (b, p), coefficients (b, p, p); rows of a unit together."""
-        b, p = x.shape
+        (b, p), (j, k) = x.shape, self._pairs
         directed = directed_strengths(coef, scale)
-        sizes = np.where(self._clear, edge_sizes(directed, np.swapaxes(directed, 1, 2)), 0.0)
-        place = np.arange(b * p).reshape(b, p, 1) * (len(CUTS) + 1) + np.searchsorted(CUTS, sizes)
-        shares = coef * x[:, None, :]
+        first = np.searchsorted(CUTS, edge_sizes(directed[:, j, k], directed[:, k, j]))
+        place = (np.arange(b)[:, None] * p + j) * (len(CUTS) + 1) + first
+        shares = coef[:, j, k] * x[:, k]
         dropped = np.bincount(place.ravel(), shares.ravel(), b * p * (len(CUTS) + 1)).reshape(b, p, -1)
-        left = (x - shares.sum(axis=2))[:, :, None] + np.cumsum(dropped, axis=2)[:, :, :-1]
+        # With no edge left a node is what it is; a cut gives back what it does not drop.
+        kept = dropped.sum(axis=2, keepdims=True) - np.cumsum(dropped, axis=2)[:, :, :-1]
+        left = x[:, :, None] - kept
         self._losses.append(np.square(left / scale[:, :, None]).mean(axis=1))
         self._units.append(units)
 
