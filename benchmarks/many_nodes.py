@@ -60,6 +60,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--most-static", type=int, default=500, help="nodes of the largest graphical lasso")
+    parser.add_argument("--models", nargs="+", default=["default", "full head", "graphical lasso"])
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     lines = []
@@ -76,7 +77,7 @@ def main() -> None:
         }
         if p <= arguments.most_static:
             models["graphical lasso"] = gf.GraphicalLasso()
-        for name, model in models.items():
+        for name, model in ((name, models[name]) for name in models if name in arguments.models):
             line = {"p": p, "model": name} | measure(model, X, Z, skeleton, arguments.device)
             lines.append(line)
             print(json.dumps(line), flush=True)
