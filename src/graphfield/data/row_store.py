@@ -1,0 +1,110 @@
+"""Arrays with a line per row of a long table: in memory or, beyond a bound, in scratch files.
+
+Scratch files have no name, so that nothing is left of them after a kill. They are mapped into memory: arrays
+like any other, whose pages are read and written as they are used. While a bound holds, a thread lets go of
+these pages whenever many are resident; what is in them stays in the file, and comes when it is asked for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from graphfield.data.room import free_memory, resident_file_pages, size_text
+from graphfield.exceptions import OutputError, ParameterError
+
+# Of the bound: what one array may take before it goes to a file. A fit holds about ten at a time.
+SHARE = 0.1
+# Of free memory: the bound where none is given.
+_FREE_SHARE = 0.5
+# Of the bound: pages of scratch files that may be resident; and seconds between two looks at them.
+_RESIDENT_SHARE, _PAUSE = 0.1, 0.02
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+_bound: ContextVar[int | None] = ContextVar("bound", default=None)
+_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+
+
+def memory_bound(memory: int | str | None) -> int:
+    """Bytes that a user's ``memory`` stands for; None is half of what is free.
+
+    >>> memory_bound("4GB"), memory_bound("1.5 MB"), memory_bound(1000)
+    (4000000000, 1500000, 1000)
+    """
+    if memory is None:
+        return int(_FREE_SHARE * free_memory())
+    try:
+        text = str(memory).strip().upper().replace("IB", "B")
+        unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
+        size = int(float(text.removesuffix(unit).strip()) * _UNITS.get(unit, 1))
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise ParameterError.of("memory", f"must be a size such as '4GB' or '500MB', got {memory!r}.")
+    return size
+
+
+@contextmanager
+def bounded_memory(bound: int) -> Iterator[None]:
+    """Here, arrays that are long beside the bound (in bytes) go to scratch files."""
+    token = _bound.set(bound)
+    done = threading.Event()
+    trimmer = threading.Thread(target=_trim, args=(bound, done), daemon=True)
+    trimmer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        trimmer.join()
+        _bound.reset(token)
+
+
+def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    """An array to be filled, rows first, which holds anything yet."""
+    size, bound = prod(shape) * np.dtype(dtype).itemsize, _bound.get()
+    if bound is None or size <= SHARE * bound:
+        return np.empty(shape, dtype=dtype)
+    buffer = _scratch(size)
+    _maps.add(buffer)
+    return np.frombuffer(buffer, dtype=dtype, count=prod(shape)).reshape(shape)
+
+
+def _scratch(size: int) -> mmap.mmap:
+    """Room is made sure of now: a disk that is full later would end the process."""
+    try:
+        with tempfile.TemporaryFile(prefix="graphfield-") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        raise OutputError(
+            f"A scratch file of {size_text(size)} cannot be made in {tempfile.gettempdir()!r}: "
+            f"{error.strerror or error}. Make room there, or name another folder in the environment variable "
+            "TMPDIR."
+        ) from error
+
+
+def _trim(bound: int, done: threading.Event) -> None:
+    """Let go of the pages of scratch files whenever they are many, until it is done."""
+    before = resident_file_pages()
+    while not done.wait(_PAUSE):
+        if resident_file_pages() - before > _RESIDENT_SHARE * bound:
+            _release()
+
+
+def _release() -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for one in list(_maps):
+            one.madvise(mmap.MADV_DONTNEED)
