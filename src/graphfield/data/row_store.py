@@ -27,8 +27,8 @@ from graphfield.exceptions import OutputError, ParameterError
 SHARE = 0.1
 # Of free memory: the bound where none is given.
 _FREE_SHARE = 0.5
-# Of the bound: pages of scratch files that may be resident; and seconds between two looks at them.
-_RESIDENT_SHARE, _PAUSE = 0.1, 0.02
+# Of the bound, or in bytes: pages of scratch files that may be resident. Seconds between two looks at them.
+_RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.1, 2**24, 0.005
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _bound: ContextVar[int | None] = ContextVar("bound", default=None)
@@ -79,6 +79,22 @@ def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     return np.frombuffer(buffer, dtype=dtype, count=prod(shape)).reshape(shape)
 
 
+def take_rows(values: NDArray, rows: NDArray[np.intp]) -> NDArray:
+    """``values[rows]``."""
+    return np.take(values, rows, axis=0, out=allocate_rows((len(rows), *values.shape[1:]), values.dtype))
+
+
+def followed_by(first: NDArray, second: NDArray) -> NDArray:
+    """Both, one after the other."""
+    kind = np.result_type(first, second)
+    shape = (len(first) + len(second), *first.shape[1:])
+    return np.concatenate([first, second], out=allocate_rows(shape, kind))
+
+
+def is_bounded() -> bool:
+    return _bound.get() is not None
+
+
 def _scratch(size: int) -> mmap.mmap:
     """Room is made sure of now: a disk that is full later would end the process."""
     try:
@@ -98,9 +114,9 @@ def _scratch(size: int) -> mmap.mmap:
 
 def _trim(bound: int, done: threading.Event) -> None:
     """Let go of the pages of scratch files whenever they are many, until it is done."""
-    before = resident_file_pages()
+    most = resident_file_pages() + max(_LEAST_RESIDENT, _RESIDENT_SHARE * bound)
     while not done.wait(_PAUSE):
-        if resident_file_pages() - before > _RESIDENT_SHARE * bound:
+        if resident_file_pages() > most:
             _release()
 
 

@@ -21,6 +21,7 @@ from graphfield.data.node_types import node_frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
 from graphfield.data.row_source import RowSource, warn_of_sample
+from graphfield.data.row_store import followed_by, take_rows
 from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError, DataWarning
@@ -68,7 +69,7 @@ class TrainingSet:
     @property
     def all_nodes(self) -> NDArray[np.floating]:
         """Nodes of the rows, and after them of the user's own held-out rows."""
-        return self.X if self.own is None else np.concatenate([self.X, self.own[0]])
+        return self.X if self.own is None else followed_by(self.X, self.own[0])
 
     def encode(self, encoder: CovariateEncoder) -> Encoded:
         """Covariates of the same rows."""
@@ -128,7 +129,7 @@ class TrainingSet:
         rows = self.held_out
         if self.own is not None or rows is None:
             return self.own
-        return self.X[rows], self.Z.take(rows), None if self.labels is None else self.labels[rows]
+        return take_rows(self.X, rows), self.Z.take(rows), None if self.labels is None else self.labels[rows]
 
 
 def choose_map(
