@@ -4,8 +4,8 @@
         [--memory 2GB] [--folder build/large] [--set max_steps=600]
 
 The folder is made if it is not there: a chain whose edges turn with the covariate z. Each fit has a process
-of its own. Printed are seconds, microseconds per row, the peak of its resident memory (VmHWM) and, for the part,
-how far both ways of reading it are apart.
+of its own. Printed are seconds, microseconds per row, the peak of its resident memory (VmHWM) and, for the
+part, how far both ways of reading it are apart.
 """
 
 from __future__ import annotations

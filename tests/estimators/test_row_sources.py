@@ -41,8 +41,8 @@ def write(table: pd.DataFrame, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "model",
     [
-        gf.DNNCGM(max_steps=40, random_state=0, marginals="normal"),
-        gf.DNNCGM(max_steps=40, rank=None, random_state=0),
+        gf.DNNCGM(max_steps=20, rank=4, random_state=0, marginals="normal"),
+        gf.DNNCGM(max_steps=20, rank=None, random_state=0),
         gf.RegGMM(),
         gf.NodewiseLasso(),
     ],
@@ -66,7 +66,7 @@ def test_a_fit_is_the_same_as_in_memory(model, table: pd.DataFrame, tmp_path: Pa
 
 def test_groups_are_split_as_in_memory(table: pd.DataFrame, tmp_path: Path) -> None:
     source = gf.open_table(write(table, tmp_path / "parts"), ["z"], list("abcdef"), "subject", memory=TINY)
-    model = gf.DNNCGM(max_steps=20, random_state=0)
+    model = gf.DNNCGM(max_steps=10, rank=2, random_state=0)
     known = model.fit(table[list("abcdef")], table[["z"]], groups=table["subject"]).held_out_rows_
     np.testing.assert_array_equal(model.fit(source).held_out_rows_, known)
     assert model.level_check_ is not None
@@ -79,7 +79,7 @@ def test_an_estimator_that_holds_its_rows_gets_a_sample(table: pd.DataFrame, tmp
         gf.RegGMM().fit(source)
 
 
-@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize("rank", [2, None])
 def test_rows_that_no_step_draws_are_not_looked_at(
     monkeypatch, table: pd.DataFrame, rank: int | None
 ) -> None:
@@ -104,7 +104,7 @@ def test_rows_that_no_step_draws_are_not_looked_at(
 
 def test_a_killed_fit_goes_on(monkeypatch, table: pd.DataFrame, tmp_path: Path) -> None:
     source = gf.open_table(write(table, tmp_path / "parts"), ["z"], list("abcdef"), memory=TINY)
-    model = gf.DNNCGM(max_steps=30, random_state=0)
+    model = gf.DNNCGM(max_steps=10, rank=2, random_state=0)
     expected = model.fit(source).predict_coef(table[["z"]])
     rounds = mixture.MixtureFits._improve_gates
 
