@@ -74,7 +74,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     # An estimator that ignores covariates accepts a Z without columns.
     _uses_covariates: ClassVar[bool] = True
     # Whether it fits rows that do not fit in memory; others are given a sample of them.
-    _takes_all_rows: ClassVar[bool] = False
+    takes_all_rows: ClassVar[bool] = False
 
     # -- fitting ----------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
             subtract_levels=getattr(self, "center", "") != "none",
             streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
             node_types=getattr(self, "node_types", None),
-            sampled_by=None if self._takes_all_rows else type(self).__name__,
+            sampled_by=None if self.takes_all_rows else type(self).__name__,
         )
 
     @abstractmethod

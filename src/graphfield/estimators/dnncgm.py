@@ -201,7 +201,7 @@ class DNNCGM(NeuralEstimator):
     """
 
     _streams = STREAMS
-    _takes_all_rows = True
+    takes_all_rows = True
 
     network: str = parameter("residual", Choice(NETWORKS))
     sharing: str = parameter("all", Choice(SHARING))
