@@ -12,6 +12,7 @@ import pytest
 
 import graphfield as gf
 from graphfield.data.row_store import bounded_memory
+from graphfield.estimators import row_outputs
 from graphfield.training import loop, mixture, plan
 
 TINY = 20_000  # bytes: all that is long goes to scratch files
@@ -133,6 +134,27 @@ def test_scratch_files_are_of_this_process_alone(table: pd.DataFrame, tmp_path: 
     (tmp_path / "scratch").mkdir()
     with bounded_memory(TINY):
         assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("lines", [1_000, 10**6])
+def test_edges_and_predictions_are_written_in_parts(
+    monkeypatch, table: pd.DataFrame, tmp_path: Path, lines: int
+) -> None:
+    monkeypatch.setattr(row_outputs, "_PART_LINES", lines)
+    source = gf.open_table(write(table, tmp_path / "parts"), ["z"], list("abcdef"), memory="1GB")
+    model = gf.RegGMM().fit(source)
+    expected = model.edges(table[["z"]], threshold=0.05)
+    for rows, name in ((source, "edges"), (table[["z"]], "edges of a table")):
+        found = model.write_edges(rows, tmp_path / name, threshold=0.05)
+        pd.testing.assert_frame_equal(
+            pd.read_parquet(found), expected, check_dtype=False, check_categorical=False
+        )
+    assert (len(list((tmp_path / "edges").iterdir())) > 1) == (lines < len(expected))
+    predicted = pd.read_parquet(model.write_predictions(source, tmp_path / "predicted"))
+    X, Z = table[list("abcdef")], table[["z"]]
+    np.testing.assert_allclose(predicted, model.predict(X, Z), atol=1e-6)
+    with pytest.raises(gf.OutputError, match="already exists"):
+        model.write_predictions(source, tmp_path / "predicted")
 
 
 _MEASURED = """

@@ -24,6 +24,7 @@ from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, KnownPairs, NewRows, find_threshold
 from graphfield.estimators.node_questions import NodeQuestions
 from graphfield.estimators.parameters import Rule, check_all
+from graphfield.estimators.row_outputs import RowOutputs
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
 from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
@@ -37,7 +38,7 @@ from graphfield.solvers.marginal_choice import describe_nodes
 TableLike = Any
 
 
-class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
+class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
