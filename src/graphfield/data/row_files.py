@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ class RowFiles(ABC):
     n_rows: int
 
     @abstractmethod
-    def blocks(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def blocks(self, columns: Sequence[str]) -> Generator[pd.DataFrame, None, None]:
         """These columns of consecutive rows, counted from 0 in each block."""
 
     def check_columns(self, columns: Sequence[str]) -> None:
@@ -148,7 +148,7 @@ class ParquetFiles(RowFiles):
                         first=self.stamps[0].path.name,
                     )
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def blocks(self, columns: Sequence[str]) -> Generator[pd.DataFrame, None, None]:
         for stamp, expected in zip(self.stamps, self.counts, strict=True):
             stamp.check()
             n_rows = 0
@@ -176,7 +176,7 @@ def _parquet_facts(stamp: _Stamp) -> tuple[Any, int]:
         raise
 
 
-def _parquet_blocks(stamp: _Stamp, columns: list[str]) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(stamp: _Stamp, columns: list[str]) -> Generator[pd.DataFrame, None, None]:
     import pyarrow
     import pyarrow.parquet as pq
 
@@ -189,6 +189,8 @@ def _parquet_blocks(stamp: _Stamp, columns: list[str]) -> Iterator[pd.DataFrame]
         if isinstance(error, DataError):
             raise
         stamp.check(error)
+    finally:
+        pyarrow.default_memory_pool().release_unused()
 
 
 class NpyFile(RowFiles):
@@ -219,7 +221,7 @@ class NpyFile(RowFiles):
         self.n_rows, self.width = shape
         self._numbered(self.width)
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def blocks(self, columns: Sequence[str]) -> Generator[pd.DataFrame, None, None]:
         places = [self.names.index(name) for name in columns]
         self.stamp.check()
         with self.stamp.path.open("rb") as file:
@@ -245,7 +247,7 @@ class ZarrArray(RowFiles):
         self.array, self.n_rows = found, found.shape[0]
         self._numbered(found.shape[1])
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def blocks(self, columns: Sequence[str]) -> Generator[pd.DataFrame, None, None]:
         places = [self.names.index(name) for name in columns]
         for rows in row_blocks(self.n_rows, len(self.names)):
             values = np.asarray(self.array[rows])
@@ -271,7 +273,7 @@ class AnnDataFile(RowFiles):
             self.genes = _texts(file["var"][file["var"].attrs["_index"]][:])
         self.names = [*self.of_rows, *self.genes]
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def blocks(self, columns: Sequence[str]) -> Generator[pd.DataFrame, None, None]:
         places = {name: place for place, name in enumerate(self.genes)}
         self.stamp.check()
         with self._open() as file:

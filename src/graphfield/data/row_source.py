@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,8 @@ def open_table(
     """
     path, bound = Path(path), memory_bound(memory)
     files = open_files(path)
-    head = next(iter(files.blocks(files.names)))
+    with closing(files.blocks(files.names)) as blocks:
+        head = next(blocks)
     found = from_table(
         head, covariates, nodes, group, categories=categories, drop=drop, date_format=date_format
     )
@@ -241,13 +242,13 @@ def _is_plain(column: pd.Series) -> bool:
 
 def _series(block: TableData) -> pd.Series:
     assert block.groups is not None
-    return block.groups.astype("category")
+    return block.groups.copy().astype("category")
 
 
 def _small(Z: pd.DataFrame) -> pd.DataFrame:
-    """Text as categories: a code for each row, and each text once."""
+    """A copy, which does not hold the whole block, with text as categories: a code for each row."""
     text = [name for name in Z.columns if _is_text(Z[name])]
-    return Z.astype(dict.fromkeys(text, "category"))
+    return Z.copy().astype(dict.fromkeys(text, "category"))
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -11,7 +11,7 @@ from graphfield.data.row_store import allocate_rows
 from graphfield.nn.fields import Samples
 
 # Rows that are computed with at a time.
-ROWS_AT_A_TIME = 2**16
+ROWS_AT_A_TIME = 2**14
 
 
 def empty_rows(n_rows: int, width: int, like: Tensor) -> Tensor:
