@@ -23,12 +23,13 @@ from numpy.typing import DTypeLike, NDArray
 from graphfield.data.room import free_memory, resident_file_pages, size_text
 from graphfield.exceptions import OutputError, ParameterError
 
-# Of the bound: what one array may take before it goes to a file. A fit holds about ten at a time.
-SHARE = 0.1
+# Of the bound: a table of which an estimator that holds its rows may take ten copies, and what one array may
+# take before it goes to a file.
+SHARE, _ARRAY_SHARE = 0.1, 0.02
 # Of free memory: the bound where none is given.
 _FREE_SHARE = 0.5
 # Of the bound, or in bytes: pages of scratch files that may be resident. Seconds between two looks at them.
-_RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.1, 2**24, 0.005
+_RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.05, 2**24, 0.005
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _bound: ContextVar[int | None] = ContextVar("bound", default=None)
@@ -72,7 +73,7 @@ def bounded_memory(bound: int) -> Iterator[None]:
 def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An array to be filled, rows first, which holds anything yet."""
     size, bound = prod(shape) * np.dtype(dtype).itemsize, _bound.get()
-    if bound is None or size <= SHARE * bound:
+    if bound is None or size <= _ARRAY_SHARE * bound:
         return np.empty(shape, dtype=dtype)
     buffer = _scratch(size)
     _maps.add(buffer)

@@ -160,7 +160,7 @@ def seen_rows(members: Sequence[Member], config: TrainingConfig) -> tuple[list[M
 
 def evenly_spread(rows: Tensor, most: int) -> Tensor:
     """So many of them at most."""
-    return rows[:: max(1, -(-len(rows) // most))]
+    return rows[:: max(1, -(-len(rows) // most))].contiguous()
 
 
 def sent(values: Tensor, device: torch.device) -> Tensor:
