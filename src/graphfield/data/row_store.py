@@ -30,9 +30,12 @@ SHARE, _ARRAY_SHARE = 0.1, 0.02
 _FREE_SHARE = 0.5
 # Of the bound, or in bytes: pages of scratch files that may be resident. Seconds between two looks at them.
 _RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.05, 2**24, 0.005
+# Rows that are gathered at a time.
+_ROWS_AT_A_TIME = 1_000
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _bound: ContextVar[int | None] = ContextVar("bound", default=None)
+_most_resident: ContextVar[float] = ContextVar("most_resident", default=float("inf"))
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
@@ -58,16 +61,18 @@ def memory_bound(memory: int | str | None) -> int:
 @contextmanager
 def bounded_memory(bound: int) -> Iterator[None]:
     """Here, arrays that are long beside the bound (in bytes) go to scratch files."""
-    token = _bound.set(bound)
+    most = resident_file_pages() + max(_LEAST_RESIDENT, _RESIDENT_SHARE * bound)
+    tokens = _bound.set(bound), _most_resident.set(most)
     done = threading.Event()
-    trimmer = threading.Thread(target=_trim, args=(bound, done), daemon=True)
+    trimmer = threading.Thread(target=_trim, args=(done, most), daemon=True)
     trimmer.start()
     try:
         yield
     finally:
         done.set()
         trimmer.join()
-        _bound.reset(token)
+        _bound.reset(tokens[0])
+        _most_resident.reset(tokens[1])
 
 
 def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
@@ -81,8 +86,12 @@ def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 
 def take_rows(values: NDArray, rows: NDArray[np.intp]) -> NDArray:
-    """``values[rows]``."""
-    return np.take(values, rows, axis=0, out=allocate_rows((len(rows), *values.shape[1:]), values.dtype))
+    """``values[rows]``, some at a time: each may bring in many pages of a file."""
+    taken = allocate_rows((len(rows), *values.shape[1:]), values.dtype)
+    for start in range(0, len(rows), _ROWS_AT_A_TIME):
+        taken[start : start + _ROWS_AT_A_TIME] = values[rows[start : start + _ROWS_AT_A_TIME]]
+        _release_if_many()
+    return taken
 
 
 def followed_by(first: NDArray, second: NDArray) -> NDArray:
@@ -110,18 +119,17 @@ def _scratch(size: int) -> mmap.mmap:
             f"A scratch file of {size_text(size)} cannot be made in {tempfile.gettempdir()!r}: "
             f"{error.strerror or error}. Make room there, or name another folder in the environment variable "
             "TMPDIR."
-        ) from error
+        ).about(file=tempfile.gettempdir()) from error
 
 
-def _trim(bound: int, done: threading.Event) -> None:
+def _trim(done: threading.Event, most: float) -> None:
     """Let go of the pages of scratch files whenever they are many, until it is done."""
-    most = resident_file_pages() + max(_LEAST_RESIDENT, _RESIDENT_SHARE * bound)
     while not done.wait(_PAUSE):
-        if resident_file_pages() > most:
-            _release()
+        _release_if_many(most)
 
 
-def _release() -> None:
-    if hasattr(mmap, "MADV_DONTNEED"):
+def _release_if_many(most: float | None = None) -> None:
+    most = _most_resident.get() if most is None else most
+    if resident_file_pages() > most and hasattr(mmap, "MADV_DONTNEED"):
         for one in list(_maps):
             one.madvise(mmap.MADV_DONTNEED)

@@ -18,7 +18,7 @@ from graphfield.estimators.neural import residual_scale, residuals
 from graphfield.estimators.training_jobs import Job
 from graphfield.estimators.ways import Edges, Way
 from graphfield.nn.fields import Samples
-from graphfield.nn.long_rows import ROWS_AT_A_TIME, empty_rows
+from graphfield.nn.long_rows import ROWS_AT_A_TIME, empty_rows, gather
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
@@ -99,7 +99,7 @@ def _prepared(
             left = _spread(x, job.rows)
             for rows in row_blocks(*x.shape):
                 x[rows] /= left.to(torch.float32)
-    scales = _moving_scales(learn_node_scales, job, data, features, x.__getitem__)
+    scales = _moving_scales(learn_node_scales, job, data, features, partial(gather, x))
     if scales is not None:
         assert features is not None
         whole, x = x, empty_rows(len(x), x.shape[1], x)

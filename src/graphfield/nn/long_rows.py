@@ -12,6 +12,8 @@ from graphfield.nn.fields import Samples
 
 # Rows that are computed with at a time.
 ROWS_AT_A_TIME = 2**14
+# Rows far apart that are gathered at a time.
+_GATHERED_ROWS = 1_000
 
 
 def empty_rows(n_rows: int, width: int, like: Tensor) -> Tensor:
@@ -23,6 +25,11 @@ def empty_rows(n_rows: int, width: int, like: Tensor) -> Tensor:
 
 def row_parts(n_rows: int, device: torch.device) -> Sequence[Tensor]:
     return torch.arange(n_rows, device=device).split(ROWS_AT_A_TIME)
+
+
+def gather(values: Tensor, rows: Tensor) -> Tensor:
+    """``values[rows]``, some at a time: each may bring in many pages of a file."""
+    return torch.cat([values[part] for part in rows.split(_GATHERED_ROWS)])
 
 
 def mean_of_rows(values: Tensor, rows: Tensor) -> Tensor:
