@@ -174,10 +174,7 @@ print(source.size, peak() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured by Linux")
 def test_a_fit_takes_little_more_memory_than_it_may(tmp_path: Path) -> None:
-    """2 million rows of 20 nodes, 340 MB of doubles, with 200 MB: that, 100 bytes a row, and workspace.
-
-    In memory it would be more than twice as much.
-    """
+    """2 million rows of 20 nodes, 340 MB of doubles, with 200 MB: that, 100 bytes a row, and workspace."""
     rng = np.random.default_rng(0)
     (tmp_path / "parts").mkdir()
     for i in range(8):
