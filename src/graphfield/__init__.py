@@ -41,6 +41,8 @@ _PUBLIC = {
     "read_table": "graphfield.data.tables",
     "from_table": "graphfield.data.roles",
     "TableData": "graphfield.data.roles",
+    "open_table": "graphfield.data.row_source",
+    "RowSource": "graphfield.data.row_source",
     "make_setting": "graphfield.simulate",
     "Simulation": "graphfield.simulate",
     "GraphfieldError": "graphfield.exceptions",
@@ -79,6 +81,8 @@ if TYPE_CHECKING:
     from graphfield.check.table import check_data as check_data
     from graphfield.data.roles import TableData as TableData
     from graphfield.data.roles import from_table as from_table
+    from graphfield.data.row_source import RowSource as RowSource
+    from graphfield.data.row_source import open_table as open_table
     from graphfield.data.tables import read_table as read_table
     from graphfield.estimators.archetype import ArchetypeCGM as ArchetypeCGM
     from graphfield.estimators.auto import AutoCGM as AutoCGM

@@ -97,7 +97,7 @@ def one_graph(coef: CoefField, penalty: float = 0.0) -> Again:
         found.load_state_dict(weights)
         return found.eval()
 
-    return Again(torch.ones(1, 1), find)
+    return Again(lambda: torch.ones(1, 1), find)
 
 
 def table_of(X: pd.DataFrame, types: dict[str, str]) -> FamilyTable:
@@ -119,7 +119,7 @@ def fit_one_graph(table: FamilyTable) -> np.ndarray:
     n, d = table.columns.shape
     config = FieldConfig(d, CovariateShape(1, ()), "residual", "all", 4, 0.0, True, "squared", 0.0, rank=1)
     start = mixed_field(GateField(config, torch.Generator().manual_seed(0)), torch.zeros(1, d, d))
-    again = replace(one_graph(start), features=torch.ones(n, 1))
+    again = replace(one_graph(start), features=lambda: torch.ones(n, 1))
     found = fit_families(table, again, torch.arange(n), start)
     fitted = found.coef.fitted(table.data.take(torch.arange(n)[None]))[0].detach().double().numpy()
     return np.asarray(table.blocks.null + found.base + fitted)

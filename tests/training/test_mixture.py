@@ -271,7 +271,7 @@ def moving_rows(truth: float, seed: int, n: int = 200):
     beta = average + truth * (torch.tensordot(shares, patterns, dims=1) - average)
     x = torch.randn(n, 6, generator=generator(seed))
     x[:, 0] += torch.einsum("nk,nk->n", beta[:, 0, 1:], x[:, 1:])
-    return mixed_field(gate, patterns), average, replace(data, x=x).take(torch.arange(n)[None])
+    return mixed_field(gate, patterns), average, replace(data, x=x), torch.arange(n)
 
 
 def test_movement_that_is_within_chance_is_not_kept():
@@ -344,7 +344,7 @@ def test_the_table_of_a_row_comes_from_patterns_found_without_it(monkeypatch):
         return mixture_table(patterns, x)
 
     monkeypatch.setattr(mixture_module, "mixture_table", spy)
-    (standing,) = MixtureFits(replace(FIELD), data, [task], replace(TRAINING, max_steps=5), (2,)).run()
+    (standing,) = MixtureFits(replace(FIELD), data, [task], replace(TRAINING, max_steps=20), (2,)).run()
     gate = mixture_module.gate_of(_first_gate(data, task), 2, FIELD, data.x.device)
     shares = shares_of(gate, data)
     # Cores share the work, so the first tables come in any order.

@@ -186,13 +186,15 @@ def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck
     return files
 
 
-def fit_facts(arguments: argparse.Namespace, data: TableData, seconds: float) -> dict[str, Any]:
+def fit_facts(
+    arguments: argparse.Namespace, data: TableData, seconds: float, n_rows: int | None = None
+) -> dict[str, Any]:
     """What ``fit.json`` says of a table and a fit to it."""
     from graphfield.report.folder import fit_record
 
     record = fit_record(
         table=str(arguments.table),
-        rows=len(data.X),
+        rows=n_rows or len(data.X),
         nodes=list(data.X.columns),
         covariates=list(data.Z.columns),
         group=None if data.groups is None else str(data.groups.name),

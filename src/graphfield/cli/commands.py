@@ -22,6 +22,7 @@ from graphfield.cli.edges import edges_of_fit
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
+from graphfield.cli.large_tables import open_large, read_sample, rows_of
 from graphfield.cli.one_graph import (
     add_bands,
     add_intervals,
@@ -94,7 +95,8 @@ def fit(arguments: argparse.Namespace) -> None:
     if arguments.checkpoint is not None and arguments.intervals:
         raise ParameterError.of("checkpoint", "is for one fit; leave it out, or --intervals.")
     check_writable(arguments.out, overwrite=arguments.force)
-    data = read_roles(arguments)
+    source = open_large(arguments)
+    data = read_roles(arguments) if source is None else read_sample(arguments, source)
     found = run_check(arguments, data, planned=False)
     extra: dict[str, bytes] = {}
     evidence = None
@@ -112,6 +114,10 @@ def fit(arguments: argparse.Namespace) -> None:
     rows, note = rows_to_fit(data, model, can_hold_out=neural)
     if note is not None:
         say(note)
+    n_rows = len(data.X)
+    if source is not None:
+        rows = rows_of(source, data, model)
+        n_rows = len(rows["X"])
     start = time.perf_counter()
     with hide_data_warnings():
         model.fit(**rows, **options)
@@ -119,7 +125,7 @@ def fit(arguments: argparse.Namespace) -> None:
     gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
     extra[GAIN] = json_bytes(gain_record(gain, why_not))
     extra |= {
-        FIT: json_bytes(fit_facts(arguments, data, seconds) | model.facts()),
+        FIT: json_bytes(fit_facts(arguments, data, seconds, n_rows) | model.facts()),
         **check_files(arguments, data, found),
     }
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)

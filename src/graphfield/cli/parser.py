@@ -17,6 +17,7 @@ from graphfield.cli.edges import edges_parser
 from graphfield.cli.evidence import evidence_parser
 from graphfield.cli.finance import finance_parser
 from graphfield.cli.fmri import fmri_parser
+from graphfield.cli.large_tables import memory_option
 from graphfield.cli.options import (
     Once,
     file_options,
@@ -100,6 +101,7 @@ def _demo_parser(group: Any) -> None:
 def _fit_parser(group: Any) -> None:
     p = group.add_parser("fit", help="learn z -> graph from a table and save the model")
     table_options(p)
+    memory_option(p)
     node_type_option(p)
     p.add_argument(
         "--model",

@@ -17,7 +17,9 @@ from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_da
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import Frame, match_columns
 from graphfield.data.level_text import as_text, count_levels, is_categorical, is_ordered
+from graphfield.data.nodes import row_blocks
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
+from graphfield.data.row_store import allocate_rows
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import (
     DataError,
@@ -282,11 +284,14 @@ def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = 
     The first level of each covariate has no indicator, unless ``all_levels``. A level unseen in
     training gets the training shares of the levels in place of indicators.
     """
-    parts = [np.ones((len(encoded), 1)), encoded.numeric]
-    for column, codes in zip(encoder.categorical, encoded.codes.T, strict=True):
-        rows = column.indicators[codes]
-        parts.append(rows if all_levels else rows[:, 1:])
-    return np.hstack(parts)
+    indicators = [column.indicators[:, 0 if all_levels else 1 :] for column in encoder.categorical]
+    width = 1 + encoded.numeric.shape[1] + sum(own.shape[1] for own in indicators)
+    values = allocate_rows((len(encoded), width), np.float64)
+    for rows in row_blocks(*values.shape):
+        of_levels = [own[codes] for own, codes in zip(indicators, encoded.codes[rows].T, strict=True)]
+        values[rows, :1] = 1.0
+        values[rows, 1:] = np.hstack([encoded.numeric[rows], *of_levels])
+    return values
 
 
 def _mean_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:

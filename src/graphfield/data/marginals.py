@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, columns_of
 from graphfield.data.ranges import MAX_MAGNITUDE
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.exceptions import DataError
@@ -64,7 +64,7 @@ class NormalScores:
     def learn(cls, X: NDArray[np.floating]) -> NormalScores:
         """Knots are the distinct values of a node, at most 1,024 of them, evenly spread in rank."""
         own = NodeScaler.learn(X, center=True, scale=True)
-        maps = [_map(X[:, j], own.center[j], own.scale[j]) for j in range(X.shape[1])]
+        maps = [_map(*column) for column in zip(columns_of(X), own.center, own.scale, strict=True)]
         return cls(
             np.concatenate([knots for knots, _ in maps]),
             np.concatenate([targets for _, targets in maps]),
@@ -113,10 +113,10 @@ class NormalScores:
 
 
 def _map(
-    values: NDArray[np.floating], center: float, scale: float
+    values: NDArray[np.float64], center: float, scale: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Knots and targets of one node."""
-    distinct, counts = np.unique(values.astype(np.float64), return_counts=True)
+    distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) == 1:
         return distinct, distinct
     ranks = np.cumsum(counts) - (counts - 1) / 2

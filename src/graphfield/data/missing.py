@@ -35,15 +35,10 @@ def handle_missing(X: Frame, Z: Frame, policy: str) -> tuple[Frame, Frame, NDArr
     bad_x, bad_z = bad_entries(X), bad_entries(Z)
     _check_not_empty(bad_x, bad_z)
     if policy == "error":
-        raise DataError(
-            "NaN, missing or infinite values: {counts}. {advice}.",
-            code="missing-values",
-            counts=_counts(bad_x, bad_z),
-            advice=advise_policy(int(_complete_rows(bad_x, bad_z).sum()), *bad_x.shape),
-        )
+        raise gap_refusal(_counts(bad_x, bad_z), int(_complete_rows(bad_x, bad_z).sum()), *bad_x.shape)
     warnings.warn(what_is_done(X, Z, bad_x, bad_z, policy), DataWarning, stacklevel=3)
     if policy == "impute":
-        return _imputed(X, bad_x), _imputed(Z, bad_z), rows
+        return imputed(X, bad_x), imputed(Z, bad_z), rows
     keep = _complete_rows(bad_x, bad_z)
     return X.take(rows[keep]), Z.take(rows[keep]), rows[keep]
 
@@ -71,6 +66,15 @@ def advise_policy(n_complete: int, n_rows: int, n_nodes: int) -> Message:
         complete=f"{count(n_complete, 'row')} {agreed(n_complete, 'is', 'are')}"
         if n_complete
         else "no row is",
+    )
+
+
+def gap_refusal(counts: str, n_complete: int, n_rows: int, n_nodes: int) -> DataError:
+    return DataError(
+        "NaN, missing or infinite values: {counts}. {advice}.",
+        code="missing-values",
+        counts=counts,
+        advice=advise_policy(n_complete, n_rows, n_nodes),
     )
 
 
@@ -102,17 +106,28 @@ def what_is_done(
     """What "drop" or "impute" does to these tables, or would do if ``planned``, in words and numbers."""
     if policy == "drop":
         keep = _complete_rows(bad_x, bad_z)
-        what = f"{int((~keep).sum()):,} of {len(keep):,} rows with missing or infinite values"
-        return _done("dropped", what, _counts(bad_x, bad_z), planned)
+        return said_of_dropped(int((~keep).sum()), len(keep), _counts(bad_x, bad_z), planned=planned)
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
             if gaps := int(bad[name].sum()):
-                value, how = _replacement(frame.values[name], bad[name].to_numpy())
-                parts.append(f"{name!r} {gaps:,} by the {how} {_short(value)}")
-    n_cells = int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum())
+                value, how = replacement(frame.values[name], bad[name].to_numpy())
+                parts.append(said_of_filled(name, gaps, value, how))
+    return said_of_imputed(int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum()), parts, planned=planned)
+
+
+def said_of_dropped(n_incomplete: int, n_rows: int, counts: str, *, planned: bool = False) -> str:
+    what = f"{n_incomplete:,} of {n_rows:,} rows with missing or infinite values"
+    return _done("dropped", what, counts, planned)
+
+
+def said_of_imputed(n_cells: int, parts: list[str], *, planned: bool = False) -> str:
     where = join_messages(". ", [_first(parts), FILLED_IN.capitalize()])
     return _done("imputed", f"{n_cells:,} missing or infinite values", where, planned)
+
+
+def said_of_filled(name: str, gaps: int, value: object, how: str) -> str:
+    return f"{name!r} {gaps:,} by the {how} {_short(value)}"
 
 
 def _done(verb: str, what: str, where: str, planned: bool) -> str:
@@ -176,28 +191,37 @@ def _is_blank(value: object) -> bool:
 
 
 def _counts(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> str:
-    found = [
-        (int(bad[name].sum()), f"{role} {str(name)!r}", int(np.argmax(bad[name].to_numpy())))
-        for role, bad in (("node", bad_x), ("covariate", bad_z))
-        for name in bad.columns
-        if bad[name].any()
-    ]
-    found.sort(key=lambda one: -one[0])  # those that cost most first
-    return _first(
+    return gap_counts(
         [
-            Message("{column} has {gaps} (first at {row})", column=column, gaps=gaps, row=Row(first))
-            for gaps, column, first in found
+            (int(bad[name].sum()), role, str(name), int(np.argmax(bad[name].to_numpy())))
+            for role, bad in (("node", bad_x), ("covariate", bad_z))
+            for name in bad.columns
+            if bad[name].any()
         ]
     )
 
 
-def _imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
+def gap_counts(found: list[tuple[int, str, str, int]]) -> str:
+    """Of columns with gaps: how many, whether a node, its name, the first row with one."""
+    return _first(
+        [
+            Message(
+                "{column} has {gaps} (first at {row})", column=f"{role} {name!r}", gaps=gaps, row=Row(first)
+            )
+            for gaps, role, name, first in sorted(
+                found, key=lambda one: -one[0]
+            )  # those that cost most first
+        ]
+    )
+
+
+def imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
     filled = frame.values.copy()
     for name in frame.names:
         rows = bad[name].to_numpy()
         if not rows.any():
             continue
-        value, how = _replacement(filled[name], rows)
+        value, how = replacement(filled[name], rows)
         if how == "median":
             column = node_values(Frame(filled[[name]], True))[:, 0].astype(np.float64)
             column[rows] = value
@@ -214,7 +238,7 @@ def _filled(column: pd.Series, rows: NDArray[np.bool_], value: Any) -> pd.Series
     return column.astype(object).where(~rows, value)
 
 
-def _replacement(column: pd.Series, rows: NDArray[np.bool_]) -> tuple[Any, str]:
+def replacement(column: pd.Series, rows: NDArray[np.bool_]) -> tuple[Any, str]:
     """What stands in for the entries ``rows`` of a column, and what that is called."""
     good = column[~rows]
     if is_date(good):

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphfield.data.ranges import MAX_MAGNITUDE
+from graphfield.data.row_store import allocate_rows
 from graphfield.data.saved_arrays import SavedArrays
 
 # Entries of a table that are computed with at a time: 16 MB in double precision.
 _BLOCK_ENTRIES = 2_000_000
+# Entries of columns that are gathered at a time: 160 MB.
+_COLUMN_ENTRIES = 20_000_000
 # Single precision can hold such a ratio, its inverse, and their products with any sensible coefficient.
 _SAFE_RATIO = 1e25
 # What is left of a node that varies by as little as X may, once the others have explained most of it.
@@ -23,6 +26,17 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Consecutive rows of a table, few enough that computing with them takes no memory to speak of."""
     step = max(1, _BLOCK_ENTRIES // max(1, n_columns))
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def columns_of(X: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
+    """Each column in double precision; of a long table several are gathered in one pass over its rows."""
+    n, p = X.shape
+    width = max(1, _COLUMN_ENTRIES // max(1, n))
+    for first in range(0, p, width):
+        some = np.empty((min(width, p - first), n))
+        for rows in row_blocks(n, p):
+            some[:, rows] = X[rows, first : first + width].T
+        yield from some
 
 
 def _sum_of_rows(
@@ -69,7 +83,7 @@ class NodeScaler:
 
         They are what ``change`` makes of X, where it is given.
         """
-        values = np.empty(X.shape, dtype=dtype)
+        values = allocate_rows(X.shape, dtype)
         for rows in row_blocks(*X.shape):
             nodes = X[rows] if change is None else change(X[rows])
             values[rows] = (nodes - self.center) / self.scale

@@ -76,8 +76,13 @@ def _address_space() -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit - _pages_of_process(0)
 
 
+def resident_file_pages() -> int:
+    """Bytes of files that this process has mapped and that are in memory; 0 where a system tells nothing."""
+    return _pages_of_process(2)
+
+
 def _pages_of_process(field: int) -> int:
-    """Bytes of this process: its address space (field 0) or what is resident of it (field 1)."""
+    """Bytes of this process: its address space (field 0), what is resident of it (1), of files (2)."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -24,8 +24,13 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
     n_samples = len(X)
     if isinstance(groups, pd.Series) and isinstance(X, pd.DataFrame):
         check_same_order(X.index, groups.index, "X and groups")
-    labels = plain_array(groups, "groups").astype(object)
-    missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
+    levels = None
+    if isinstance(groups, pd.Series) and isinstance(groups.dtype, pd.CategoricalDtype):
+        labels, levels = groups.cat.codes.to_numpy(), groups.cat.categories  # of few texts, however many rows
+        missing = labels < 0
+    else:
+        labels = plain_array(groups, "groups").astype(object)
+        missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
     if missing.any():
         raise DataError(
             "{groups} has {n} missing labels (first at {row}).",
@@ -37,7 +42,9 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
         raise DataError(
             f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
         ).about(argument="groups")
-    codes = np.unique(labels.astype(str), return_inverse=True)[1]
+    if levels is not None:
+        labels = np.unique(levels.astype(str), return_inverse=True)[1][labels]
+    codes = np.unique(labels if levels is not None else labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(
             "{groups} has one label only, so no group can be held out. Give each subject its own label, "

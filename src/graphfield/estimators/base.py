@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.group_levels import LevelCheck
+from graphfield.data.row_source import RowSource
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, KnownPairs, NewRows, find_threshold
 from graphfield.estimators.node_questions import NodeQuestions
 from graphfield.estimators.parameters import Rule, check_all
+from graphfield.estimators.row_outputs import RowOutputs
 from graphfield.estimators.training_set import Streams, TrainingSet, read_training_set
 from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
@@ -35,7 +38,7 @@ from graphfield.solvers.marginal_choice import describe_nodes
 TableLike = Any
 
 
-class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
+class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,
@@ -71,13 +74,15 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
     _streams: ClassVar[tuple[str, ...]] = ("split", "gap")
     # An estimator that ignores covariates accepts a Z without columns.
     _uses_covariates: ClassVar[bool] = True
+    # Whether it fits rows that do not fit in memory; others are given a sample of them.
+    takes_all_rows: ClassVar[bool] = False
 
     # -- fitting ----------------------------------------------------------------------------
 
     def fit(
         self,
         X: TableLike,
-        Z: TableLike,
+        Z: TableLike = None,
         *,
         groups: Any = None,
         X_val: TableLike = None,
@@ -89,7 +94,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         Parameters
         ----------
         X : table of shape (n, p)
-            Node values: array, pandas or polars frame.
+            Node values: array, pandas or polars frame. Or all of a table in files, without Z and groups:
+            :func:`~graphfield.open_table`.
         Z : table of shape (n, q)
             Covariates, numeric or categorical (text, pandas categoricals, booleans).
         groups : sequence of length n, optional
@@ -101,7 +107,8 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         **options
             Of some estimators: see their own documentation.
         """
-        return self._adopt(*self._learn(X, Z, groups, X_val, Z_val, options))
+        with X.bounded() if isinstance(X, RowSource) else nullcontext():
+            return self._adopt(*self._learn(X, Z, groups, X_val, Z_val, options))
 
     def learn_field(self, X: TableLike, Z: TableLike, *, groups: Any = None) -> GraphField:
         """The field that :meth:`fit` finds, without the threshold: for those who ask it for no graph."""
@@ -125,6 +132,7 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
             subtract_levels=getattr(self, "center", "") != "none",
             streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
             node_types=getattr(self, "node_types", None),
+            sampled_by=None if self.takes_all_rows else type(self).__name__,
         )
 
     @abstractmethod
@@ -230,26 +238,14 @@ class GraphEstimator(NodeQuestions, BaseEstimator, ABC):
         return ask.coefficients(self._field(), Z)
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
-        """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory.
-
-        Examples
-        --------
-        >>> import graphfield as gf
-        >>> sim = gf.make_setting("G1", n_samples=60, random_state=0)
-        >>> model = gf.RegGMM().fit(sim.X, sim.Z)
-        >>> sum(len(block) for block in model.iter_coef(sim.Z))
-        60
-        """
+        """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory."""
         of_kind = (
             ask.coefficient_blocks if self._field().schema.types is None else effects.natural_coefficients
         )
         yield from of_kind(self._field(), Z)
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
-        """Signed partial correlations at each row of Z: (n, p, p), symmetric, zero diagonal.
-
-        Where a node has more than two levels, an edge has the size of its block and no sign.
-        """
+        """Signed partial correlations at each row of Z: (n, p, p); no sign where nodes have many levels."""
         return ask.correlations(self._field(), Z)
 
     def edge_weights(self, Z: TableLike) -> NDArray[np.float32]:

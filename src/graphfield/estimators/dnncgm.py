@@ -201,6 +201,7 @@ class DNNCGM(NeuralEstimator):
     """
 
     _streams = STREAMS
+    takes_all_rows = True
 
     network: str = parameter("residual", Choice(NETWORKS))
     sharing: str = parameter("all", Choice(SHARING))

@@ -14,6 +14,7 @@ from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
 from graphfield.data.fingerprints import fingerprint
 from graphfield.data.room import free_memory, size_text
+from graphfield.data.row_store import is_bounded
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
@@ -208,7 +209,8 @@ def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:
     """Why the first number of patterns does not fit in memory, if so; then the user is told."""
     device, p = resolve_device(model.device), schema.n_nodes
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
-    needed = estimate_fit_memory(n_train, p, max(1, len(schema.encoder.names)), rank=RANKS[0])["peak"]
+    n_rows = 1 if is_bounded() else n_train  # long arrays are in files then
+    needed = estimate_fit_memory(n_rows, p, max(1, len(schema.encoder.names)), rank=RANKS[0])["peak"]
     if needed <= free:
         return ""
     lacking = (

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.nodes import row_blocks
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
@@ -89,10 +90,11 @@ class NewRows(FieldRows):
         if len(np.unique(self.units)) < _MIN_NEW_UNITS:
             return None
         errors = NewRowErrors(clear)
-        for own in self.blocks():
+        for own in self.blocks(_CUT_ENTRIES):
             here = self.field.at(self.rows.take(own))
             x = self.field.standardize(self.values[own], here.at)
-            errors.add(x, here.weights, here.scales, self.units[own])
+            for few in row_blocks(len(own), here.weights[0].size):
+                errors.add(x[few], here.weights[few], here.scales[few], self.units[own[few]])
         return errors.largest_cut()
 
 

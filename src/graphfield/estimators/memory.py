@@ -12,7 +12,10 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 - training a full head: weights, gradients and two moments of Adam, ``(h + 1) p^2`` numbers each, the best
   weights so far and those of the moment. Coefficients of a batch are never stored.
 - mixing R patterns: second moments of shares times nodes, ``(R p)^2`` numbers, of each part of the rows and
-  of all together; and a table of ``R (R + 1) + 1`` numbers per row for the network.
+  of all together; and a table of ``R (R + 1) + 1`` numbers for the network, for each row that its steps draw
+  or that is watched meanwhile: at most 400,000 by default.
+- a table that is read by rows (``open_table``): all that has a line per row and is long beside the bound lies
+  in scratch files; about 100 bytes per row (positions, covariates) stay in memory.
 - streaming predictions (``predict``, ``score``, ``edges``, ``iter_coef``): a block of coefficients of
   64 MB, whatever n is, and the result; of a model of normal scores also the scores of the n rows.
 - arrays (``predict_coef``, ``edge_weights``): ``4 n p^2``, because that is what was asked for.
@@ -40,6 +43,8 @@ _WORKSPACE = 100 * 2**20
 _COPIES_OF_MOMENTS = 10
 # The table, and the copy that training reads; a block of products of pairs.
 _COPIES_OF_TABLE, _FEATURES = 2, 4 * 2**24
+# Rows that the default steps of the network draw, and those that are watched.
+_DRAWN_ROWS = 600 * 512 + 100_000
 # Predictions that stream, and the bytes of an entry of those that return an array (n, p, p).
 _STREAMING = ("predict", "score", "edges", "iter_coef", "iter_edges")
 _ARRAYS = {
@@ -124,7 +129,7 @@ def _pattern_bytes(p: int, rank: int) -> int:
 
 def _table_bytes(n: int, p: int, rank: int, members: int) -> int:
     """For the network; or, earlier, the rows of each part with a block of their shares times nodes."""
-    learning = 4 * _COPIES_OF_TABLE * members * n * (rank * (rank + 1) + 1)
+    learning = 4 * _COPIES_OF_TABLE * members * min(n, _DRAWN_ROWS) * (rank * (rank + 1) + 1)
     return learning + min(_FEATURES, 4 * n * rank * p) + 4 * n * p
 
 

@@ -18,6 +18,7 @@ from graphfield.estimators.neural import residual_scale, residuals
 from graphfield.estimators.training_jobs import Job
 from graphfield.estimators.ways import Edges, Way
 from graphfield.nn.fields import Samples
+from graphfield.nn.long_rows import ROWS_AT_A_TIME, empty_rows, gather
 from graphfield.nn.threads import one_thread_each
 from graphfield.solvers.scale_choice import ScaleRows, learn_node_scales, learn_scales, row_step
 from graphfield.training.checkpoint import CheckpointFolder
@@ -90,17 +91,31 @@ def _prepared(
     """
     left, x = None, data.x
     if mean is not None:
-        x = x - mean.at(data, features)
+        x = empty_rows(len(x), x.shape[1], x)
+        for rows in row_blocks(*x.shape):
+            own = None if features is None else features[rows]
+            x[rows] = data.x[rows] - mean.at(data.take(rows), own)
         if job.rescale:
-            left = x[job.rows].double().std(dim=0, correction=0)
-            x /= left.to(torch.float32)
-    scales = _moving_scales(learn_node_scales, job, data, features, x.__getitem__)
+            left = _spread(x, job.rows)
+            for rows in row_blocks(*x.shape):
+                x[rows] /= left.to(torch.float32)
+    scales = _moving_scales(learn_node_scales, job, data, features, partial(gather, x))
     if scales is not None:
         assert features is not None
-        x = x.clone()
+        whole, x = x, empty_rows(len(x), x.shape[1], x)
         for rows in row_blocks(*x.shape):
-            x[rows] /= torch.as_tensor(scales.at(features[rows]), dtype=x.dtype, device=x.device)
+            x[rows] = whole[rows] / torch.as_tensor(scales.at(features[rows]), dtype=x.dtype, device=x.device)
     return left, scales, x
+
+
+def _spread(x: Tensor, rows: Tensor) -> Tensor:
+    """Standard deviations at these rows, in double precision, (p,)."""
+    parts, total = rows.split(ROWS_AT_A_TIME), x.new_zeros(2, x.shape[1], dtype=torch.float64)
+    for part in parts:
+        total[0] += x[part].double().sum(dim=0)
+    for part in parts:
+        total[1] += (x[part].double() - total[0] / len(rows)).square().sum(dim=0)
+    return (total[1] / len(rows)).sqrt()
 
 
 def _moving_scales(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from graphfield.data.missing import handle_missing
 from graphfield.data.node_types import node_frame
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.ranges import check_reach
+from graphfield.data.row_source import RowSource, warn_of_sample
+from graphfield.data.row_store import followed_by, take_rows
 from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError, DataWarning
@@ -66,7 +69,7 @@ class TrainingSet:
     @property
     def all_nodes(self) -> NDArray[np.floating]:
         """Nodes of the rows, and after them of the user's own held-out rows."""
-        return self.X if self.own is None else np.concatenate([self.X, self.own[0]])
+        return self.X if self.own is None else followed_by(self.X, self.own[0])
 
     def encode(self, encoder: CovariateEncoder) -> Encoded:
         """Covariates of the same rows."""
@@ -116,13 +119,17 @@ class TrainingSet:
         own = None if self.own is None else (change(self.own[0]), *self.own[1:])
         return replace(self, inputs=replace(self.inputs, X=change(self.X)), own=own)
 
+    def at_rows(self, rows: NDArray[np.intp]) -> TrainingSet:
+        """The same, where the user's rows are at these positions of something longer."""
+        return replace(self, inputs=replace(self.inputs, rows=rows[self.inputs.rows]))
+
     @property
     def new(self) -> HeldOutTable | None:
         """Rows that took no part in training: the user's own, or those that were held out."""
         rows = self.held_out
         if self.own is not None or rows is None:
             return self.own
-        return self.X[rows], self.Z.take(rows), None if self.labels is None else self.labels[rows]
+        return take_rows(self.X, rows), self.Z.take(rows), None if self.labels is None else self.labels[rows]
 
 
 def choose_map(
@@ -149,8 +156,26 @@ def read_training_set(
     subtract_levels: bool,
     streams: Streams,
     node_types: str | Mapping[str, str] | None = None,
+    sampled_by: str | None = None,
 ) -> TrainingSet:
-    """Every check of the data of a fit; without ``node_types`` all nodes must be numbers."""
+    """Every check of the data of a fit; without ``node_types`` all nodes must be numbers.
+
+    An estimator that is named in ``sampled_by`` holds its rows in memory: of a row source, which comes
+    without Z and groups, it gets as many as fit.
+    """
+    if isinstance(X, RowSource):
+        if Z is not None or groups is not None:
+            raise DataError.of("Z", "and groups are columns of the table, which were named in gf.open_table.")
+        read = partial(
+            read_training_set,
+            X_val=X_val,
+            Z_val=Z_val,
+            missing=missing,
+            standardize=standardize,
+            streams=streams,
+            node_types=node_types,
+        )
+        return _read_source(X, missing, subtract_levels and X_val is None, streams.root, read, sampled_by)
     inputs = training_inputs(X, Z, missing, standardize=standardize, node_types=node_types)
     data = TrainingSet(inputs, None, None, None, None, streams)
     if groups is not None:
@@ -161,6 +186,32 @@ def read_training_set(
         raise DataError("X_val and Z_val must be given together, or neither.").about(argument="Z_val")
     if X_val is not None:
         data.own = _read_own_rows(data.inputs, X_val, Z_val, missing)
+    return data
+
+
+def _read_source(
+    source: RowSource,
+    missing: str,
+    subtract_levels: bool,
+    seed: int,
+    read: Callable[..., TrainingSet],
+    sampled_by: str | None,
+) -> TrainingSet:
+    """All rows, or a sample where these are to be in memory and do not fit.
+
+    So they are to where groups have levels of their own, which a sample of whole groups tells.
+    """
+    levels = None
+    if not source.fits and (sampled_by is not None or (source.group is not None and subtract_levels)):
+        few = source.read(missing, source.sample(seed))
+        data = read(few.X, few.Z, few.groups, subtract_levels=subtract_levels)
+        if sampled_by is not None or (data.levels is not None and data.levels.prefers):
+            warn_of_sample(source, len(few.rows), sampled_by or "A model without levels of groups")
+            return data.at_rows(few.rows)
+        levels, subtract_levels = data.levels, False
+    found = source.read(missing)
+    data = read(found.X, found.Z, found.groups, subtract_levels=subtract_levels).at_rows(found.rows)
+    data.levels = data.levels or levels
     return data
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -74,23 +74,27 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool) -> Path:
     return Path(path)
 
 
-def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: bool) -> Path:
+def write_folder(
+    path: str | Path, files: Mapping[str, bytes] | Iterable[tuple[str, bytes]], *, overwrite: bool
+) -> Path:
     """All of the files or none: an earlier folder survives until the new one is on the disk.
 
-    A name with slashes is that of a file in a folder inside. With ``overwrite`` the earlier folder goes as a
-    whole, with whatever it holds.
+    They may be made one by one as they are written. A name with slashes is that of a file in a folder inside.
+    With ``overwrite`` the earlier folder goes as a whole, with whatever it holds.
     """
     with _name_in_errors(path):
         target = _refuse_folder(path, overwrite=overwrite)
         with beside(target) as part:
             part.mkdir()
             keep_mode(part, target)
-            for name, content in files.items():
+            folders = {part}
+            for name, content in files.items() if isinstance(files, Mapping) else files:
+                folders.add((part / name).parent)
                 (part / name).parent.mkdir(parents=True, exist_ok=True)
                 with (part / name).open("xb") as file:
                     file.write(content)
                     flush_file(file)
-            for folder in {part, *((part / name).parent for name in files)}:
+            for folder in folders:
                 flush_folder(folder)
             move_folder(part, target, overwrite=overwrite)
             flush_folder(target.parent)  # before the old folder goes

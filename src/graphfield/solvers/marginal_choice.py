@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.marginals import SKEPTIC, NormalScores, normal_scores
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, columns_of
+from graphfield.data.row_store import take_rows
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import folds, hold_out
 from graphfield.numbers import CLEAR, is_clear, mean_and_error
@@ -119,10 +120,11 @@ def prefer_normal_scores(
     else:
         splits = [hold_out(len(rows), _HELD_OUT_SHARE, labels, seed=0)]
     parts, units = [], []
-    for train, held_out in ((rows[known], rows[new]) for known, new in splits):
+    for train, held_out in ((rows[kept], rows[out]) for kept, out in splits):
         own = held_out if groups is None else groups[held_out]
         codes = np.unique(own, return_inverse=True)[1]
-        parts.append(np.stack(_gains(X[train], X[held_out], W[train], W[held_out], codes)))
+        known, new, W_known, W_new = (take_rows(table, at) for table in (X, W) for at in (train, held_out))
+        parts.append(np.stack(_gains(known, new, W_known, W_new, codes)))
         units.append(own)
     gains, explained = np.concatenate(parts, axis=1)
     codes = np.unique(np.concatenate(units), return_inverse=True)[1]
@@ -130,13 +132,13 @@ def prefer_normal_scores(
     explained_gain, explained_error = _mean_of_units(explained, codes)
     hides = is_clear(-explained_gain, explained_error, _COUNTER_EVIDENCE)
     better = is_clear(gain, error, _EVIDENCE, _LEAST_GAIN) and not hides
-    one_decides = not better and any(_largest_share(node) > _MOST_OF_ONE for node in X.T)
+    one_decides = not better and any(_largest_share(node) > _MOST_OF_ONE for node in columns_of(X))
     return MarginalCheck(better or one_decides, gain, error, explained_gain, hides, one_decides)
 
 
-def _largest_share(node: NDArray[np.floating]) -> float:
+def _largest_share(node: NDArray[np.float64]) -> float:
     """Of a node's variance about its median that one value makes up."""
-    squares = np.square(node - np.median(node), dtype=np.float64)
+    squares = np.square(node - np.median(node))
     total = squares.sum()
     return float(squares.max() / total) if total > 0 else 0.0
 

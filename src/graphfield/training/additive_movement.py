@@ -50,7 +50,7 @@ class AdditiveFit:
         recipe, found = AdditiveRecipe.choose(one_graph, parts)
         support = torch.cat(
             [
-                support_of(features.field(own), one, data.take(rows[None]))
+                support_of(features.field(own), one, data, rows)
                 for rows, own, one in zip(task.parts, found, recipe.one_graphs(parts), strict=True)
             ],
             dim=1,
@@ -61,7 +61,7 @@ class AdditiveFit:
         judged, field = (
             features.field(recipe.find(m, kept_share)) for m in (total(parts), total([*parts, new]))
         )
-        again = Again(shares, lambda moments, _: features.field(recipe.find(moments, kept_share)))
+        again = Again(lambda: shares, lambda moments, _: features.field(recipe.find(moments, kept_share)))
         return cls(judged, field, kept_share, recipe.penalty, errors_with(support, kept_share), again)
 
 

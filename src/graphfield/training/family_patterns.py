@@ -70,7 +70,7 @@ class _Rounds:
         self.moved = table.links[own] - table.blocks.null
         self.samples, self.find = table.data.take(rows[None]), again.find
         x = self.samples.x[0]
-        self.shares = (again.features[rows], x.new_ones(len(x), 1))
+        self.shares = (again.features()[rows], x.new_ones(len(x), 1))
         self.moments = [Moments.of(shares, x, table.nodes) for shares in self.shares]
 
     def run(self, coef: CoefField) -> FamilyFit:

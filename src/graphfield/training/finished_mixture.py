@@ -19,6 +19,7 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.nn.long_rows import mean_of_rows
 from graphfield.nn.pack import packed, unpacked
 from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.additive_movement import AdditiveFit
@@ -27,8 +28,9 @@ from graphfield.training.loop import train
 from graphfield.training.mixture import (
     Again,
     MixtureTask,
-    cross_fitted_table,
+    cross_fitted,
     gate_of,
+    gate_table,
     new_gate,
     problems_without,
     shares_of,
@@ -105,14 +107,14 @@ class LastStep:
         recipe, patterns = Recipe(known.count, mixture.penalty), mixture.patterns
         if task.penalty is None:
             recipe, patterns = relax(PatternProblem(known), new, mixture.patterns, mixture.penalty)
-        copy = Copy(gate, patterns, mean, self.data.take(task.held_out[None]))
+        copy = Copy(gate, patterns, mean, self.data, task.held_out)
         return _Moving(copy, recipe, known, new, supported_share(copy.support(), task.units(task.held_out)))
 
     def _moments(self, gate: GateField) -> tuple[Tensor, Moments, Moments]:
         """Average shares, and moments of training and held-out rows."""
         shares, rows = shares_of(gate, self.data), (self.task.rows, self.task.held_out)
         known, new = (self.task.moments(shares, self.data.x, own) for own in rows)
-        return shares[self.task.rows].mean(dim=0), known, new
+        return mean_of_rows(shares, self.task.rows), known, new
 
     def _judge_copies(self, moving: _Moving) -> tuple[_Moving, list[Copy]]:
         """Where few rows are held out, the others, which have chosen nothing, are asked as well.
@@ -129,7 +131,7 @@ class LastStep:
             # Patterns found in the same way for the other gate.
             mean, known, new = self._moments(gate)
             patterns = moving.recipe.carry_out(known, self.mixture.patterns)
-            copy = Copy(gate, patterns, mean, moving.copy.rows)
+            copy = replace(moving.copy, gate=gate, patterns=patterns, mean=mean)
             moving = _Moving(copy, moving.recipe, known, new, again)
         return replace(moving, kept_share=max(moving.kept_share, again)), copies
 
@@ -139,25 +141,26 @@ class LastStep:
         shares = shares_of(moving.copy.gate, data)
         parts = [task.moments(shares, data.x, rows) for rows in task.parts]
         without = problems_without(parts, total(parts))
-        table = cross_fitted_table(data.x, task, without, mixture.patterns, mixture.penalty)
+        found = cross_fitted(without, mixture.patterns, mixture.penalty)
         others = [rows_without(task.parts, part) for part in range(len(parts))]
-        *gates, whole = self._train_gates([*others, task.rows], table)
+        *gates, whole = self._train_gates([*others, task.rows], found)
         copies = []
         for rows, known, gate in zip(task.parts, others, gates, strict=True):
             own = shares_of(gate, data)
             patterns = moving.recipe.carry_out(task.moments(own, data.x, known), mixture.patterns)
-            copies.append(Copy(gate, patterns, own[known].mean(dim=0), data.take(rows[None])))
+            copies.append(Copy(gate, patterns, mean_of_rows(own, known), data, rows))
         return copies, whole
 
-    def _train_gates(self, each: Sequence[Tensor], table: Tensor) -> list[GateField]:
-        """A gate for each of these sets of rows; they train together."""
+    def _train_gates(self, each: Sequence[Tensor], found: Sequence[Tensor]) -> list[GateField]:
+        """A gate for each of these sets of rows, with patterns of each part; they train together."""
         data, task = self.data, self.task
         members = [
             Member(rows, task.held_out, task.seeds.order + i, task.seeds.dropout + i)
             for i, rows in enumerate(each)
         ]
         together = packed([new_gate(task, self.mixture.rank, self.config, data) for _ in members])
-        train(together, replace(data, x=table), members, self.training, description=None)
+        table, members = gate_table(data, members, self.training, [(data.x, task, found)])
+        train(together, table, members, self.training, description=None)
         gates = [gate.eval() for gate in unpacked(together)]
         for gate, rows in zip(gates, each, strict=True):
             gate.embedding.settle_untrained(data.codes[rows])
@@ -181,14 +184,16 @@ class LastStep:
 
     def _again(self, gate: GateField, recipe: Recipe, kept: float) -> Again:
         """With the shares of the gate, in the same way as before."""
-        shares = shares_of(gate, self.data)
-        mean = shares[self.task.rows].mean(dim=0)
+
+        def shares() -> Tensor:
+            return shares_of(gate, self.data)
 
         def find(moments: Moments, of_one: Moments) -> CoefField:
             patterns = recipe.carry_out(moments, self.mixture.patterns)
             if kept < 1:
-                still = torch.tensordot(mean, patterns, dims=1)[None]
-                if self.one_graph is not None:
+                if self.one_graph is None:
+                    still = torch.tensordot(mean_of_rows(shares(), self.task.rows), patterns, dims=1)[None]
+                else:
                     still = self.one_graph.find(of_one)
                 patterns = torch.lerp(still, patterns, kept)
             return mixed_field(gate, patterns)

@@ -20,7 +20,7 @@ from graphfield.training.checkpoint import Snapshot, StageFile, check_like, rest
 from graphfield.training.config import TrainingConfig, learning_rate
 from graphfield.training.engines import make_engine
 from graphfield.training.evaluation import HeldOut
-from graphfield.training.plan import Member, Plan, Steps
+from graphfield.training.plan import Member, Plan, Steps, seen_rows
 from graphfield.training.progress import progress_bar
 
 # When fits compete, losers are looked for once these shares of the steps are done.
@@ -70,6 +70,8 @@ def train(
     dropped when they have clearly lost, with the weights they had then.
     The same seeds give the same bits on the same device, interrupted or not.
     """
+    members, rows = seen_rows(members, config)
+    data = data if rows is None else data.take(rows)
     run = _Run(module, data, members, config, compete, checkpoint)
     with progress_bar(description, config.max_steps) as advance:
         while run.active:

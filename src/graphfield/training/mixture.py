@@ -17,6 +17,7 @@ from torch import Tensor
 from graphfield.exceptions import TrainingError
 from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
+from graphfield.nn.long_rows import by_parts, empty_rows, row_parts
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.threads import spread
 from graphfield.numbers import is_clear, mean_and_error
@@ -25,7 +26,7 @@ from graphfield.training.config import TrainingConfig
 from graphfield.training.loop import train
 from graphfield.training.mixture_state import Arrays, Mixture, Standing, from_snapshot, to_snapshot
 from graphfield.training.penalty_path import best_penalty
-from graphfield.training.plan import Member, Seeds
+from graphfield.training.plan import Member, Seeds, seen_rows
 from graphfield.training.progress import progress_bar
 from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_each, total
 
@@ -37,7 +38,6 @@ _EVIDENCE = 1.0
 _ROUNDS, _ROUNDS_AFTER_SPLIT = 6, 4
 # Rounds without progress on held-out rows, and what counts as progress, before the rounds end.
 _PATIENCE, _PROGRESS = 2, 2e-4
-_ROWS_AT_A_TIME = 2**16
 # Rows of the gate's table that one core fills in at a time.
 _TABLE_ROWS = 1_024
 
@@ -56,7 +56,7 @@ class MixtureTask:
     answers: Tensor | None = None  # whether each column of x is explained by others, where some are not
 
     def moments(self, shares: Tensor, x: Tensor, rows: Tensor) -> Moments:
-        moments = Moments.of(shares[rows], x[rows], self.nodes)
+        moments = Moments.of(shares, x, self.nodes, rows)
         return moments if self.answers is None else moments.answered_by(self.answers)
 
     @property
@@ -72,10 +72,10 @@ class MixtureTask:
 class Again:
     """How coefficients are found from other responses of the same rows, all that was chosen being as it is.
 
-    ``features`` (n, R) are what patterns are mixed by; ``find`` takes moments with these, and with one alone.
+    ``features`` gives what patterns are mixed by, (n, R); ``find`` takes moments with it, and with one alone.
     """
 
-    features: Tensor
+    features: Callable[[], Tensor]
     find: Callable[[Moments, Moments], CoefField]
 
 
@@ -153,12 +153,12 @@ class MixtureFits:
                 if not moving:
                     break
                 last = self.rounds + 1 == most
-                tables = [self._improve_patterns(i, rank, last) for i in moving]
+                found = [self._improve_patterns(i, rank, last) for i in moving]
                 self.rounds += 1
                 losses = [s.best.loss for s in self.standings if s.best is not None]
                 advance(self.rounds, f"held out {min(losses):.4f}")
                 if not last:
-                    self._improve_gates(moving, tables, rank)
+                    self._improve_gates(moving, found, rank)
                     self._save()
 
     def _save(self) -> None:
@@ -173,8 +173,8 @@ class MixtureFits:
             return split_gate(self._gate(smaller.gate, smaller.rank), generator)
         return new_gate(task, rank, self.config, self.data)
 
-    def _improve_patterns(self, i: int, rank: int, last: bool) -> Tensor:
-        """Patterns for the shares of the moment; and, but for the last round, the table of every row."""
+    def _improve_patterns(self, i: int, rank: int, last: bool) -> list[Tensor]:
+        """Patterns for the shares of the moment; but for the last round, also without each part."""
         task, standing, x = self.tasks[i], self.standings[i], self.data.member(i).x
         shares = shares_of(self._gate(standing.gate, rank), self.data)
         parts = [task.moments(shares, x, rows) for rows in task.parts]
@@ -188,9 +188,7 @@ class MixtureFits:
         others = problems_without(parts, together)
         penalty, patterns = self._choose(task, standing, together, parts, others, held_out)
         self._write_down(i, rank, penalty, patterns, together, held_out)
-        if last:
-            return x.new_empty(0)
-        return cross_fitted_table(x, task, others, patterns, penalty)
+        return [] if last else cross_fitted(others, patterns, penalty)
 
     def _choose(
         self,
@@ -231,12 +229,13 @@ class MixtureFits:
             gate = {name: value.clone() for name, value in standing.gate.items()}
             standing.best = Mixture(gate, patterns, rank, penalty, loss, step)
 
-    def _improve_gates(self, moving: list[int], tables: list[Tensor], rank: int) -> None:
+    def _improve_gates(self, moving: list[int], found: list[list[Tensor]], rank: int) -> None:
         gates = [self._gate(self.standings[i].gate, rank) for i in moving]
         tasks = [self.tasks[i] for i in moving]
         turn = 1_000 * self.level + self.rounds
         members = [Member(t.rows, t.held_out, t.seeds.order + turn, t.seeds.dropout + turn) for t in tasks]
-        data = replace(self.data, x=tables[0] if len(tables) == 1 else torch.stack(tables))
+        known = [(self.data.member(i).x, self.tasks[i], own) for i, own in zip(moving, found, strict=True)]
+        data, members = gate_table(self.data, members, self.training, known)
         together = packed(gates)
         train(together, data, members, self.training, description=None)
         for i, gate in zip(moving, unpacked(together), strict=True):
@@ -263,10 +262,9 @@ class MixtureFits:
     @torch.no_grad()
     def _is_better(self, i: int, new: Mixture, old: Mixture) -> bool:
         """Whether held-out rows prefer it by more than a standard error, row by row."""
-        task = self.tasks[i]
-        held_out = self.data.member(i).take(task.held_out[None])
+        task, data = self.tasks[i], self.data.member(i)
         fields = (mixed_field(self._gate(one.gate, one.rank), one.patterns) for one in (new, old))
-        after, before = (field.row_losses(held_out)[0] for field in fields)
+        after, before = (by_parts(field.row_losses, data, task.held_out, dim=1)[0] for field in fields)
         gain = (before - after).double()
         return bool(is_clear(*mean_and_error(gain.cpu().numpy()), _EVIDENCE))
 
@@ -292,29 +290,61 @@ def problems_without(parts: Sequence[Moments], together: Moments) -> list[Patter
     return spread(lambda part: PatternProblem(together.without(part)), parts, together.gram.device)
 
 
-def cross_fitted_table(
-    x: Tensor, task: MixtureTask, others: Sequence[PatternProblem], patterns: Tensor, penalty: float
-) -> Tensor:
-    """What a gate is trained on: the line of a row comes from patterns that were found without its part."""
-    table = x.new_zeros(len(x), len(patterns) * (len(patterns) + 1) + 1)
+def cross_fitted(others: Sequence[PatternProblem], patterns: Tensor, penalty: float) -> list[Tensor]:
+    """Patterns found without each of the parts, and those from all, for the rows held out."""
     more = (len(others) / (len(others) - 1)) ** 0.5  # as the noise of fewer rows asks for
-    found = solve_each(others, penalty * more, [patterns] * len(others))
+    return [*solve_each(others, penalty * more, [patterns] * len(others)), patterns]
+
+
+def gate_table(
+    data: Samples,
+    members: Sequence[Member],
+    training: TrainingConfig,
+    found: Sequence[tuple[Tensor, MixtureTask, Sequence[Tensor]]],
+) -> tuple[Samples, list[Member]]:
+    """What gates are trained on, in place of x: for each member its line of every row that training will see.
+
+    The line of a row comes from patterns that were found without its part. ``found`` has node values, parts
+    and their patterns; one for all members, or one for each.
+    """
+    members, rows = seen_rows(members, training)
+    if rows is not None:
+        data = replace(data, x=data.x.new_empty(len(data), 0)).take(rows)
+    else:
+        rows = torch.arange(len(data), device=data.x.device)
+    tables = [_lines_of(x, task, own, rows) for x, task, own in found]
+    return replace(data, x=tables[0] if len(tables) == 1 else torch.stack(tables)), members
+
+
+def _lines_of(x: Tensor, task: MixtureTask, found: Sequence[Tensor], rows: Tensor) -> Tensor:
+    rank = len(found[0])
+    table = empty_rows(len(rows), rank * (rank + 1) + 1, x).zero_()
+    part_of = torch.full((len(x),), len(found), dtype=torch.int8, device=x.device)
+    for part, own in enumerate((*task.parts, task.held_out)):
+        part_of[own] = part
+    part_of = part_of[rows]
 
     def fill(piece: tuple[Tensor, Tensor]) -> None:
-        rows, own = piece
-        table[rows] = mixture_table(own, x[rows])
+        places, own = piece
+        table[places] = mixture_table(own, x[rows[places]])
 
-    known = [*zip(task.parts, found, strict=True), (task.held_out, patterns)]
     step = len(x) if x.is_cuda else _TABLE_ROWS
-    spread(fill, [(rows, own) for part, own in known for rows in part.split(step)], x.device)
+    pieces = [
+        (places, own)
+        for part, own in enumerate(found)
+        for places in torch.nonzero(part_of == part)[:, 0].split(step)
+    ]
+    spread(fill, pieces, x.device)
     return table
 
 
 @torch.no_grad()
 def shares_of(gate: GateField, data: Samples) -> Tensor:
     """a(z) of every row, (n, R)."""
-    blocks = torch.arange(len(data), device=data.x.device).split(_ROWS_AT_A_TIME)
-    return torch.cat([gate(data.numeric[rows][None], data.codes[rows][None])[0] for rows in blocks])
+    shares = empty_rows(len(data), gate.rank, data.numeric)
+    for rows in row_parts(len(data), data.x.device):
+        shares[rows] = gate(data.numeric[rows][None], data.codes[rows][None])[0]
+    return shares
 
 
 def _arrays(gate: GateField) -> Arrays:

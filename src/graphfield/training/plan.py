@@ -7,7 +7,7 @@ of its inputs alone, and two engines given the same steps must give the same wei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,8 @@ from graphfield.training.config import TrainingConfig, learning_rate
 
 # Dropout factors drawn at a time, in entries of all members.
 _FACTOR_ENTRIES = 4_000_000
+# Held-out rows that are looked at during training, at the most.
+_WATCHED_ROWS = 100_000
 # Steps drawn at a time on the CPU, where the next ones are drawn during the last.
 _STEPS_AHEAD = 8
 
@@ -39,6 +41,7 @@ class Member:
     held_out: Tensor  # may be empty
     order_seed: int
     dropout_seed: int
+    in_order: bool = False  # the rows are those of the first epoch, in the order in which they are drawn
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,46 @@ class Plan:
     def _order(self, position: int, epoch: int) -> Tensor:
         known = self._orders.get(position)
         if known is None or known[0] != epoch:
-            member = self.members[position]
-            generator = torch.Generator().manual_seed(_mix(member.order_seed, epoch))
-            order = torch.randperm(len(member.rows), generator=generator)
-            known = self._orders[position] = (epoch, member.rows[sent(order, self.device)])
+            known = self._orders[position] = (epoch, _order_of(self.members[position], epoch))
         return known[1]
+
+
+def _order_of(member: Member, epoch: int) -> Tensor:
+    """The rows as an epoch has them."""
+    if member.in_order:
+        return member.rows
+    generator = torch.Generator().manual_seed(_mix(member.order_seed, epoch))
+    order = torch.randperm(len(member.rows), generator=generator)
+    return member.rows[sent(order, member.rows.device)]
+
+
+def seen_rows(members: Sequence[Member], config: TrainingConfig) -> tuple[list[Member], Tensor | None]:
+    """The rows (rising) that training will look at, and the members by positions among these.
+
+    None, and the members as they are, unless each sees less than all of its rows. Of many rows held out, some
+    evenly spread ones say when to stop.
+    """
+    members = [replace(one, held_out=evenly_spread(one.held_out, _WATCHED_ROWS)) for one in members]
+    size = min(config.batch_size, *(len(member.rows) for member in members))
+    n_seen = size * config.max_steps
+    if any(n_seen > size * (len(member.rows) // size) or member.in_order for member in members):
+        return members, None
+    drawn = [_order_of(member, 0)[:n_seen] for member in members]
+    rows = torch.unique(torch.cat([*drawn, *(member.held_out for member in members)]))
+    return [
+        replace(
+            member,
+            rows=torch.searchsorted(rows, own),
+            held_out=torch.searchsorted(rows, member.held_out),
+            in_order=True,
+        )
+        for member, own in zip(members, drawn, strict=True)
+    ], rows
+
+
+def evenly_spread(rows: Tensor, most: int) -> Tensor:
+    """So many of them at most."""
+    return rows[:: max(1, -(-len(rows) // most))].contiguous()
 
 
 def sent(values: Tensor, device: torch.device) -> Tensor:

@@ -58,14 +58,16 @@ class Moments:
     nodes: Tensor | None = None  # (p,), the node that owns each column, where some own several
 
     @classmethod
-    def of(cls, shares: Tensor, x: Tensor, nodes: Tensor | None = None) -> Moments:
-        """Shares (n, R) and node values (n, p).
+    def of(
+        cls, shares: Tensor, x: Tensor, nodes: Tensor | None = None, rows: Tensor | None = None
+    ) -> Moments:
+        """Shares (n, R) and node values (n, p), of all rows or of some, which are not copied.
 
         ``a_r x_k a_s x_l`` is a product of two shares times one of two nodes: sums over rows for pairs of
         either hold each moment once, a quarter of the gram.
         """
         rank, p = shares.shape[1], x.shape[1]
-        sums = _sums_of_pairs(torch.nn.functional.pad(shares, (0, 1), value=1.0), x)
+        sums = _sums_of_pairs(shares, x, rows)
         of_shares, of_nodes = (_places(size, x.device) for size in (rank + 1, p))
         sums = sums.index_select(1, of_nodes.flatten())
         gram = sums.index_select(0, of_shares[:rank, :rank].flatten()).view(rank, rank, p, p)
@@ -74,7 +76,7 @@ class Moments:
             gram.transpose(1, 2).reshape(rank * p, rank * p),
             cross.transpose(0, 1).reshape(p, rank * p),
             sums[-1].view(p, p).diagonal().contiguous(),
-            len(x),
+            len(x) if rows is None else len(rows),
             nodes,
         )
 
@@ -295,14 +297,20 @@ def _lines(patterns: Tensor) -> Tensor:
     return patterns.transpose(0, 1).flatten(1)
 
 
-def _sums_of_pairs(a: Tensor, x: Tensor) -> Tensor:
-    """``sum over rows of a_r a_s x_k x_l``, a line for each pair r, s and a column for each pair k, l."""
-    shares, nodes = (torch.triu_indices(v.shape[1], v.shape[1], device=v.device) for v in (a, x))
+def _sums_of_pairs(a: Tensor, x: Tensor, rows: Tensor | None) -> Tensor:
+    """``sum over rows of a_r a_s x_k x_l``, a line for each pair r, s and a column for each pair k, l.
+
+    The last share, which ``a`` lacks, is one.
+    """
+    sizes = a.shape[1] + 1, x.shape[1]
+    shares, nodes = (torch.triu_indices(size, size, device=x.device) for size in sizes)
     pieces = [nodes] if x.is_cuda else nodes.chunk(_PIECES, dim=1)
     sums = [x.new_zeros(shares.shape[1], piece.shape[1]) for piece in pieces]
-    rows = max(1, _BLOCK_ENTRIES // (shares.shape[1] + nodes.shape[1]))
-    for some_a, some_x in zip(a.split(rows), x.split(rows), strict=True):
-        _add_products(sums, _products(some_a, shares).T, some_x, pieces)
+    step, n = max(1, _BLOCK_ENTRIES // (shares.shape[1] + nodes.shape[1])), len(x if rows is None else rows)
+    for start in range(0, n, step):
+        some = slice(start, start + step) if rows is None else rows[start : start + step]
+        with_one = torch.nn.functional.pad(a[some], (0, 1), value=1.0)
+        _add_products(sums, _products(with_one, shares).T, x[some], pieces)
     return torch.cat(sums, dim=1)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from graphfield.nn.fields import CoefField, Samples
 from graphfield.nn.gates import GateField, mixed_field
+from graphfield.nn.long_rows import by_parts
 from graphfield.numbers import is_clear
 
 # Held-out rows (or groups) below which their word is too uncertain.
@@ -49,14 +50,18 @@ def supported_share(support: Tensor, units: Tensor) -> float:
 
 
 @torch.no_grad()
-def support_of(moving: CoefField, still: Tensor, rows: Samples) -> Tensor:
+def support_of(moving: CoefField, still: Tensor, data: Samples, rows: Tensor) -> Tensor:
     """Of each row, what speaks for movement beside one graph (p, p), summed over nodes, (3, n).
 
     The product of the movement and what the one graph leaves, the movement squared, what it leaves squared.
     """
-    fitted = rows.x[0] @ still.T
-    left, moved = (rows.x[0] - fitted).double(), (moving.fitted(rows)[0] - fitted).double()
-    return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1), left.square().sum(dim=1)])
+
+    def support(batch: Samples) -> Tensor:
+        fitted = batch.x[0] @ still.T
+        left, moved = (batch.x[0] - fitted).double(), (moving.fitted(batch)[0] - fitted).double()
+        return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1), left.square().sum(dim=1)])
+
+    return by_parts(support, data, rows, dim=1)
 
 
 def errors_with(support: Tensor, share: float) -> Tensor:
@@ -72,14 +77,14 @@ class Copy:
     gate: GateField
     patterns: Tensor
     mean: Tensor  # shares of the average graph, of the rows that it was found from
-    rows: Samples  # the others
+    data: Samples
+    rows: Tensor  # the others
 
     def support(self, still: Tensor | None = None) -> Tensor:
         """Beside one graph, or its own average."""
         average = torch.tensordot(self.mean, self.patterns, dims=1)
-        return support_of(
-            mixed_field(self.gate, self.patterns), average if still is None else still, self.rows
-        )
+        field = mixed_field(self.gate, self.patterns)
+        return support_of(field, average if still is None else still, self.data, self.rows)
 
 
 def rows_without(parts: Sequence[Tensor], part: int) -> Tensor:

@@ -1,0 +1,107 @@
+"""Fits to a Parquet folder that is larger than memory, beside a fit of a part of its rows in memory.
+
+    .venv/bin/python benchmarks/large_tables.py [--rows 10000000] [--nodes 50] [--subset 1000000]
+        [--memory 2GB] [--folder build/large] [--set max_steps=600]
+
+The folder is made if it is not there: a chain whose edges turn with the covariate z. Each fit has a process
+of its own. Printed are seconds, microseconds per row, the peak of its resident memory (VmHWM) and, for the
+part, how far both ways of reading it are apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import graphfield as gf
+
+PART_ROWS = 500_000
+ASKED = pd.DataFrame({"z": np.linspace(-0.9, 0.9, 7)})
+
+
+def make_folder(folder: Path, n_rows: int, n_nodes: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, n_rows, PART_ROWS):
+        file = folder / f"part-{start // PART_ROWS:04d}.parquet"
+        if file.exists():
+            continue
+        rng, n = np.random.default_rng(start), min(PART_ROWS, n_rows - start)
+        z, X = rng.uniform(-1, 1, n), rng.normal(size=(n, n_nodes))
+        for j in range(1, n_nodes):
+            turned = 0.6 * z if j % 3 == 0 else 0.5
+            X[:, j] = turned * X[:, j - 1] + 0.8 * X[:, j]
+        table = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(n_nodes)]).assign(z=z)
+        table.to_parquet(file, row_group_size=100_000)
+
+
+def peak_memory() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1e6
+
+
+def run_fit(folder: Path, memory: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """In this process; without ``memory`` from a table in it."""
+    before, start = peak_memory(), time.perf_counter()
+    model = gf.DNNCGM(random_state=0, device="cpu", **options)
+    if memory is None:
+        data = gf.from_table(pd.read_parquet(folder), covariates=["z"])
+        n_rows = len(data.X)
+        model.fit(data.X, data.Z)
+    else:
+        source = gf.open_table(folder, covariates=["z"], memory=memory)
+        n_rows = len(source)
+        model.fit(source)
+    seconds = time.perf_counter() - start
+    coef = model.predict_coef(ASKED).tolist()
+    return {"rows": n_rows, "seconds": seconds, "before": before, "peak": peak_memory(), "coef": coef}
+
+
+def in_own_process(folder: Path, memory: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    words = [sys.executable, __file__, "--one", json.dumps([str(folder), memory, options])]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--subset", type=int, default=1_000_000)
+    parser.add_argument("--memory", default="2GB")
+    parser.add_argument("--folder", type=Path, default=Path("build/large"))
+    parser.add_argument("--set", action="append", default=[], help="a hyper-parameter, as max_steps=600")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        folder, memory, options = json.loads(arguments.one)
+        print(json.dumps(run_fit(Path(folder), memory, options)))
+        return
+    options = {name: json.loads(value) for name, value in (one.split("=") for one in arguments.set)}
+    whole, part = (arguments.folder / f"{n}x{arguments.nodes}" for n in (arguments.rows, arguments.subset))
+    make_folder(whole, arguments.rows, arguments.nodes)
+    make_folder(part, arguments.subset, arguments.nodes)
+    cases = {
+        "part, in memory": (part, None),
+        "part, from files": (part, arguments.memory),
+        "all, from files": (whole, arguments.memory),
+    }
+    found = {}
+    print(f"{'':18s} {'rows':>12s} {'seconds':>9s} {'us per row':>11s} {'peak, GB':>9s}")
+    for name, case in cases.items():
+        one = found[name] = in_own_process(*case, options)
+        per_row = 1e6 * one["seconds"] / one["rows"]
+        line = f"{name:18s} {one['rows']:12,} {one['seconds']:9.1f} {per_row:11.1f} {one['peak']:9.2f}"
+        print(line, flush=True)
+    apart = np.abs(np.subtract(found["part, in memory"]["coef"], found["part, from files"]["coef"])).max()
+    print(f"largest difference of a coefficient, part in memory and from files: {apart:.1e}")
+
+
+if __name__ == "__main__":
+    main()
