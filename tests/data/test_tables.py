@@ -289,7 +289,7 @@ def test_ordered_categories_keep_their_order(tmp_path, ending):
         source = tmp_path / f"t.{ending}"
         getattr(table, f"to_{ending}")(source)
     data = gf.from_table(source, covariates=["age", "pain"])
-    assert "'none', 'some', 'much', 'all'" in str(gf.check_data(data.X, data.Z))
+    assert "'none' 30, 'some' 30, 'much' 30, 'all' 30" in str(gf.check_data(data.X, data.Z))
     model = gf.load(gf.RegGMM().fit(data.X, data.Z).save(tmp_path / "m"))
     assert model.encoder_.categorical[0].levels == tuple(levels)
     curves = gf.analysis.edge_curves(model, "pain", data.Z, n_rows=5)

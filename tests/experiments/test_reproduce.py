@@ -8,9 +8,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn import metrics as reference
 
 import graphfield as gf
+from graphfield import cores
 from graphfield.cli import main
 from graphfield.data.marginals import normal_scores
 from graphfield.experiments import evaluation, methods, runner
@@ -481,10 +483,10 @@ def test_a_killed_worker_is_a_failure_of_its_cells(spec, tmp_path, monkeypatch):
             pass
 
         def __call__(self, _):
-            raise runner.TerminatedWorkerError("killed")
+            raise TerminatedWorkerError("killed")
             yield
 
-    monkeypatch.setattr(runner.joblib, "Parallel", Broken)
+    monkeypatch.setattr(cores.joblib, "Parallel", Broken)
     cells = runner.plan([load_table(str(spec))], ["G1"], ["reggmm", "static"], [0], lines=False)
     failures = runner.run_cells(cells, tmp_path / "out", force=False, jobs=2, device="cpu")
     assert [failure.cell for failure in failures] == cells

@@ -93,7 +93,7 @@ class PairScores:
         elif before is not None:
             self._count_sizes(np.array([before.size]))
         self._count_sizes(sizes[:-1])
-        self._last = _Open(units[-1], sizes[-1], np.empty((2, *directed.shape[1:]), directed.dtype))
+        self._last = _Open(units[-1], sizes[-1], np.zeros((2, *directed.shape[1:]), directed.dtype))
         block = _Block(residuals.astype(directed.dtype), directed, starts, sizes, before, goes_on, self._last)
         nodes = directed.shape[1]
         step = max(1, _STRIPE_ENTRIES // (len(units) * nodes))
