@@ -32,8 +32,8 @@ def read_layers() -> dict[str, int]:
 
 
 def holds_nodes(value: Any, depth: int = 2) -> bool:
-    shape = tuple(getattr(value, "shape", ()))
-    if len(shape) >= 2 and shape[-1] == NODES and shape[-2] >= ROWS // 2:
+    shape = getattr(value, "shape", ())  # of a class: a descriptor
+    if isinstance(shape, tuple) and len(shape) >= 2 and shape[-1] == NODES and shape[-2] >= ROWS // 2:
         return True
     inside = (
         getattr(value, "__dict__", None)
