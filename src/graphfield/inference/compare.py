@@ -32,6 +32,7 @@ from graphfield.inference.edge_tests import fit_scores
 from graphfield.inference.edges import read_question, scores_of
 from graphfield.inference.enough_rows import (
     LEAST_LEVEL,
+    can_cross,
     check_nodes_vary,
     has_products,
     test_degrees,
@@ -244,24 +245,32 @@ def _differences(
 def _chosen_basis(
     scores: PairScores, encoder: CovariateEncoder, known: Stratum, named: Iterable[str]
 ) -> EdgeBasis:
-    """Smooth functions of z, or those of the curves of edges where these say more of any pair."""
+    """Smooth functions of z; those of the curves of edges, and curves of each level, where they say more."""
     counted = known.counted, known.n_units
     products, of_sides = has_products(*counted), value_degrees(*counted, named)
-    smooth, rough = (
-        learn_basis(encoder, known.encoded, degrees, products=products)
-        for degrees in (test_degrees(*counted), of_sides)
-    )
-    if rough.size == smooth.size:
-        return smooth
-    columns = (basis.at(known.encoded) for basis in (smooth, rough))
-    more = Design.beside(next(columns), next(columns)[:, 1:], known.starts)
+    chosen = learn_basis(encoder, known.encoded, test_degrees(*counted), products=products)
+    rough = learn_basis(encoder, known.encoded, of_sides, products=products)
+    if _says_more(scores, known, rough, chosen):
+        chosen = rough
+    if can_cross(*counted, of_sides):
+        crossed = learn_basis(encoder, known.encoded, of_sides, products=products, crossed=True)
+        if _says_more(scores, known, crossed, chosen):
+            chosen = crossed
+    return chosen
+
+
+def _says_more(scores: PairScores, known: Stratum, basis: EdgeBasis, than: EdgeBasis) -> bool:
+    """Whether any pair follows functions that the other basis lacks."""
+    if basis.size == than.size:
+        return False
+    more = Design.beside(than.at(known.encoded), basis.at(known.encoded)[:, 1:], known.starts)
     if more is None:
-        return smooth
+        return False
     p_values = np.empty(scores.n_pairs)
     for part in (own.at(known.rows) for own in scores.parts()):
         found = more.fit(part.values, fit_scores(part, more)[1], part.inflation)
         p_values[part.pairs] = more.p_values(found, slice(None))
-    return rough if q_values(p_values).min(initial=1.0) <= _ROUGH else smooth
+    return bool(q_values(p_values).min(initial=1.0) <= _ROUGH)
 
 
 def _largest_differences(

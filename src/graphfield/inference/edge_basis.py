@@ -48,6 +48,7 @@ class EdgeBasis:
     mean: NDArray[np.float64]
     turn: NDArray[np.float64]
     ends: tuple[int, ...]
+    crossed: bool = False  # whether levels have curves of their own
 
     @property
     def size(self) -> int:
@@ -55,7 +56,7 @@ class EdgeBasis:
 
     def at(self, encoded: Encoded) -> NDArray[np.float64]:
         """(n, size)."""
-        raw = _raw(self.parts, self.products, encoded)[0]
+        raw = _raw(self.parts, self.products, self.crossed, encoded)[0]
         return np.column_stack([np.ones(len(encoded)), (raw - self.mean) @ self.turn])
 
 
@@ -65,17 +66,19 @@ def learn_basis(
     degrees: int | Mapping[str, int],
     *,
     products: bool = False,
+    crossed: bool = False,
     least_rows: int = 0,
 ) -> EdgeBasis:
     """Splines with ``degrees`` columns for numbers (by name, or for all), indicators for levels.
 
-    With ``products``, also those of what is linear in two different covariates. Levels with fewer than
-    ``least_rows`` rows count as the most frequent one.
+    With ``products``, also those of what is linear in two different covariates; ``crossed``, of levels with
+    all columns of a spline. Levels with fewer than ``least_rows`` rows count as the most frequent one.
     """
     parts = tuple(_parts(encoder, encoded, degrees, least_rows))
-    raw, ends = _raw(parts, products, encoded)
+    raw, ends = _raw(parts, products, crossed, encoded)
     mean, turn, kept = _uncorrelated(raw)
-    return EdgeBasis(parts, products, mean, turn, tuple(1 + int((kept < end).sum()) for end in ends))
+    ends_kept = tuple(1 + int((kept < end).sum()) for end in ends)
+    return EdgeBasis(parts, products, mean, turn, ends_kept, crossed)
 
 
 def n_functions(encoder: CovariateEncoder, degrees: int) -> int:
@@ -98,12 +101,15 @@ def _parts(
 
 
 def _raw(
-    parts: tuple[_Part, ...], products: bool, encoded: Encoded
+    parts: tuple[_Part, ...], products: bool, crossed: bool, encoded: Encoded
 ) -> tuple[NDArray[np.float64], tuple[int, int, int]]:
     columns = [part.at(encoded) for part in parts]
     linear = [own[:, : part.n_linear] for own, part in zip(columns, parts, strict=True)]
     bends = [own[:, part.n_linear :] for own, part in zip(columns, parts, strict=True)]
-    pairs = combinations(linear, 2) if products else ()
+    pairs = list(combinations(linear, 2)) if products else []
+    if crossed:
+        levels = [own for own, part in zip(columns, parts, strict=True) if part.spline is None]
+        pairs += [(own, bend) for own in levels for bend in bends if bend.shape[1]]
     mixed = [(first[:, :, None] * second[:, None, :]).reshape(len(encoded), -1) for first, second in pairs]
     ends = np.cumsum([sum(own.shape[1] for own in kind) for kind in (linear, bends, mixed)])
     return np.hstack([*linear, *bends, *mixed]), (int(ends[0]), int(ends[1]), int(ends[2]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,13 @@ def has_products(encoder: CovariateEncoder, n_units: int) -> bool:
     products = n_products(encoder)
     total = 1 + n_functions(encoder, _DEGREES) + products
     return 0 < products <= _MOST_PRODUCTS and n_units >= _PER_BEND * total
+
+
+def can_cross(encoder: CovariateEncoder, n_units: int, degrees: Mapping[str, int]) -> bool:
+    """Whether there are rows enough for levels that have curves of numbers of their own."""
+    levels = sum(len(column.levels) - 1 for column in encoder.categorical)
+    bends = sum(degrees[column.name] for column in encoder.numeric)
+    return levels * bends > 0 and n_units >= _PER_BEND * (1 + levels + bends + levels * bends)
 
 
 def curve_degrees(n_units: int) -> int:
