@@ -112,12 +112,12 @@ def test_everything_has_the_same_edges(model):
 
 def test_nearly_none_and_nearly_all_are_said():
     empty = gf.RegGMM().fit(*noise(60, 12, 0))
-    with pytest.warns(gf.ThresholdWarning, match="keeps 0 edges, which is nearly none"):
+    with pytest.warns(gf.ThresholdWarning, match="keeps 0 edges over all z, which is nearly none"):
         assert not empty.predict_graph([[0.0]]).any()
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(4000, 1))
     dense = gf.RegGMM().fit(factor + rng.normal(size=(4000, 6)), rng.uniform(size=(4000, 1)))
-    with pytest.warns(gf.ThresholdWarning, match="keeps 15 edges, which is nearly all"):
+    with pytest.warns(gf.ThresholdWarning, match="keeps 15 edges over all z, which is nearly all"):
         dense.predict_graph([[0.5]])
 
 

@@ -166,7 +166,7 @@ def chosen_cut(threshold: float | str | None, found: Threshold) -> float | NDArr
         if found.caution:
             warnings.warn(
                 Message(
-                    "{auto} keeps {edges}, {caution} ({reason}).",
+                    "{auto} keeps {edges} over all z, {caution} ({reason}).",
                     auto=Argument("threshold", "auto"),
                     edges=count(found.n_edges or 0, "edge"),
                     caution=found.caution,
