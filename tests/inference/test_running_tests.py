@@ -88,7 +88,7 @@ def test_more_rearrangements_only_where_nobody_says_how_many():
 
     fixed, more = ([found(Z, n, seed) for seed in (0, 1)] for n in (199, None))
     assert [test.n_permutations for test in fixed] == [199, 199]
-    assert [test.verdict == "no evidence" for test in fixed] == [False, True], "by chance"
+    assert fixed[0].p_value != fixed[1].p_value, "by chance"
     assert all(test.n_permutations > 199 for test in more)
     assert len({test.verdict for test in more}) == 1
     far = rng.normal(size=(150, 1))
