@@ -263,10 +263,7 @@ def _joined(parts: Sequence[pd.Series]) -> pd.Series:
     """One column after the other; categories that differ are put together, as text has no order."""
     kinds = {part.dtype for part in parts}
     if len(kinds) > 1 and any(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
-        plain = [
-            pd.Categorical(part).set_categories(pd.Categorical(part).categories, ordered=False)
-            for part in parts
-        ]
+        plain = [pd.Categorical(part).as_unordered() for part in parts]
         whole = pd.api.types.union_categoricals(plain, sort_categories=True, ignore_order=True)
         return pd.Series(whole, name=parts[0].name)
     return pd.concat(parts, ignore_index=True)

@@ -202,9 +202,7 @@ def _count(sums: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> No
 
 def _both_sides(upper: NDArray) -> NDArray:
     """A symmetric matrix of which one side is known."""
-    return (
-        np.triu(upper) | np.triu(upper, 1).T if upper.dtype == bool else np.triu(upper) + np.triu(upper, 1).T
-    )
+    return np.where(np.tri(len(upper), k=-1, dtype=bool), upper.T, upper)
 
 
 def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:
