@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,8 @@ class FieldRows:
         for part in slices(len(order), rows_at_a_time(p)):
             yield order[part]
 
-    def residuals(self, most_entries: int) -> Iterator[tuple[NDArray, NDArray, NDArray[np.intp]]]:
-        """Residuals, directed strengths and units."""
+    def residuals(self, most_entries: int) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
+        """Residuals, directed strengths and units; the first two may be tensors of a GPU."""
         for own in self.blocks(most_entries):
             for few, residuals, directed in self.field.pair_parts(self.values[own], self.rows.take(own)):
                 yield residuals, directed, self.units[own[few]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -77,20 +77,38 @@ def evaluate_coef(field: CoefField, encoded: Encoded, device: torch.device) -> N
     Matrix products may round differently for different numbers of rows. Blocks are therefore
     padded to one size, so that the graph at z has the same bits whatever else is asked for.
     """
-    field.to(device).eval()
     p = field.config.n_nodes
     rows = evaluation_rows(p)
     out = np.empty((len(encoded), p, p), dtype=np.float32)
+    at = _block_evaluator(field, encoded, device)
 
     def evaluate(start: int) -> None:
-        block = encoded.take(np.minimum(np.arange(start, start + rows), len(encoded) - 1))
-        numeric, codes = _tensors(block, device)
-        coef = field(numeric[None], codes[None])
-        count = min(rows, len(encoded) - start)
-        out[start : start + count] = coef[0, :count].cpu().numpy()
+        coef = at(start)
+        out[start : start + len(coef)] = coef.cpu().numpy()
 
     spread(evaluate, range(0, len(encoded), rows), device)
     return out
+
+
+def coef_blocks(field: CoefField, encoded: Encoded, device: torch.device) -> Iterator[tuple[slice, Tensor]]:
+    """What :func:`evaluate_coef` has, block by block, where it is computed."""
+    at = _block_evaluator(field, encoded, device)
+    for start in range(0, len(encoded), evaluation_rows(field.config.n_nodes)):
+        coef = at(start)
+        yield slice(start, start + len(coef)), coef
+
+
+def _block_evaluator(field: CoefField, encoded: Encoded, device: torch.device) -> Callable[[int], Tensor]:
+    field.to(device).eval()
+    rows = evaluation_rows(field.config.n_nodes)
+
+    @torch.no_grad()
+    def coef_from(start: int) -> Tensor:
+        block = encoded.take(np.minimum(np.arange(start, start + rows), len(encoded) - 1))
+        numeric, codes = _tensors(block, device)
+        return field(numeric[None], codes[None])[0, : min(rows, len(encoded) - start)]
+
+    return coef_from
 
 
 @torch.no_grad()

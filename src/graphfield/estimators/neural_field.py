@@ -17,6 +17,7 @@ from graphfield.data.saved_arrays import MAX_COEFFICIENT, AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.moving_means import MovingMean
 from graphfield.estimators.neural import (
+    coef_blocks,
     covariate_shape,
     evaluate_coef,
     evaluate_mean,
@@ -104,6 +105,21 @@ class NeuralField(GraphField):
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
         return self.mean.at(rows, self.schema.encoder)
+
+    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, Any, Any]]:
+        """On a GPU tensors, which stay there: to bring coefficients here takes longer than to find them."""
+        device = resolve_device(self.device, fallback=True)
+        if device.type == "cpu" or self.schema.types is not None:
+            yield from super().pair_parts(values, rows)
+            return
+        x, scales = (
+            torch.as_tensor(part, dtype=torch.float32, device=device)
+            for part in (self.standardize(values, rows), np.ascontiguousarray(self.scales_at(rows)))
+        )
+        for few, weights in coef_blocks(self.network, rows.encoded, device):
+            own = scales[few]
+            left = (x[few] - torch.einsum("bjk,bk->bj", weights, x[few])) / own
+            yield few, left, (weights * (own[:, None, :] / own[:, :, None])).clamp_(-1, 1)
 
     def with_network(self, network: CoefField) -> NeuralField:
         return replace(self, network=network)

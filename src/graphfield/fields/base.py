@@ -175,7 +175,7 @@ class GraphField(ColumnQuestions, ABC):
         nodes = values if scores is None else scores.transform(values)
         return (nodes - self.offsets_at(rows)) / self.units_at(rows)
 
-    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, NDArray, NDArray]]:
+    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, Any, Any]]:
         """Some rows after the other: what is left of columns, in its own units, and their directed strengths.
 
         (b, columns) and (b, columns, columns).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,7 @@ class BlockField(GraphField):
         for where, eta in self.fit_parameters(values, rows):
             yield where, self.blocks.node_means(eta)
 
-    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, NDArray, NDArray]]:
+    def pair_parts(self, values: NDArray, rows: Rows) -> Iterator[tuple[slice, Any, Any]]:
         return self.column_parts(values, rows)
 
     def fit_links(self, values: NDArray, rows: Rows) -> Iterator[Part]:

@@ -10,10 +10,12 @@ as in Mallows' Cp.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.graphs.pair_tests import PairTests, pair_scores
+from graphfield.graphs.pair_tests import PairTests, as_array, pair_scores
 from graphfield.graphs.strength import block_strengths, directed_strengths, edge_sizes
 
 # Cuts that are compared, in units of partial correlation.
@@ -36,10 +38,10 @@ class CutErrors:
         self._units: list[NDArray[np.intp]] = []
         self._dropped = np.zeros(len(CUTS))
 
-    def add(self, residuals: NDArray, directed: NDArray, units: NDArray[np.intp]) -> None:
-        """More rows, (b, p) and (b, p, p)."""
+    def add(self, residuals: Any, directed: Any, units: NDArray[np.intp]) -> None:
+        """More rows, (b, p) and (b, p, p), arrays or tensors."""
         j, k, b = self._j, self._k, len(units)
-        ahead, back = directed[:, j, k], directed[:, k, j]
+        residuals, ahead, back = map(as_array, (residuals, directed[:, j, k], directed[:, k, j]))
         scores = pair_scores(residuals[:, j], residuals[:, k], ahead, back) / self._tests.scales[j, k]
         estimate = (ahead + back) / 2
         # The first of the cuts that drops an edge; one beyond the last for an edge that none drops.

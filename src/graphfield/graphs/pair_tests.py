@@ -12,8 +12,10 @@ some z alone, or changes its sign, is not lost in its average.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,21 +72,29 @@ class PairScores:
     """Sums over units: rows, or groups of rows, which may go together in any way.
 
     Of a pair one side is computed, and of some nodes at a time: their arrays stay in a processor's cache, and
-    cores may share them.
+    cores may share them. Tensors on a GPU are summed there, those of all nodes at once.
     """
 
     def __init__(self, n_nodes: int) -> None:
         # Of the scores of a unit: their sum, its square, its product with the number of its rows; of the
         # scores times the course of the pair: their sum and its square.
-        self._sums = np.zeros((5, n_nodes, n_nodes))
-        self._used = np.zeros((n_nodes, n_nodes), dtype=bool)
-        self._powers = np.zeros(n_nodes)  # of the residuals: their squares
+        self._sums: Any = np.zeros((5, n_nodes, n_nodes))
+        self._used: Any = np.zeros((n_nodes, n_nodes), dtype=bool)
+        self._powers: Any = np.zeros(n_nodes)  # of the residuals: their squares
         self._n_rows = self._n_units = self._square_sizes = 0
         self._last: _Open | None = None  # a unit that may go on
 
-    def add(self, residuals: NDArray, directed: NDArray, units: NDArray[np.intp]) -> None:
-        """More rows, (b, p) and (b, p, p); those of one unit come without others between them."""
-        self._powers += np.square(residuals).sum(axis=0)
+    def add(self, residuals: Any, directed: Any, units: NDArray[np.intp]) -> None:
+        """More rows, (b, p) and (b, p, p); those of one unit come without others between them.
+
+        Arrays, or, always, tensors of one device.
+        """
+        on_device = not isinstance(directed, np.ndarray)
+        if on_device and isinstance(self._sums, np.ndarray):
+            self._sums, self._used, self._powers = (
+                _like(directed, part, part.dtype.name) for part in (self._sums, self._used, self._powers)
+            )
+        self._powers += (residuals * residuals).sum(axis=0)
         starts = np.flatnonzero(np.diff(units, prepend=units[0] - 1))
         sizes = np.diff(starts, append=len(units))
         before, goes_on = self._last, self._last is not None and self._last.name == units[0]
@@ -93,9 +103,12 @@ class PairScores:
         elif before is not None:
             self._count_sizes(np.array([before.size]))
         self._count_sizes(sizes[:-1])
-        self._last = _Open(units[-1], sizes[-1], np.zeros((2, *directed.shape[1:]), directed.dtype))
-        block = _Block(residuals.astype(directed.dtype), directed, starts, sizes, before, goes_on, self._last)
         nodes = directed.shape[1]
+        self._last = _Open(units[-1], sizes[-1], _like(directed, np.zeros((2, nodes, nodes))))
+        block = _Block(_like(directed, residuals), directed, starts, sizes, before, goes_on, self._last)
+        if on_device:
+            self._add_stripe(block, slice(0, nodes))
+            return
         step = max(1, _STRIPE_ENTRIES // (len(units) * nodes))
         stripes = [slice(start, min(start + step, nodes)) for start in range(0, nodes, step)]
         work = partial(self._add_stripe, block)
@@ -108,14 +121,14 @@ class PairScores:
     def _add_stripe(self, block: _Block, own: slice) -> None:
         """Pairs of some nodes with these and all later ones."""
         later = slice(own.start, None)
-        ahead, back = block.directed[:, own, later], np.swapaxes(block.directed[:, later, own], 1, 2)
+        ahead, back = block.directed[:, own, later], block.directed[:, later, own].swapaxes(1, 2)
         course = ahead + back
         course /= 2
-        self._used[own, later] |= np.abs(course).max(axis=0) > 0
+        self._used[own, later] |= (course != 0).any(axis=0)
         scores = pair_scores(block.left[:, own, None], block.left[:, None, later], ahead, back)
         course *= scores
         if len(block.starts) < len(scores):
-            scores, course = (np.add.reduceat(part, block.starts, axis=0) for part in (scores, course))
+            scores, course = (_unit_sums(part, block.starts) for part in (scores, course))
         sums = self._sums[:, own, later]
         if block.before is not None:
             begun = block.before.sums[:, None, own, later]
@@ -141,8 +154,8 @@ class PairScores:
             _count(self._sums, self._last.sums[:1], self._last.sums[1:], size)
             self._count_sizes(size)
             self._last = None
-        total, all_squares, sized, along, along_squares = map(_both_sides, self._sums)
-        used = _both_sides(self._used)
+        total, all_squares, sized, along, along_squares = map(_both_sides, as_array(self._sums))
+        used = _both_sides(as_array(self._used))
         n, units = self._n_rows, self._n_units
         left = 1.0 - freedom * float(used.sum(axis=1).mean()) / n
         if left <= 0 or units < 2:
@@ -161,7 +174,7 @@ class PairScores:
             p_values = np.minimum(1.0, 2 * np.fmin(p_values, fdtrc(freedom, rest, own / freedom)))
         p_values = np.where(off & np.isfinite(p_values), p_values, 1.0)
         # Residuals are in units of what the model takes for their scale, which a penalty makes larger.
-        power = np.maximum(self._powers / n, _NO_POWER)
+        power = np.maximum(as_array(self._powers) / n, _NO_POWER)
         scales = np.sqrt(power[:, None] * power)
         # No correlation is off by more than one, also where others explain a node to the last bit.
         error = min(1.0, float(np.nan_to_num(np.median((np.sqrt(variance) / scales)[off]), nan=1.0)))
@@ -174,15 +187,15 @@ class _Open:
 
     name: int
     size: int
-    sums: NDArray  # (2, p, p)
+    sums: Any  # (2, p, p)
 
 
 @dataclass(frozen=True)
 class _Block:
     """Rows that are added: residuals, directed strengths, where units begin and how many rows they have."""
 
-    left: NDArray
-    directed: NDArray
+    left: Any
+    directed: Any
     starts: NDArray[np.intp]
     sizes: NDArray[np.intp]
     before: _Open | None
@@ -190,14 +203,37 @@ class _Block:
     last: _Open
 
 
-def _count(sums: NDArray, scores: NDArray, along: NDArray, sizes: NDArray) -> None:
+def _count(sums: Any, scores: Any, along: Any, sizes: NDArray) -> None:
     # A few rows at a time, so their own precision does for the sums over them.
+    einsum = sys.modules[type(scores).__module__].einsum
     total = scores.sum(axis=0)
     sums[0] += total
-    sums[1] += np.einsum("ujk,ujk->jk", scores, scores)
-    sums[2] += total if (sizes == 1).all() else np.einsum("u,ujk->jk", sizes, scores)
+    sums[1] += einsum("ujk,ujk->jk", scores, scores)
+    sums[2] += total if (sizes == 1).all() else einsum("u,ujk->jk", _like(scores, sizes), scores)
     sums[3] += along.sum(axis=0)
-    sums[4] += np.einsum("ujk,ujk->jk", along, along)
+    sums[4] += einsum("ujk,ujk->jk", along, along)
+
+
+def as_array(values: Any) -> NDArray:
+    """An array, or what a tensor has, here."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+
+
+def _like(array: Any, values: Any, dtype: str | None = None) -> Any:
+    """These values where ``array`` lies, in its precision or in the named one: an array, or a tensor."""
+    if isinstance(array, np.ndarray):
+        return np.asarray(values, dtype=dtype or array.dtype)
+    torch = sys.modules["torch"]  # whose tensors came here; nothing of graphs needs it
+    return torch.asarray(values, dtype=getattr(torch, dtype) if dtype else array.dtype, device=array.device)
+
+
+def _unit_sums(values: Any, starts: NDArray[np.intp]) -> Any:
+    """Sums over the rows of each unit, which begin at ``starts``."""
+    if isinstance(values, np.ndarray):
+        return np.add.reduceat(values, starts, axis=0)
+    of_unit = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
+    sums = values.new_zeros((len(starts), *values.shape[1:]))
+    return sums.index_add_(0, _like(values, of_unit, "int64"), values)
 
 
 def _both_sides(upper: NDArray) -> NDArray:
@@ -205,12 +241,12 @@ def _both_sides(upper: NDArray) -> NDArray:
     return np.where(np.tri(len(upper), k=-1, dtype=bool), upper.T, upper)
 
 
-def pair_scores(e_j: NDArray, e_k: NDArray, d_jk: NDArray, d_kj: NDArray) -> NDArray:
+def pair_scores(e_j: Any, e_k: Any, d_jk: Any, d_kj: Any) -> Any:
     """``e_j e_k + d_kj e_j^2 + d_jk e_k^2``, whose mean is the partial correlation of j and k.
 
     The same bits from both sides.
     """
-    return e_j * e_k + (d_kj * np.square(e_j) + d_jk * np.square(e_k))
+    return e_j * e_k + (d_kj * (e_j * e_j) + d_jk * (e_k * e_k))
 
 
 def n_directions(correlations: NDArray, index: NDArray[np.intp]) -> float:
