@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 import graphfield as gf
 from conftest import small_data
 from engine_cases import TRAINING, head_inputs, pack_and_plan, reference
+from graphfield.estimators.judged_pairs import FieldRows
 
 pytestmark = [
     pytest.mark.gpu,
@@ -39,6 +42,22 @@ def test_cuda_is_close_to_the_cpu_without_dropout():
     params = {**PARAMS, "max_steps": 50, "dropout": 0.0}
     cpu, cuda = (gf.DNNCGM(**params, device=d).fit(X, Z) for d in ("cpu", "cuda"))
     np.testing.assert_allclose(cuda.edge_weights(Z), cpu.edge_weights(Z), atol=2e-2)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_pairs_are_judged_alike_on_cuda_and_on_the_cpu(grouped):
+    X, Z = small_data(400)
+    groups = np.arange(400) // 4 if grouped else None
+    model = gf.DNNCGM(**PARAMS, device="cuda").fit(X, Z, groups=groups)
+    field = model.field_
+    rows = field.encode(field.schema.match_covariates(Z))
+    labels = groups if grouped else None
+    ours, theirs = (
+        FieldRows(X.to_numpy(), rows, labels, replace(field, device=device)).judge(2.0, None)
+        for device in ("cuda", "cpu")
+    )
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-2, atol=1e-6)
+    assert ours[1] == pytest.approx(theirs[1], rel=1e-3)
 
 
 def test_resume_on_cuda(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ import graphfield as gf
 from conftest import FULL, change_plans, small_data
 from graphfield.data.splits import hold_out
 from graphfield.estimators import auto_candidates, auto_choice, ensemble
-from graphfield.estimators.auto_candidates import Plan
+from graphfield.estimators.auto_candidates import Fits, Plan
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
 from graphfield.estimators.inputs import child_seeds
@@ -538,17 +540,64 @@ def test_a_level_among_the_held_out_rows_alone_is_no_error():
 
 @pytest.mark.slow
 def test_the_kernel_is_a_candidate_of_few_covariates(monkeypatch):
-    change_plans(monkeypatch, **dict.fromkeys(("dnncgm", "archetype"), lambda *_: Plan(gf.RegGMM())))
+    change_plans(monkeypatch, **dict.fromkeys(("ensemble", "archetype"), lambda *_: Plan(gf.RegGMM())))
     X, Z = moving(100)
     Z = Z[["noise"]].to_numpy()
 
     def models(X, Z, **params):
         return gf.AutoCGM(combine=False, marginals="raw", random_state=0, **params).fit(X, Z).held_out_.model
 
-    others = ["static", "linear", "tree", "dnncgm", "archetype"]
-    assert models(X, Z).tolist() == [*others, "kernel"]
-    assert models(X, np.column_stack([Z, Z**2, Z**3])).tolist() == others
+    others = ["static", "linear", "tree", "archetype"]
+    assert models(X, Z).tolist() == [*others, "kernel", "ensemble"]
+    assert models(X, np.column_stack([Z, Z**2, Z**3])).tolist() == [*others, "ensemble"]
     assert models(X, np.column_stack([Z, Z**2, Z**3]), candidates=["kernel"]).tolist() == ["static", "kernel"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind", "network"),
+    [
+        ((500, 20, 3), None, "ensemble"),
+        ((30_000, 20, 3), None, "dnncgm"),
+        ((500, 200, 3), None, "dnncgm"),
+        ((500, 20, 3), "binary", "dnncgm"),
+    ],
+)
+def test_several_networks_stand_for_one_where_they_do_not_take_too_long(sizes, kind, network):
+    n, p, q = sizes
+    inputs = SimpleNamespace(types=kind)
+    table = SimpleNamespace(X=np.empty((n, p)), Z=SimpleNamespace(names=range(q)), inputs=inputs)
+    named = Fits.__new__(Fits)
+    named.data = table
+    assert set(named._suitable()) & {"dnncgm", "ensemble"} == {network}
+
+
+def test_archetypes_begin_with_the_first_of_several_networks_and_its_held_out_rows(monkeypatch):
+    small = gf.DNNCGM(rank=2, max_steps=3, hidden_size=4)
+    begun = {}
+    change_plans(monkeypatch, ensemble=lambda *_: Plan(gf.Ensemble(estimator=small, n_members=2)))
+    fit = gf.ArchetypeCGM.fit
+
+    def note(model, X, Z, *, start=None, **options):
+        begun["start"], begun["seed"] = start, model.random_state
+        return fit(model, X, Z, start=start, **options)
+
+    monkeypatch.setattr(gf.ArchetypeCGM, "fit", note)
+    plan = auto_candidates.make_plan
+    monkeypatch.setattr(
+        auto_candidates,
+        "make_plan",
+        lambda name, *given: (
+            Plan(gf.ArchetypeCGM(n_archetypes=1, max_steps=3), plan(name, *given).options)
+            if name == "archetype"
+            else plan(name, *given)
+        ),
+    )
+    X, Z = steps(120)
+    model = gf.AutoCGM(candidates=("archetype", "ensemble"), combine=False, random_state=0, marginals="raw")
+    model.fit(X, Z)
+    assert isinstance(begun["start"], gf.DNNCGM)
+    assert begun["seed"] == begun["start"].random_state
+    assert model.held_out_.note.tolist() == ["", "", ""]
 
 
 def test_neural_candidates_take_part(monkeypatch, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 import graphfield as gf
 from conftest import change_threshold
 from graphfield import analysis as an
+from graphfield.fields.streaming import slices
 from graphfield.graphs.cut_choice import CUTS, CutErrors, NewRowErrors
 from graphfield.graphs.pair_tests import PairScores, PairTests
 from graphfield.graphs.strength import apply_rule
@@ -216,3 +217,25 @@ def test_how_many_pairs_are_expected_to_be_false_follows_from_how_clear_they_are
     rates = np.where(np.eye(7, dtype=bool), 1.0, rate)
     found = auto_threshold(rates, 0.1, np.full((1, 21), 0.5), find_gap(np.full((1, 21), 0.5), 100))
     assert f"21 of 21 pairs stand clear of their noise: {said} expected to be false" in found.reason
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_tensors_have_the_same_sums_of_pairs_as_arrays(grouped):
+    torch = pytest.importorskip("torch")
+    rng, p = np.random.default_rng(0), 12
+    residuals = rng.normal(size=(300, p))
+    directed = (rng.uniform(-0.3, 0.3, size=(300, p, p)) * (rng.random((p, p)) < 0.4)).astype(np.float32)
+    units = np.sort(rng.integers(0, 40, 300)) if grouped else np.arange(300)
+    arrays, tensors = PairScores(p), PairScores(p)
+    for few in slices(300, 64):
+        arrays.add(residuals[few], directed[few], units[few])
+        tensors.add(torch.tensor(residuals[few]), torch.tensor(directed[few]), units[few])
+    one, other = arrays.tests(3.0), tensors.tests(3.0)
+    np.testing.assert_allclose(other.p_values, one.p_values, rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(other.scales, one.scales, rtol=1e-6)
+    assert other.standard_error == pytest.approx(one.standard_error, rel=1e-5)
+    np.testing.assert_array_equal(other.used, one.used)
+    cuts = [CutErrors(one, one.used) for _ in range(2)]
+    cuts[0].add(residuals, directed, units)
+    cuts[1].add(torch.tensor(residuals), torch.tensor(directed), units)
+    assert cuts[0].largest_cut(3.0) == cuts[1].largest_cut(3.0)

@@ -82,9 +82,11 @@ class AutoCGM(AveragedGraph):
     candidates : "auto" or sequence of str
         Some of "static" (:class:`GraphicalLasso` or :class:`NodewiseLasso`, whichever predicts better, means
         linear in z; always compared with), "linear" (:class:`RegGMM` with ``ridge="cv"``), "tree"
-        (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`), "archetype" (:class:`ArchetypeCGM`) and "kernel"
-        (:class:`KernelCGM`). Their order does not matter. "auto" is all of them, the last one where there
-        are one or two covariates, no more than 60 nodes, all of them plain numbers, and no more than 50,000
+        (:class:`TreeCGM`), "dnncgm" (:class:`DNNCGM`), "archetype" (:class:`ArchetypeCGM`), "kernel"
+        (:class:`KernelCGM`) and "ensemble" (:class:`Ensemble`: the average of five :class:`DNNCGM`). Their
+        order does not matter. "auto" is all of them, "kernel" where there are one or two covariates, no more
+        than 60 nodes, all of them plain numbers, and no more than 50,000 rows; "ensemble", in place of
+        "dnncgm", where there are no more than 100 nodes, all of them plain numbers, and no more than 20,000
         rows.
     combine : bool, default True
         Whether an average of the candidates may be kept. Its weights minimise the held-out error;
@@ -165,7 +167,6 @@ class AutoCGM(AveragedGraph):
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         schema, seen = self._learn_marginals(data, schema, self.marginals)
         seed_of = {name: data.streams[name] for name in registry.candidates()}
-        seed_of["archetype"] = seed_of["dnncgm"]  # it begins from that model, so both hold out the same rows
         fits = Fits(self, seen, seed_of)
         train, _ = seen.split(self.validation_fraction)
         data.held_out = seen.held_out

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.node_types import NodeTypes
 from graphfield.estimators.auto_choice import Judged, LeftOut
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.composite import covariate_table, node_table, own_tables
+from graphfield.estimators.composite import AveragedGraph, covariate_table, node_table, own_tables
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.one_graph import STATIC, static_model, static_models
 from graphfield.estimators.registry import candidates, find_estimator, short_names, takes_node_types
@@ -62,7 +62,7 @@ def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeT
     if candidate in (methods := static_models(types)):
         return Plan(methods[candidate])
     entry, own = candidates()[candidate], short_names()[candidate]
-    begin = fitted.get(entry.start or "")
+    begin = _one_of(fitted, entry.start)
     # Only a model that mixes patterns is one to begin with.
     start = {} if getattr(begin, "rank_", None) is None else {"start": begin}
     if types is not None and not takes_node_types(own):
@@ -70,7 +70,18 @@ def make_plan(candidate: str, fitted: Mapping[str, GraphEstimator], types: NodeT
         raise DataError(f"{own} takes numbers alone as nodes, and {other[0]!r} is {other[1]}.").about(
             column=other[0]
         )
-    return Plan(find_estimator(own)(**(entry.candidate or {})), start)
+    inner = {} if entry.of is None else {"estimator": find_estimator(short_names()[entry.of])()}
+    return Plan(find_estimator(own)(**inner, **(entry.candidate or {})), start)
+
+
+def _one_of(fitted: Mapping[str, GraphEstimator], candidate: str | None) -> GraphEstimator | None:
+    """The fitted candidate of this name, or the first of several fits of it."""
+    for name, model in fitted.items():
+        if name == candidate:
+            return model
+        if candidate is not None and candidates()[name].of == candidate:
+            return cast("AveragedGraph", model).members_[0]
+    return None
 
 
 @dataclass(frozen=True)
@@ -97,9 +108,15 @@ class Fits:
     def __init__(self, auto: Options, data: TrainingSet, seeds: dict[str, int]) -> None:
         self.auto, self.data, self.seeds = auto, data, seeds
         known = auto.candidates
-        self.named = [name for name in candidates() if self._suits(name)] if known == "auto" else known
+        self.named = self._suitable() if known == "auto" else known
         # Methods for one graph for everybody, and the one that is taken: the first until they are judged.
         self.methods, self.static = [STATIC, *list(static_models(data.inputs.types))[1:]], STATIC
+
+    def _suitable(self) -> list[str]:
+        """The candidates where none was named; several fits stand for one."""
+        found = [name for name in candidates() if self._suits(name)]
+        several = {candidates()[name].of for name in found}
+        return [name for name in found if name not in several]
 
     def _suits(self, name: str) -> bool:
         """Whether a candidate that was not named is worth its time."""
@@ -159,7 +176,7 @@ class Fits:
     def _fit_all(self, names: list[str], part: _Part) -> list[_Done]:
         """The candidates in their order; neural ones, which take longest, beside the others."""
         by_kind = ([name for name in names if _is_neural(name) is neural] for neural in (True, False))
-        lanes = [lane for lane in by_kind if lane]
+        lanes = [sorted(lane, key=_begins_with_another) for lane in by_kind if lane]
         fit_lane = partial(self._fit_lane, part, alone=len(lanes) == 1)
         with warnings.catch_warnings():  # here, as it holds for all threads
             warnings.simplefilter("ignore", DataWarning)  # said once already, about all rows
@@ -191,18 +208,25 @@ class Fits:
     def _fit(self, name: str, fitted: Mapping[str, GraphEstimator], part: _Part) -> GraphEstimator:
         rows = part.rows
         plan = make_plan(name, fitted, self.data.inputs.types)
-        model, known = plan.model, plan.model.get_params(deep=False)
+        model = plan.model
         candidate = STATIC if name in self.methods else name
-        seed = self.seeds[candidate]
+        # One that begins with another holds out the same rows.
+        seed = plan.options["start"].random_state if plan.options else self.seeds[candidate]
         common = {"random_state": seed, "unknown": part.unknown, "device": self.auto.device}
         common["marginals"] = "raw"  # the nodes are scores already, where they are to be
         common["node_types"] = self.auto.node_types
-        model.set_params(**{key: value for key, value in common.items() if key in known})
+        # Also of the one of which it is several fits.
+        known = {key: key.split("__")[-1] for key in model.get_params()}
+        model.set_params(**{key: common[name] for key, name in known.items() if name in common})
         if isinstance(model, StaticGraph):  # few groups cannot make five folds
             model.n_folds = min(model.n_folds, self.n_units(rows))
         X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
         groups = None if self.data.labels is None else self.data.labels[rows]
         return model.fit(X, Z, groups=groups, **part.own, **plan.options)
+
+
+def _begins_with_another(name: str) -> bool:
+    return name in (known := candidates()) and known[name].start is not None
 
 
 def _is_neural(name: str) -> bool:

@@ -21,6 +21,7 @@ class Entry:
     one_graph: str | None = None  # what its method is called, if its graph is the same for everybody
     most: tuple[int, int, int] | None = None  # rows, nodes and covariates to which it is a candidate unnamed
     composite: bool = False  # made of others, so that it is compared with them only where it is named
+    of: str | None = None  # the candidate of which it is several fits: unnamed, it takes that one's place
     chosen: Mapping[str, str] = field(default_factory=dict)  # what the page calls what its fit chose
 
 
@@ -96,7 +97,14 @@ ESTIMATORS = {
         one_graph="nodewise lasso",
     ),
     "Ensemble": Entry(
-        "graphfield.estimators.ensemble", "ensemble", "the average of several fits", composite=True
+        "graphfield.estimators.ensemble",
+        "ensemble",
+        "the average of several fits",
+        {},
+        neural=True,
+        most=(20_000, 100, 1_000),
+        composite=True,
+        of="dnncgm",
     ),
 }
 

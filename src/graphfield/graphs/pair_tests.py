@@ -232,8 +232,8 @@ def _unit_sums(values: Any, starts: NDArray[np.intp]) -> Any:
     if isinstance(values, np.ndarray):
         return np.add.reduceat(values, starts, axis=0)
     of_unit = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
-    sums = values.new_zeros((len(starts), *values.shape[1:]))
-    return sums.index_add_(0, _like(values, of_unit, "int64"), values)
+    own = _like(values, np.equal.outer(np.arange(len(starts)), of_unit))  # a product has the same bits again
+    return (own @ values.flatten(1)).view(-1, *values.shape[1:])
 
 
 def _both_sides(upper: NDArray) -> NDArray:
