@@ -61,10 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _complain(f"{_what_failed(error)}: {error.strerror or error}", FAILURE)
         except KeyboardInterrupt:
             return _complain("interrupted", INTERRUPTED)
-    for note in dict.fromkeys(
-        notes if process_number() == 0 else ()
-    ):  # an error stands alone; notes are for results
-        _complain(f"note: {render_for_shell(note, arguments)}", 0)
+    for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
+        if process_number() == 0:
+            _complain(f"note: {render_for_shell(note, arguments)}", 0)
     return code
 
 

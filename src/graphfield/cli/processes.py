@@ -1,4 +1,4 @@
-"""``torchrun ... -m graphfield fit``: the processes that it starts share one fit, and the first one speaks."""
+"""``torchrun ... -m graphfield fit``: its processes share one fit, and the first one speaks."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def process_group(arguments: argparse.Namespace) -> Iterator[None]:
     except (RuntimeError, ValueError, OSError) as error:
         raise TrainingError(
             f"The {count_processes()} processes did not find each other at {os.environ['MASTER_ADDR']}, port "
-            f"{os.environ['MASTER_PORT']} ({error}). All machines must reach that one; start torchrun on all of "
-            "them with the same --rdzv-endpoint."
+            f"{os.environ['MASTER_PORT']} ({error}). All machines must reach that one; start torchrun on "
+            "all of them with the same --rdzv-endpoint."
         ) from error
     try:
         yield
@@ -73,8 +73,8 @@ def _own_device(n_devices: int, has_nccl: bool) -> int:
     on_cpu = "Add --set device=cpu"
     if not has_nccl:
         raise ParameterError(
-            f"Several processes exchange what is on CUDA devices by NCCL, which this torch lacks. {on_cpu}, or "
-            "install a torch that has it (that of Linux with CUDA does)."
+            f"Several processes exchange what is on CUDA devices by NCCL, which this torch lacks. {on_cpu}, "
+            "or install a torch that has it (that of Linux with CUDA does)."
         ).about(argument="device")
     n_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if n_here > n_devices:
