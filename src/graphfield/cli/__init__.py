@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from graphfield.cli.parser import BAD_INPUT, make_parser
+from graphfield.cli.processes import check_command, process_number
 from graphfield.cli.words import render_for_shell
 from graphfield.exceptions import (
     DataWarning,
@@ -29,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the ``graphfield`` command."""
     arguments = make_parser().parse_args(argv)
     notes: list[str] = []
+    if process_number() > 0:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  to the end of this process
 
     def keep(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, _FOR_PEOPLE):  # those of other packages are for those who program with them
@@ -39,11 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for category in _FOR_PEOPLE:
             warnings.simplefilter("always", category)
         try:
+            check_command(arguments)
             code: int = arguments.run(arguments) or 0
             sys.stdout.flush()
         except TrainingError as error:
             return _complain(render_for_shell(error.message, arguments), FAILURE)
         except GraphfieldError as error:
+            if process_number() > 0:  # it is the same in all of them
+                return BAD_INPUT
             return _complain(render_for_shell(error.message, arguments), BAD_INPUT)
         except MemoryError as error:
             return _complain(f"not enough memory: {error}", FAILURE)
@@ -55,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _complain("interrupted", INTERRUPTED)
     for note in dict.fromkeys(notes):  # an error stands alone; notes are for results
-        _complain(f"note: {render_for_shell(note, arguments)}", 0)
+        if process_number() == 0:
+            _complain(f"note: {render_for_shell(note, arguments)}", 0)
     return code
 
 
@@ -69,5 +77,6 @@ def _what_failed(error: OSError) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"graphfield: {' '.join(message.split())}\n")
+    who = f"graphfield, process {process_number()}" if process_number() else "graphfield"
+    sys.stderr.write(f"{who}: {' '.join(message.split())}\n")
     return code

@@ -35,6 +35,7 @@ from graphfield.cli.one_graph import (
     with_tested_edges,
 )
 from graphfield.cli.options import check_new
+from graphfield.cli.processes import all_or_none, process_group, process_number
 from graphfield.cli.values import make_model, threshold
 from graphfield.cli.words import say
 from graphfield.exceptions import OutputError, ParameterError, count
@@ -94,33 +95,38 @@ def fit(arguments: argparse.Namespace) -> None:
         raise ParameterError.of("checkpoint", "is for --model dnncgm; other models have none.")
     if arguments.checkpoint is not None and arguments.intervals:
         raise ParameterError.of("checkpoint", "is for one fit; leave it out, or --intervals.")
-    check_writable(arguments.out, overwrite=arguments.force)
-    source = open_large(arguments)
-    data = read_roles(arguments) if source is None else read_sample(arguments, source)
-    found = run_check(arguments, data, planned=False)
-    extra: dict[str, bytes] = {}
-    evidence = None
-    if arguments.evidence:
+    with process_group(arguments):
+        with all_or_none():
+            if process_number() == 0:
+                check_writable(arguments.out, overwrite=arguments.force)
+            source = open_large(arguments)
+            data = read_roles(arguments) if source is None else read_sample(arguments, source)
+            found = run_check(arguments, data, planned=False)
+        extra: dict[str, bytes] = {}
+        evidence = None
+        if arguments.evidence:
+            with hide_data_warnings():
+                evidence = run_test(arguments, data, in_order=found.is_series)
+            extra[EVIDENCE] = evidence.to_json().encode()
+        tests, about_edges = None, "Which edges to believe was not tested: add --edges."
+        if arguments.edges:
+            tests, about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
+            extra[EDGES] = tests.to_json().encode()
+        model = make_model(arguments)
+        neural = arguments.model == "dnncgm" and not arguments.intervals
+        options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
+        rows, note = rows_to_fit(data, model, can_hold_out=neural)
+        if note is not None:
+            say(note)
+        n_rows = len(data.X)
+        if source is not None:
+            rows = rows_of(source, data, model)
+            n_rows = len(rows["X"])
+        start = time.perf_counter()
         with hide_data_warnings():
-            evidence = run_test(arguments, data, in_order=found.is_series)
-        extra[EVIDENCE] = evidence.to_json().encode()
-    tests, about_edges = None, "Which edges to believe was not tested: add --edges."
-    if arguments.edges:
-        tests, about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
-        extra[EDGES] = tests.to_json().encode()
-    model = make_model(arguments)
-    neural = arguments.model == "dnncgm" and not arguments.intervals
-    options = {"checkpoint": arguments.checkpoint, "resume": arguments.resume} if neural else {}
-    rows, note = rows_to_fit(data, model, can_hold_out=neural)
-    if note is not None:
-        say(note)
-    n_rows = len(data.X)
-    if source is not None:
-        rows = rows_of(source, data, model)
-        n_rows = len(rows["X"])
-    start = time.perf_counter()
-    with hide_data_warnings():
-        model.fit(**rows, **options)
+            model.fit(**rows, **options)
+    if process_number() > 0:
+        return
     seconds = time.perf_counter() - start
     gain, why_not = judge_model(arguments, data, model, in_order=found.is_series)
     extra[GAIN] = json_bytes(gain_record(gain, why_not))

@@ -59,6 +59,7 @@ TEMPLATES = {
     "overwrite": "add --force",
     "pass-groups": "name it with --group",
     "resume": "Add --resume",
+    "resume-processes": ", with --checkpoint DIR, and --resume to go on where the fit was",
     "row-blocks": "else a fit chooses by held-out rows that are too easy",
     "save-evidence": "'graphfield evidence'",
     "save-model": "'graphfield fit'",

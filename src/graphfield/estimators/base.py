@@ -130,10 +130,14 @@ class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
             missing=self.missing_policy(),
             standardize=bool(getattr(self, "standardize", True)),
             subtract_levels=getattr(self, "center", "") != "none",
-            streams=Streams(root_seed(getattr(self, "random_state", 0)), self._streams),
+            streams=Streams(self._root_seed(), self._streams),
             node_types=getattr(self, "node_types", None),
             sampled_by=None if self.takes_all_rows else type(self).__name__,
         )
+
+    def _root_seed(self) -> int:
+        """What all random numbers of a fit follow from."""
+        return root_seed(getattr(self, "random_state", 0))
 
     @abstractmethod
     def _fit(self, data: TrainingSet) -> GraphField:

@@ -25,6 +25,7 @@ from graphfield.estimators.dnncgm_setup import (
     training_config,
     wanted_marginals,
 )
+from graphfield.estimators.inputs import root_seed
 from graphfield.estimators.neural import DEVICE, NETWORKS, make_samples
 from graphfield.estimators.neural_estimator import NeuralEstimator
 from graphfield.estimators.neural_families import ColumnRows, check_options, check_way, fit_columns
@@ -52,6 +53,7 @@ from graphfield.fields import Schema
 from graphfield.fields.base import Common, GraphField
 from graphfield.nn.fields import SHARING
 from graphfield.nn.losses import LOSSES
+from graphfield.nn.processes import current, shared_work
 from graphfield.training.checkpoint import CheckpointFolder
 from graphfield.training.config import Schedule, check_schedule, resolve_device
 
@@ -226,6 +228,13 @@ class DNNCGM(NeuralEstimator):
     node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
     features: str = parameter("linear", Choice(FEATURES))
 
+    def _learn(self, *arguments: Any) -> tuple[GraphField, TrainingSet]:
+        with shared_work():
+            return super()._learn(*arguments)
+
+    def _root_seed(self) -> int:
+        return current().from_first(lambda: root_seed(self.random_state))
+
     def _fit(
         self,
         data: TrainingSet,
@@ -239,12 +248,11 @@ class DNNCGM(NeuralEstimator):
         if by_columns:
             check_options(self, data, start)
         origin = None if start is None else StartingPoint.of(start)
-        seed = data.streams.root
+        check_alike(self, data, origin)
         folder = None
         if checkpoint is not None:
-            own = (None, None) if data.own is None else (data.own[0], data.own[1].values)
-            tables = [data.X, data.Z.values, data.labels, *own]
-            folder = CheckpointFolder(checkpoint, problem_of(self, tables, origin), seed, resume=resume)
+            problem = problem_of(self, data.tables, origin)
+            folder = CheckpointFolder(checkpoint, problem, data.streams.root, resume=resume)
             data.streams = Streams(folder.seed, self._streams)
         split = data.split(self.validation_fraction)
         if by_columns:
@@ -305,6 +313,12 @@ class DNNCGM(NeuralEstimator):
             bool(self.standardize),
         )
         return NeuralField(common, edges.coef, NeuralMean.of(fitted.mean, units), self.device)
+
+
+def check_alike(model: DNNCGM, data: TrainingSet, start: StartingPoint | None = None) -> None:
+    """Raise unless processes that share a fit have the same task, on devices that can exchange tensors."""
+    current().check_device(resolve_device(model.device).type)
+    current().check_same(lambda: problem_of(model, data.tables, start))
 
 
 def fit_models(

@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from graphfield.data.frames import MIN_SAMPLES
 from graphfield.data.splits import hold_out
-from graphfield.estimators.dnncgm import DNNCGM, fit_models
+from graphfield.estimators.dnncgm import DNNCGM, check_alike, fit_models
 from graphfield.estimators.dnncgm_setup import STREAMS
-from graphfield.estimators.inputs import Inputs, check_flag, root_seed
+from graphfield.estimators.inputs import Inputs, check_flag
 from graphfield.estimators.training_set import Streams, TrainingSet
 from graphfield.exceptions import DataError, ParameterError, listing
+from graphfield.nn.processes import shared_work
 
 # What may differ between models that train together; all else decides the shape of the computation.
 MAY_DIFFER = ("penalty", "random_state")
 
 
+@shared_work()
 def fit_together(
     models: Sequence[DNNCGM],
     X: Any,
@@ -89,7 +91,8 @@ def fit_together(
             f"{listing(data.inputs.types.others, most=4)}. Fit them one by one."
         ).about(column=data.inputs.types.others[0])
     chosen = _chosen_rows(rows, len(models), data.inputs, len(X))
-    others = [Streams(root_seed(model.random_state), STREAMS) for model in models[1:]]
+    check_alike(first, data)
+    others = [Streams(model._root_seed(), STREAMS) for model in models[1:]]
     tables = [data, *(replace(data, streams=streams) for streams in others)]
     splits = [
         _split(model, own, table, (data if compete else table).streams)

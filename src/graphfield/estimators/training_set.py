@@ -67,6 +67,12 @@ class TrainingSet:
         return self.inputs.Z
 
     @property
+    def tables(self) -> list[Any]:
+        """All that the user gave, as arrays."""
+        own = (None, None) if self.own is None else (self.own[0], self.own[1].values)
+        return [self.X, self.Z.values, self.labels, *own]
+
+    @property
     def all_nodes(self) -> NDArray[np.floating]:
         """Nodes of the rows, and after them of the user's own held-out rows."""
         return self.X if self.own is None else followed_by(self.X, self.own[0])

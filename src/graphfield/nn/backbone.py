@@ -65,6 +65,11 @@ class CovariateEmbedding(nn.Module):
             table[:, counts == 0] = table[:, [int(counts.argmax())]]
 
 
+def own_rows(values: Tensor, own: slice | None) -> Tensor:
+    """Of (..., b, h); all where no other process has any."""
+    return values if own is None else values[..., own, :]
+
+
 def dropped(hidden: Tensor, keep: Tensor | None, place: int) -> Tensor:
     """Dropout with factors drawn beforehand, (2, m, g, b, h); None means evaluation."""
     return hidden if keep is None else hidden * keep[place]
@@ -76,6 +81,9 @@ class FirstBlock(nn.Module):
     A batch norm takes the bias of the layer before it out again, so the gradient of that bias is zero.
     Computed, it is nothing but rounding, which Adam would blow up to steps of full size: results then
     differ between machines, and between the places of a pack, a thousand times more than rounding does.
+
+    Where processes share a batch, each normalises all of its rows, which costs little and needs no word
+    from the others, and goes on with its own.
     """
 
     def __init__(
@@ -85,9 +93,9 @@ class FirstBlock(nn.Module):
         self.dense = Dense(groups, d_in, width, generator)
         self.norm = BatchNorm(groups, width) if batch_norm else nn.Identity()
 
-    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
-        before = self.dense(z[:, None], train_bias=isinstance(self.norm, nn.Identity))
-        return dropped(torch.relu(self.norm(before)), keep, 0)
+    def forward(self, z: Tensor, keep: Tensor | None, own: slice | None) -> Tensor:
+        normed = self.norm(self.dense(z[:, None], train_bias=isinstance(self.norm, nn.Identity)))
+        return dropped(torch.relu(own_rows(normed, own)), keep, 0)
 
 
 class ResidualBackbone(nn.Module):
@@ -105,9 +113,9 @@ class ResidualBackbone(nn.Module):
         self.second = Dense(groups, d_in + half, width, generator)
         self.width = width
 
-    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
-        hidden = self.narrow(self.first(z, keep))
-        copied = z[:, None].expand(*hidden.shape[:3], -1)
+    def forward(self, z: Tensor, keep: Tensor | None, own: slice | None = None) -> Tensor:
+        hidden = self.narrow(self.first(z, keep, own))
+        copied = own_rows(z, own)[:, None].expand(*hidden.shape[:3], -1)
         hidden = torch.relu(self.second(torch.cat([copied, hidden], dim=3)))
         return dropped(hidden, keep, 1)  # (m, g, b, h)
 
@@ -121,8 +129,8 @@ class MLPBackbone(nn.Module):
         self.second = Dense(first.dense.weight.shape[1], width, width, generator)
         self.width = width
 
-    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:
-        return dropped(torch.relu(self.second(self.first(z, keep))), keep, 1)
+    def forward(self, z: Tensor, keep: Tensor | None, own: slice | None = None) -> Tensor:
+        return dropped(torch.relu(self.second(self.first(z, keep, own))), keep, 1)
 
 
 class LinearBackbone(nn.Module):
@@ -132,8 +140,8 @@ class LinearBackbone(nn.Module):
         super().__init__()
         self.width = d_in
 
-    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:  # noqa: ARG002
-        return z[:, None]
+    def forward(self, z: Tensor, keep: Tensor | None, own: slice | None = None) -> Tensor:  # noqa: ARG002
+        return own_rows(z, own)[:, None]
 
 
 def make_backbone(

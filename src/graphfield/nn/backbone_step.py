@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from graphfield.nn.backbone import ResidualBackbone
+from graphfield.nn.backbone import ResidualBackbone, own_rows
 from graphfield.nn.branch import aside
 from graphfield.nn.layers import BatchNorm, Dense, gradient_of, turned
 from graphfield.nn.private_kernels import copy_all
@@ -38,20 +38,23 @@ class ResidualStep:
         self.joined = self.first.weight.new_empty(0, 0)
 
     @torch.no_grad()
-    def forward(self, z: Tensor, keep: Tensor | None) -> Tensor:  # (m or 1, b, q), (2, m, 1, b, h)
+    def forward(self, z: Tensor, keep: Tensor | None, own: slice | None = None) -> Tensor:
+        """(m or 1, b, q) and (2, m, 1, b, h) to (m, b, h); as in :class:`FirstBlock`, of the own rows."""
         # Detached: what is kept from step to step must not keep the graph of the embedding alive.
         self.wants_z = z.requires_grad
         self.z = self._own(z.detach() if self.wants_z else z)
         self.keep = None if keep is None else self._factors(keep)
+        self.own = own
         before = self.first.forward(self.z)
-        self.hidden = (before if self.norm is None else self.norm.forward(before)).relu_()
+        normed = before if self.norm is None else self.norm.forward(before)
+        self.hidden = own_rows(normed, own).relu_()
         if self.keep is not None:
             self.hidden.mul_(self.keep[0])
         self._make_room()
-        self.parts[0].copy_(self.z)
+        self.parts[0].copy_(own_rows(self.z, own))
         self.narrow.forward(self.hidden, out=self.parts[1])
         self.out = self.second.forward(self.joined).relu_()
-        return self.out if self.keep is None else self.out.mul_(self.keep[1])  # (m, b, h)
+        return self.out if self.keep is None else self.out.mul_(self.keep[1])
 
     @torch.no_grad()
     def backward(self, slope: Tensor) -> Tensor | None:
@@ -60,15 +63,23 @@ class ResidualStep:
         self.second.write(self.joined, slope)
         narrow = torch.matmul(slope, turned(self.by_narrow))
         self.narrow.write(self.hidden, narrow)
-        inner = self._through_relu(self.narrow.back(narrow), self.hidden, 0)
+        inner = self._among_all(self._through_relu(self.narrow.back(narrow), self.hidden, 0))
         if self.norm is not None:
             inner = self.norm.backward(inner)
         # A batch norm takes every constant out, see FirstBlock.
         self.first.write(self.z, inner, train_bias=self.norm is None)
         if not self.wants_z:
             return None
-        by_z = torch.matmul(slope, turned(self.by_z)) + self.first.back(inner)
+        by_z = self._among_all(torch.matmul(slope, turned(self.by_z))) + self.first.back(inner)
         return by_z[None] if self.members == 1 else by_z
+
+    def _among_all(self, slope: Tensor) -> Tensor:
+        """The slope by all rows of the batch: this process says nothing of rows that others have."""
+        if self.own is None:
+            return slope
+        whole = slope.new_zeros(*self.z.shape[:-1], slope.shape[-1])
+        whole[..., self.own, :] = slope
+        return whole
 
     def _own(self, z: Tensor) -> Tensor:
         return z[0] if self.members == 1 else z.expand(self.members, -1, -1)
@@ -78,7 +89,7 @@ class ResidualStep:
 
     def _make_room(self) -> None:
         """For z and what follows it, side by side."""
-        lead, widths = self.z.shape[:-1], (self.z.shape[-1], self.narrow.weight.shape[-1])
+        lead, widths = self.hidden.shape[:-1], (self.z.shape[-1], self.narrow.weight.shape[-1])
         if self.joined.shape[:-1] != lead:
             self.joined = self.z.new_empty(*lead, sum(widths))
             self.parts = self.joined.split(widths, dim=-1)

@@ -32,6 +32,7 @@ class Samples:
     x: Tensor
     numeric: Tensor  # (..., q_num)
     codes: Tensor  # (..., q_cat)
+    own: slice | None = None  # of a batch, the rows that ``x`` has, where other processes have the others
 
     def __len__(self) -> int:
         return self.x.shape[-2]
@@ -47,8 +48,14 @@ class Samples:
         codes = _rows_of(self.codes, rows) if self.codes.shape[-1] else self.codes.new_empty(*x.shape[:-1], 0)
         return Samples(x, _rows_of(self.numeric, rows), codes)
 
-    def take_each(self, rows: Tensor) -> tuple[Samples, ...]:
-        """The batches of several steps, rows (s, m, b), gathered at once."""
+    def take_each(self, rows: Tensor, own: slice | None = None) -> tuple[Samples, ...]:
+        """The batches of several steps, rows (s, m, b), gathered at once; of x perhaps only its ``own``."""
+        if own is not None:
+            covariates = Samples(self.x.new_empty(len(self), 0), self.numeric, self.codes).take_each(rows)
+            values = self.take_each(rows[..., own])
+            return tuple(
+                replace(batch, x=part.x, own=own) for batch, part in zip(covariates, values, strict=True)
+            )
         if self.x.ndim == 3:
             return tuple(self.take(one) for one in rows)
         whole = self.take(rows)
@@ -143,8 +150,11 @@ class Field(nn.Module, ABC):
             return None
         return (2, self.groups, batch_size, self.backbone.width)
 
-    def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
-        return self.backbone(self.embedding(numeric, codes), keep)  # (m or 1, g, b, h)
+    def hidden(
+        self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None, own: slice | None = None
+    ) -> Tensor:
+        """Of all rows of a batch, or of those that are this process's ``own``."""
+        return self.backbone(self.embedding(numeric, codes), keep, own)  # (m or 1, g, b, h)
 
     @abstractmethod
     def row_losses(self, batch: Samples) -> Tensor:
@@ -176,7 +186,7 @@ class Field(nn.Module, ABC):
             self._step = ResidualStep(backbone)
         step = self._step
         z = self.embedding(batch.numeric, batch.codes)
-        losses, slope = head(step.forward(z, keep))
+        losses, slope = head(step.forward(z, keep, batch.own))
         by_z = step.backward(slope)
         if by_z is not None:
             _differentiate(z, by_z, list(self.embedding.parameters()))
@@ -219,13 +229,17 @@ class CoefField(Field):
         else:
             self.head = GroupedHead(config.n_groups, width, p, generator)
 
-    def hidden(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
-        u = self.bottleneck(super().hidden(numeric, codes, keep))
+    def hidden(
+        self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None, own: slice | None = None
+    ) -> Tensor:
+        u = self.bottleneck(super().hidden(numeric, codes, keep, own))
         return u if self.config.rank is None else torch.softmax(u, dim=-1)
 
-    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
+    def forward(
+        self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None, own: slice | None = None
+    ) -> Tensor:
         """(m or 1, b, q) to (m, b, j, k)."""
-        return self.head(self.hidden(numeric, codes, keep))
+        return self.head(self.hidden(numeric, codes, keep, own))
 
     def fitted(self, batch: Samples) -> Tensor:
         """``sum_k beta_jk(z) x_k``, (m, b, p)."""
@@ -239,7 +253,7 @@ class CoefField(Field):
 
     def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
         """Eq. (loss) divided by p, so that its size does not grow with p, plus the penalty."""
-        coef = self(batch.numeric, batch.codes, keep)
+        coef = self(batch.numeric, batch.codes, keep, batch.own)
         error = batch.x - node_fit(coef, batch.x)
         loss = LOSSES[self.config.loss].value(error).mean(dim=(1, 2))
         return loss + self.get_buffer("penalty") * coef.abs().sum(dim=3).mean(dim=(1, 2))
@@ -260,7 +274,7 @@ class CoefField(Field):
 
         if isinstance(self.backbone, ResidualBackbone) and self.config.rank is None:
             return self._written_out(self.backbone, batch, keep, own_head)
-        u = self.hidden(batch.numeric, batch.codes, keep)
+        u = self.hidden(batch.numeric, batch.codes, keep, batch.own)
         losses, slope = head(u.detach()[:, 0].expand(len(weight), -1, -1))
         if u.requires_grad:
             _differentiate(u, slope[:, None], [p for p in self.parameters() if p is not weight])
@@ -287,15 +301,17 @@ class MeanField(Field):
         super().__init__(config, generator)
         self.head = Dense(1, self.backbone.width, config.n_nodes, generator)
 
-    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
-        return self.head(self.hidden(numeric, codes, keep))[:, 0]  # (m, b, p)
+    def forward(
+        self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None, own: slice | None = None
+    ) -> Tensor:
+        return self.head(self.hidden(numeric, codes, keep, own))[:, 0]  # (m, b, p)
 
     def row_losses(self, batch: Samples) -> Tensor:
         error = batch.x - self(batch.numeric, batch.codes)
         return LOSSES[self.config.loss].value(error).mean(dim=2)
 
     def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
-        error = batch.x - self(batch.numeric, batch.codes, keep)
+        error = batch.x - self(batch.numeric, batch.codes, keep, batch.own)
         return LOSSES[self.config.loss].value(error).mean(dim=(1, 2))
 
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:

@@ -49,14 +49,18 @@ class GateField(Field):
         self.rank = config.rank
         self.bottleneck = Dense(1, self.backbone.width, self.rank, generator)
 
-    def forward(self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None) -> Tensor:
-        return torch.softmax(self.bottleneck(self.hidden(numeric, codes, keep))[:, 0], dim=-1)  # (m, b, R)
+    def forward(
+        self, numeric: Tensor, codes: Tensor, keep: Tensor | None = None, own: slice | None = None
+    ) -> Tensor:
+        hidden = self.hidden(numeric, codes, keep, own)
+        return torch.softmax(self.bottleneck(hidden)[:, 0], dim=-1)  # (m, b, R)
 
     def row_losses(self, batch: Samples) -> Tensor:
         return self._errors(self(batch.numeric, batch.codes), batch.x)
 
     def training_loss(self, batch: Samples, keep: Tensor | None) -> Tensor:
-        return self._errors(self(batch.numeric, batch.codes, keep), batch.x).mean(dim=1)
+        shares = self(batch.numeric, batch.codes, keep, batch.own)
+        return self._errors(shares, batch.x).mean(dim=1)
 
     def backward(self, batch: Samples, keep: Tensor | None) -> Tensor:
         if not isinstance(self.backbone, ResidualBackbone):

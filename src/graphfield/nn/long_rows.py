@@ -23,8 +23,8 @@ def empty_rows(n_rows: int, width: int, like: Tensor) -> Tensor:
     return torch.from_numpy(allocate_rows((n_rows, width), like.new_empty(0).numpy().dtype))
 
 
-def row_parts(n_rows: int, device: torch.device) -> Sequence[Tensor]:
-    return torch.arange(n_rows, device=device).split(ROWS_AT_A_TIME)
+def row_parts(rows: slice, device: torch.device) -> Sequence[Tensor]:
+    return torch.arange(rows.start, rows.stop, device=device).split(ROWS_AT_A_TIME)
 
 
 def gather(values: Tensor, rows: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file
 from graphfield.messages import Message
+from graphfield.nn.processes import current
 
 FORMAT = "graphfield-checkpoint"
 FORMAT_VERSION = 2
@@ -83,23 +84,28 @@ class Stage(Protocol):
 
 
 class CheckpointFolder:
-    """Opened once per fit; hands out one :class:`StageFile` per training stage."""
+    """Opened once per fit; hands out one :class:`StageFile` per training stage.
+
+    Of several processes the first alone reads and writes.
+    """
 
     def __init__(self, path: str | Path, fingerprint: str, seed: int, *, resume: bool) -> None:
         self.path = Path(path)
-        self.seed = seed
+        self.seed = current().from_first(lambda: self._open(fingerprint, seed, resume))
+
+    def _open(self, fingerprint: str, seed: int, resume: bool) -> int:
+        """The seed of the fit that is there, or of this one, whose folder it is from now on."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError("{file} is a file. Name a folder for the checkpoint.", file=self.path)
         header_file = self.path / "fit.json"
         clear_leftovers(header_file)
         if header_file.exists():
-            self.seed = self._continue(header_file, fingerprint, resume)
-            return
+            return self._continue(header_file, fingerprint, resume)
         if self.path.exists() and holds_others(self.path):
             raise OutputError("{file} is not empty and holds no checkpoint. Choose another.", file=self.path)
         if resume:
             warnings.warn(
-                f"{self.path} holds no checkpoint to resume; starting anew.", TrainingWarning, stacklevel=4
+                f"{self.path} holds no checkpoint to resume; starting anew.", TrainingWarning, stacklevel=8
             )
         header = {
             "format": FORMAT,
@@ -109,6 +115,7 @@ class CheckpointFolder:
         }
         make_folder(self.path)
         write_file(header_file, json_bytes(header), overwrite=False)
+        return seed
 
     def _continue(self, header_file: Path, fingerprint: str, resume: bool) -> int:
         if not resume:
@@ -139,6 +146,13 @@ class StageFile:
     path: Path
 
     def load(self, device: torch.device) -> Snapshot | None:
+        found = current().from_first(self._read)
+        if found is None:
+            return None
+        tensors = {k: v if k.startswith("random/") else v.to(device) for k, v in found.tensors.items()}
+        return replace(found, tensors=tensors)
+
+    def _read(self) -> Snapshot | None:
         if not self.path.exists():
             return None
         open_regular(self.path).close()  # what is no file would be waited for
@@ -151,11 +165,12 @@ class StageFile:
                     raise ValueError(f"{name} is not finite")
             saved = Saved(record, str(self.path))
             step, finished = saved["step"].whole(), saved["finished"].flag()
-        moved = {k: v if k.startswith("random/") else v.to(device) for k, v in tensors.items()}
         rest = {name: value for name, value in record.items() if name not in ("step", "finished")}
-        return Snapshot(step, finished, moved, rest, str(self.path))
+        return Snapshot(step, finished, tensors, rest, str(self.path))
 
     def save(self, snapshot: Snapshot) -> None:
+        if current().rank > 0:
+            return
         record = {"step": snapshot.step, "finished": snapshot.finished, **snapshot.record}
         tensors = {k: v.detach().to("cpu").contiguous() for k, v in snapshot.tensors.items()}
         write_file(self.path, save(tensors, metadata={"record": json_bytes(record).decode()}), overwrite=True)

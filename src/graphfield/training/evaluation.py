@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphfield.nn.fields import Field, Samples
+from graphfield.nn.processes import ALONE, current
 
 # Entries of hidden features and fitted values, all members together, computed at a time.
 _ENTRIES = 8_000_000
@@ -36,11 +37,18 @@ class HeldOut:
         p = self.data.x.shape[-1]
         width = field.groups * field.backbone.width + (p if field.groups == 1 else p * p)
         step = max(1, _ENTRIES // (len(self.rows) * width))
+        processes = current() if longest >= current().size else ALONE
+        own = processes.own_part(longest)
         parts = [
-            field.row_losses(self.data.take(self.table[:, start : start + step]))
-            for start in range(0, longest, step)
+            field.row_losses(self.data.take(self.table[:, start : min(start + step, own.stop)]))
+            for start in range(own.start, own.stop, step)
         ]
         losses = torch.cat(parts, dim=1)
+        if processes.size > 1:
+            by_row = losses.new_empty(longest, len(losses))
+            by_row[own] = losses.T
+            processes.fill_rows(by_row)
+            losses = by_row.T
         return [losses[i, : len(rows)] for i, rows in enumerate(self.rows)]
 
     def _table(self) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -12,9 +12,11 @@ from torch import Tensor
 
 from graphfield.cores import one_ahead
 from graphfield.data.saved_values import Saved
-from graphfield.exceptions import TrainingError
+from graphfield.exceptions import DataError, TrainingError
+from graphfield.messages import Argument
 from graphfield.nn.fields import Field, Samples
-from graphfield.nn.pack import Pack, release
+from graphfield.nn.pack import Pack, packed, release, unpacked
+from graphfield.nn.processes import current, work_alone
 from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.checkpoint import Snapshot, StageFile, check_like, restoring
 from graphfield.training.config import TrainingConfig, learning_rate
@@ -72,12 +74,36 @@ def train(
     """
     members, rows = seen_rows(members, config)
     data = data if rows is None else data.take(rows)
+    description = current().said_once(description)
+    if len(members) >= current().size > 1 and not compete and checkpoint is None:
+        return _train_apart(module, data, members, config, description)
     run = _Run(module, data, members, config, compete, checkpoint)
     with progress_bar(description, config.max_steps) as advance:
         while run.active:
             run.window()
             advance(run.step, run.note())
     return run.finish()
+
+
+def _train_apart(
+    module: Field, data: Samples, members: Sequence[Member], config: TrainingConfig, description: str | None
+) -> list[TrainingResult]:
+    """Each process trains some of the members; then all have all of them."""
+    processes, penalties, pack = current(), module.penalties, Pack(module)
+    config = replace(config, batch_size=min(config.batch_size, *(len(member.rows) for member in members)))
+    mine, singles = processes.own_items(range(len(members))), unpacked(module)
+    own = packed([singles[i] for i in mine])
+    with work_alone():
+        found = train(own, data.members(mine), [members[i] for i in mine], config, description=description)
+    trained, states = Pack(own), pack.state(0).new_zeros(len(members), len(pack.state(0)))
+    for position, member in enumerate(mine):
+        states[member] = trained.state(position)
+    processes.add_up(states)
+    pack.assemble(list(states), penalties)
+    release(module)
+    module.eval()
+    results = [dict(zip(own, results, strict=True)) for own, results in processes.gather((mine, found))]
+    return [results[member % processes.size][member] for member in range(len(members))]
 
 
 class _Run:
@@ -99,6 +125,7 @@ class _Run:
         self.pack = Pack(module)
         self.engine = make_engine(self.pack, data, config)
         self.plan = Plan(members, module, config, self.device)
+        self._check_batch()
         self.held_out = HeldOut(data, [member.held_out for member in members])
         self.results = [TrainingResult() for _ in members]
         self.kept: dict[int, Tensor] = {}  # best, or else final, weights by member
@@ -106,6 +133,16 @@ class _Run:
         self.step = 0
         if checkpoint is not None:
             self._restore(checkpoint.load(self.device))
+
+    def _check_batch(self) -> None:
+        if self.plan.batch_size < current().size:
+            raise DataError(
+                "{n} rows in each step are too few for {size} processes, which share them. Start fewer "
+                "processes, fit more rows, or raise {batch_size}.",
+                n=self.plan.batch_size,
+                size=current().size,
+                batch_size=Argument("batch_size"),
+            )
 
     def window(self) -> None:
         """Train up to the next evaluation, evaluate, decide who goes on, save."""
@@ -117,6 +154,7 @@ class _Run:
         for steps in one_ahead(drawn) if self.device.type == "cpu" else drawn:
             losses.append(self.engine.run(steps))
             self.step += len(steps)
+        current().copy_from(0, self.pack.values, *self.pack.buffers)  # else rounding might part them
         train_losses = self._checked(torch.cat(losses), first).mean(dim=0).tolist()
         self._judge(train_losses)
         if self.checkpoint is not None:

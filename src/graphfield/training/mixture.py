@@ -19,6 +19,7 @@ from graphfield.nn.fields import CoefField, FieldConfig, Samples
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
 from graphfield.nn.long_rows import by_parts, empty_rows, row_parts
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
+from graphfield.nn.processes import current
 from graphfield.nn.threads import spread
 from graphfield.numbers import is_clear, mean_and_error
 from graphfield.training.checkpoint import Stage, check_like, restoring
@@ -144,7 +145,8 @@ class MixtureFits:
 
     def _rounds_at(self, rank: int) -> None:
         most = _ROUNDS if self.standings[self.open[0]].chosen is None else _ROUNDS_AFTER_SPLIT
-        with progress_bar(f"Graphs, {rank} patterns", most, unit="rounds") as advance:
+        description = current().said_once(f"Graphs, {rank} patterns")
+        with progress_bar(description, most, unit="rounds") as advance:
             while self.rounds < most:
                 if self.rounds == 0:
                     for i in self.open:
@@ -328,13 +330,14 @@ def _lines_of(x: Tensor, task: MixtureTask, found: Sequence[Tensor], rows: Tenso
         places, own = piece
         table[places] = mixture_table(own, x[rows[places]])
 
-    step = len(x) if x.is_cuda else _TABLE_ROWS
+    step, mine = len(x) if x.is_cuda else _TABLE_ROWS, current().own_part(len(rows))
     pieces = [
         (places, own)
         for part, own in enumerate(found)
-        for places in torch.nonzero(part_of == part)[:, 0].split(step)
+        for places in (torch.nonzero(part_of[mine] == part)[:, 0] + mine.start).split(step)
     ]
     spread(fill, pieces, x.device)
+    current().fill_rows(table)
     return table
 
 
@@ -342,8 +345,9 @@ def _lines_of(x: Tensor, task: MixtureTask, found: Sequence[Tensor], rows: Tenso
 def shares_of(gate: GateField, data: Samples) -> Tensor:
     """a(z) of every row, (n, R)."""
     shares = empty_rows(len(data), gate.rank, data.numeric)
-    for rows in row_parts(len(data), data.x.device):
+    for rows in row_parts(current().own_part(len(data)), data.x.device):
         shares[rows] = gate(data.numeric[rows][None], data.codes[rows][None])[0]
+    current().fill_rows(shares)
     return shares
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphfield.nn.processes import current
 from graphfield.nn.threads import spread
 from graphfield.solvers.acceleration import accelerate
 from graphfield.solvers.penalties import zero_penalty
@@ -183,12 +184,16 @@ class PatternProblem:
         edges = patterns != 0
         edges = _lines(edges | edges.mT)
         gram, cross = self.gram.double().cpu(), self.cross.double().cpu()
-        lines = torch.zeros_like(cross)
-        for response, own in enumerate(edges.cpu()):
+        lines, edges = torch.zeros_like(cross), edges.cpu()
+        mine = current().own_part(self.p)
+        for response in range(mine.start, mine.stop):
+            own = edges[response]
             among = gram[own][:, own]
             among.diagonal().add_(_COPIES)
             lines[response, own] = torch.linalg.solve(among, cross[response, own])
-        return self._patterns(lines.to(self.cross))
+        found = lines.to(self.cross)
+        current().fill_rows(found)
+        return self._patterns(found)
 
     def _patterns(self, lines: Tensor) -> Tensor:
         """From one line for each response, in standard units."""
@@ -206,12 +211,13 @@ class PatternProblem:
         return solve_each([self], penalty, [start], tolerance)[0]
 
     def blocks(self) -> list[slice]:
-        """Responses of about equal number; on a GPU all at once. The same on any number of cores.
+        """Responses of about equal number; on a GPU one for each process. The same on any number of cores.
 
         Columns of a node are not parted.
         """
-        work = 0 if self.gram.is_cuda or self.owners is not None else len(self.gram) ** 2 * self.p
-        count = max(1, min(work // _BLOCK_WORK, self.p // _LEAST_RESPONSES))
+        work = 0 if self.owners is not None else len(self.gram) ** 2 * self.p
+        wanted = current().size if self.gram.is_cuda else work // _BLOCK_WORK
+        count = max(1, min(work, wanted, self.p // _LEAST_RESPONSES))
         ends = [self.p * i // count for i in range(count + 1)]
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
@@ -245,7 +251,10 @@ def solve_each(
     starts: Sequence[Tensor | None],
     tolerance: float = ROUGH,
 ) -> list[Tensor]:
-    """The patterns (R, p, p) of each problem; blocks of responses, which do not touch, share the cores."""
+    """The patterns (R, p, p) of each problem.
+
+    Blocks of responses, which do not touch, are divided among processes and cores.
+    """
     lines = [
         torch.zeros_like(problem.cross) if start is None else _lines(start) * problem.units
         for problem, start in zip(problems, starts, strict=True)
@@ -256,7 +265,10 @@ def solve_each(
         i, block = piece
         lines[i][block] = problems[i].solve_block(block, lines[i][block], penalty, tolerance)
 
-    spread(solve, blocks, problems[0].gram.device)
+    processes = current()
+    spread(solve, processes.own_items(blocks), problems[0].gram.device)
+    for number, (i, block) in enumerate(blocks):
+        processes.copy_from(number % processes.size, lines[i][block])
     return [problem._patterns(own) for problem, own in zip(problems, lines, strict=True)]
 
 
@@ -307,11 +319,15 @@ def _sums_of_pairs(a: Tensor, x: Tensor, rows: Tensor | None) -> Tensor:
     pieces = [nodes] if x.is_cuda else nodes.chunk(_PIECES, dim=1)
     sums = [x.new_zeros(shares.shape[1], piece.shape[1]) for piece in pieces]
     step, n = max(1, _BLOCK_ENTRIES // (shares.shape[1] + nodes.shape[1])), len(x if rows is None else rows)
-    for start in range(0, n, step):
-        some = slice(start, start + step) if rows is None else rows[start : start + step]
+    own = current().own_part(n)
+    for start in range(own.start, own.stop, step):
+        block = slice(start, min(start + step, own.stop))
+        some = block if rows is None else rows[block]
         with_one = torch.nn.functional.pad(a[some], (0, 1), value=1.0)
         _add_products(sums, _products(with_one, shares).T, x[some], pieces)
-    return torch.cat(sums, dim=1)
+    together = torch.cat(sums, dim=1)
+    current().add_up(together)
+    return together
 
 
 def _add_products(sums: Sequence[Tensor], factor: Tensor, x: Tensor, pieces: Sequence[Tensor]) -> None:
