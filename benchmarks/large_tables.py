@@ -24,7 +24,12 @@ import pandas as pd
 import graphfield as gf
 
 PART_ROWS = 500_000
-ASKED = pd.DataFrame({"z": np.linspace(-0.9, 0.9, 7)})
+ASKED = pd.DataFrame({"z": np.linspace(-0.9, 0.9, 7), "w": np.zeros(7)})
+
+
+def turn(j: int, z: np.ndarray) -> np.ndarray | float:
+    """The coefficient of node j on the node before it."""
+    return 0.6 * z if j % 3 == 0 else 0.5
 
 
 def make_folder(folder: Path, n_rows: int, n_nodes: int) -> None:
@@ -34,11 +39,10 @@ def make_folder(folder: Path, n_rows: int, n_nodes: int) -> None:
         if file.exists():
             continue
         rng, n = np.random.default_rng(start), min(PART_ROWS, n_rows - start)
-        z, X = rng.uniform(-1, 1, n), rng.normal(size=(n, n_nodes))
+        z, w, X = rng.uniform(-1, 1, n), rng.normal(size=n), rng.normal(size=(n, n_nodes))
         for j in range(1, n_nodes):
-            turned = 0.6 * z if j % 3 == 0 else 0.5
-            X[:, j] = turned * X[:, j - 1] + 0.8 * X[:, j]
-        table = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(n_nodes)]).assign(z=z)
+            X[:, j] = turn(j, z) * X[:, j - 1] + 0.8 * X[:, j]
+        table = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(n_nodes)]).assign(z=z, w=w)
         table.to_parquet(file, row_group_size=100_000)
 
 
@@ -52,11 +56,11 @@ def run_fit(folder: Path, memory: str | None, options: dict[str, Any]) -> dict[s
     before, start = peak_memory(), time.perf_counter()
     model = gf.DNNCGM(random_state=0, device="cpu", **options)
     if memory is None:
-        data = gf.from_table(pd.read_parquet(folder), covariates=["z"])
+        data = gf.from_table(pd.read_parquet(folder), covariates=["z", "w"])
         n_rows = len(data.X)
         model.fit(data.X, data.Z)
     else:
-        source = gf.open_table(folder, covariates=["z"], memory=memory)
+        source = gf.open_table(folder, covariates=["z", "w"], memory=memory)
         n_rows = len(source)
         model.fit(source)
     seconds = time.perf_counter() - start
