@@ -30,8 +30,8 @@ SHARE, _ARRAY_SHARE = 0.1, 0.02
 _FREE_SHARE = 0.5
 # Of the bound, or in bytes: pages of scratch files that may be resident. Seconds between two looks at them.
 _RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.05, 2**24, 0.005
-# Rows far apart that are gathered at a time: each may bring in many pages of a file.
-GATHERED_ROWS = 1_000
+# Rows far apart that are gathered at a time: each may bring in some hundred kB of a file.
+GATHERED_ROWS = 200
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _bound: ContextVar[int | None] = ContextVar("bound", default=None)
