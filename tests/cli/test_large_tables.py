@@ -54,3 +54,48 @@ def test_what_needs_the_whole_table_is_refused(table: Path, capsys) -> None:
     assert "--rare is for tables that are in memory" in capsys.readouterr().err
     assert fit(table, "--memory", "much") == 2
     assert "--memory must be a size such as '4GB'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def fitted(table: Path) -> Path:
+    out = table.parent / "model"
+    args = ["fit", str(table), "--covariates", "z", "--out", str(out), "--no-verdict", "--model", "linear"]
+    assert main(args) == 0
+    return out
+
+
+@pytest.mark.parametrize("kind", ["parquet", "folder", "csv"])
+def test_edges_and_values_at_every_row(fitted: Path, table: Path, kind: str, capsys) -> None:
+    frame, rows = pd.read_parquet(table), table
+    if kind == "folder":
+        rows = table.parent / "parts"
+        rows.mkdir()
+        for i in range(3):
+            frame.iloc[i * 1_000 : (i + 1) * 1_000].to_parquet(rows / f"{i}.parquet")
+    elif kind == "csv":
+        rows = table.with_suffix(".csv")
+        frame.to_csv(rows, index=False)
+    model, out = gf.load(fitted), table.parent / "out"
+    words = ["predict", str(fitted), str(rows), "--out", str(out)]
+    assert main([*words, "--threshold", "0.2"]) == 0
+    assert "Wrote the edges at 3,000 rows of" in capsys.readouterr().out
+    expected = model.edges(frame[["z"]], threshold=0.2)
+    found = pd.read_parquet(out)
+    assert len(expected) >= 2_000
+    np.testing.assert_array_equal(found["sample"], expected["sample"])
+    np.testing.assert_allclose(found["weight"], expected["weight"], atol=1e-6)
+    assert main([*words, "--values"]) == 2
+    assert "already exists" in capsys.readouterr().err
+    assert main([*words, "--values", "--force"]) == 0
+    expected = model.predict(frame[list("abcd")], frame[["z"]])
+    np.testing.assert_allclose(pd.read_parquet(out), expected, atol=1e-6)
+
+
+def test_edges_need_no_nodes_in_the_table(fitted: Path, table: Path, capsys) -> None:
+    rows, out = table.parent / "z.parquet", str(table.parent / "out")
+    pd.read_parquet(table)[["z"]].head(5).to_parquet(rows)
+    assert main(["predict", str(fitted), str(rows), "--threshold", "none", "--out", out]) == 0
+    assert pd.read_parquet(out)["sample"].nunique() == 5
+    capsys.readouterr()
+    assert main(["predict", str(fitted), str(rows), "--values", "--out", out, "--force"]) == 2
+    assert "'a'" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from graphfield.data import row_store
+from graphfield.data.room import resident_file_pages
 from graphfield.data.row_store import allocate_rows, bounded_memory, memory_bound
 
 SMALL = "200KB"  # so little that everything long goes to scratch files
@@ -148,6 +151,23 @@ def test_long_arrays_go_to_scratch_files() -> None:
     assert float(long.sum()) == 15_000
     assert allocate_rows((100, 50), np.float32).base is None
     assert memory_bound("2GB") == 2_000_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured by Linux")
+def test_rows_far_apart_are_let_go_of_in_any_thread(monkeypatch) -> None:
+    """With no time for the thread that looks from time to time."""
+    torch = pytest.importorskip("torch")
+    long_rows = pytest.importorskip("graphfield.nn.long_rows")
+    monkeypatch.setattr(row_store, "_PAUSE", 60.0)
+    with bounded_memory(10_000):
+        values = torch.from_numpy(allocate_rows((400_000, 200), np.float32))  # 320 MB
+        before = resident_file_pages()
+        rows = torch.arange(0, len(values), 20)
+        gathering = threading.Thread(target=long_rows.gather, args=(values, rows))
+        gathering.start()
+        gathering.join()
+        assert resident_file_pages() - before < 150e6
 
 
 def test_backed_files_of_other_kinds(tmp_path: Path) -> None:

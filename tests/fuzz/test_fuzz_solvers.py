@@ -8,9 +8,10 @@ from sklearn.covariance import graphical_lasso
 
 import graphfield as gf
 from conftest import small_data
-from graphfield.data.splits import folds
+from graphfield.data.splits import fold_labels
 from graphfield.solvers.glasso import graphical_lasso_cv, graphical_lasso_path
 from graphfield.solvers.glasso_admm import PrecisionSolver, optimality_violation
+from graphfield.solvers.moments import FoldMoments
 
 pytestmark = pytest.mark.fuzz
 
@@ -101,7 +102,8 @@ def test_graphical_lasso_is_optimal_on_collinear_nodes(kind, seed):
 @pytest.mark.parametrize("kind", COLLINEAR)
 def test_search_on_collinear_nodes_is_optimal_and_scored_throughout(kind):
     X = collinear(kind, 12 if kind == "few rows" else 2, n=60, p=12)
-    found = graphical_lasso_cv(X, [(X[a], X[b]) for a, b in folds(len(X), None, 3)], 6)
+    parts = FoldMoments.of_each(X, fold_labels(len(X), 3, None, shuffle=False))
+    found = graphical_lasso_cv(X.T @ X / len(X), len(X), parts, 6)
     assert np.isfinite(found.path[:-1, 1]).all(), "every penalty has a likelihood"
     violation = optimality_violation(found.solution, X.T @ X / len(X), found.penalty)
     assert violation <= 0.005 * found.penalty + 1e-8, "no penalty at all is the inverse, but for rounding"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from sklearn.covariance import GraphicalLassoCV, graphical_lasso
 
-from graphfield.data.splits import folds
+from graphfield.data.splits import fold_labels
 from graphfield.solvers.glasso import edge_counts, graphical_lasso_cv, graphical_lasso_path, precision_ebic
 from graphfield.solvers.glasso_admm import optimality_violation
 from graphfield.solvers.lasso import nodewise_ebic
+from graphfield.solvers.moments import FoldMoments
 from graphfield.solvers.penalties import penalty_path
 from solver_cases import band, raw_lasso, standard
 
@@ -64,7 +65,8 @@ def test_the_search_of_the_graphical_lasso_finds_the_penalty_of_scikit_learn(n, 
         warnings.simplefilter("ignore")
         theirs = GraphicalLassoCV(alphas=6, cv=4, n_refinements=2, assume_centered=True, max_iter=200).fit(X)
     np.random.set_state(state)  # noqa: NPY002
-    ours = graphical_lasso_cv(X, [(X[a], X[b]) for a, b in folds(n, None, 4)], 6)
+    parts = FoldMoments.of_each(X, fold_labels(n, 4, None, shuffle=False))
+    ours = graphical_lasso_cv(X.T @ X / n, n, parts, 6)
     assert ours.penalty == pytest.approx(theirs.alpha_, rel=1e-12)
     np.testing.assert_allclose(ours.solution, theirs.precision_, atol=2e-3)
     assert optimality_violation(ours.solution, X.T @ X / n, ours.penalty) < 0.005 * ours.penalty

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
-from graphfield.data.splits import folds
+from graphfield.data.splits import fold_labels
 from graphfield.solvers.lasso import nodewise_cv_errors, nodewise_lasso_path
+from graphfield.solvers.moments import FoldMoments
 from graphfield.solvers.penalties import penalty_path
 from solver_cases import band, raw_lasso, standard
 
@@ -36,5 +37,5 @@ def test_cross_validation_by_quadratic_forms_equals_that_on_rows(groups):
         for i, penalty in enumerate(penalties):
             fitted = mean + (X[test] - mean) @ raw_lasso(X[train], penalty).T
             expected[i] += ((X[test] - fitted) ** 2).sum() / X.size
-    errors = nodewise_cv_errors([(X[a], X[b]) for a, b in folds(60, groups, 4)], penalties)
+    errors = nodewise_cv_errors(FoldMoments.of_each(X, fold_labels(60, 4, groups, shuffle=False)), penalties)
     np.testing.assert_allclose(errors, expected, rtol=1e-8)

@@ -29,6 +29,7 @@ from graphfield.cli.options import (
     table_options,
 )
 from graphfield.cli.plan import plan_parser
+from graphfield.cli.predict import predict_parser
 from graphfield.cli.report import report_parser
 from graphfield.cli.reproduce import reproduce
 from graphfield.cli.stability import stability_parser
@@ -80,6 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
     compare_parser(group)
     plan_parser(group)
     _graph_parser(group)
+    predict_parser(group)
     report_parser(group)
     finance_parser(group)
     fmri_parser(group)

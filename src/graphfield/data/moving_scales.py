@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.nodes import row_blocks
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 
 # Rows that are computed with at a time: always as many, so that the scale at z has the same bits whatever
@@ -50,6 +51,11 @@ class MovingScales:
             log_scale = rectified(block, self.weights, self.bias) @ self.slopes + self.constant
             scales[start : start + _BLOCK_ROWS] = np.exp(np.clip(log_scale, -_MOST, _MOST))[: len(W) - start]
         return scales
+
+    def divide(self, values: NDArray[np.float64], W: NDArray[np.float64]) -> None:
+        """Nodes by their scales, in place."""
+        for rows in row_blocks(*values.shape):
+            values[rows] /= self.at(W[rows])
 
     def to_arrays(self) -> dict[str, NDArray]:
         return {name: getattr(self, name) for name in ("weights", "bias", "slopes", "constant")}

@@ -58,8 +58,11 @@ class TableData:
     dates: dict[str, str] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.Z)
+
     def __repr__(self) -> str:
-        lines = [count(len(self.X), "row")]
+        lines = [count(len(self), "row")]
         if self.reading is not None and self.reading.words():
             lines.append(f"  read as: {self.reading.words()}")
         roles = {"node": list(self.X.columns), "covariate": list(self.Z.columns)}
@@ -109,7 +112,7 @@ def from_table(
         Column names, or patterns such as ``"z*"``.
     nodes : sequence of str, optional
         Column names or patterns such as ``"roi_*"``, which pass over columns that have another role. By
-        default every other numeric column.
+        default every other numeric column; none (``[]``) where a model is only to be asked at the rows.
     group : str, optional
         Column whose equal values (one subject, one site) are never split between training and
         held-out rows.
@@ -289,6 +292,8 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequen
 
 def _node_names(wanted: list[str], names: list[str], dropped: list[str], taken: set[str]) -> list[str]:
     """Patterns pass over columns that have another role; names do not, so that they are refused."""
+    if not wanted:
+        return []
     found = _resolve(wanted, names, "for a node", dropped)
     left = [name for name in found if name in wanted or name not in taken]
     if not left:

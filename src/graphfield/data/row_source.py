@@ -185,7 +185,8 @@ def open_table(
 
     Notes
     -----
-    ``DNNCGM`` takes all rows. Other estimators take all where ten times the table fits into ``memory``, else
+    ``DNNCGM`` takes all rows, as do ``RegGMM``, ``BayesianCGM``, ``GraphicalLasso`` and ``NodewiseLasso``,
+    which need second moments. Other estimators take all where ten times the table fits into ``memory``, else
     a random sample of rows, or of whole groups, with a warning.
 
     Examples

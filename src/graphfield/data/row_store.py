@@ -30,12 +30,13 @@ SHARE, _ARRAY_SHARE = 0.1, 0.02
 _FREE_SHARE = 0.5
 # Of the bound, or in bytes: pages of scratch files that may be resident. Seconds between two looks at them.
 _RESIDENT_SHARE, _LEAST_RESIDENT, _PAUSE = 0.05, 2**24, 0.005
-# Rows that are gathered at a time.
-_ROWS_AT_A_TIME = 1_000
+# Rows far apart that are gathered at a time: each may bring in some hundred kB of a file.
+GATHERED_ROWS = 200
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _bound: ContextVar[int | None] = ContextVar("bound", default=None)
-_most_resident: ContextVar[float] = ContextVar("most_resident", default=float("inf"))
+# Of all bounds that hold now, in any thread: files are let go of by whoever looks at them.
+_most_resident: list[float] = []
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
@@ -62,17 +63,18 @@ def memory_bound(memory: int | str | None) -> int:
 def bounded_memory(bound: int) -> Iterator[None]:
     """Here, arrays that are long beside the bound (in bytes) go to scratch files."""
     most = resident_file_pages() + max(_LEAST_RESIDENT, _RESIDENT_SHARE * bound)
-    tokens = _bound.set(bound), _most_resident.set(most)
+    token = _bound.set(bound)
+    _most_resident.append(most)
     done = threading.Event()
-    trimmer = threading.Thread(target=_trim, args=(done, most), daemon=True)
+    trimmer = threading.Thread(target=_trim, args=(done,), daemon=True)
     trimmer.start()
     try:
         yield
     finally:
         done.set()
         trimmer.join()
-        _bound.reset(tokens[0])
-        _most_resident.reset(tokens[1])
+        _bound.reset(token)
+        _most_resident.remove(most)
 
 
 def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
@@ -86,11 +88,11 @@ def allocate_rows(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 
 def take_rows(values: NDArray, rows: NDArray[np.intp]) -> NDArray:
-    """``values[rows]``, some at a time: each may bring in many pages of a file."""
+    """``values[rows]``, some at a time."""
     taken = allocate_rows((len(rows), *values.shape[1:]), values.dtype)
-    for start in range(0, len(rows), _ROWS_AT_A_TIME):
-        taken[start : start + _ROWS_AT_A_TIME] = values[rows[start : start + _ROWS_AT_A_TIME]]
-        _release_if_many()
+    for start in range(0, len(rows), GATHERED_ROWS):
+        taken[start : start + GATHERED_ROWS] = values[rows[start : start + GATHERED_ROWS]]
+        release_if_many()
     return taken
 
 
@@ -103,6 +105,11 @@ def followed_by(first: NDArray, second: NDArray) -> NDArray:
 
 def is_bounded() -> bool:
     return _bound.get() is not None
+
+
+def has_scratch_files() -> bool:
+    """Whether some array of this process, of any thread, is in a file."""
+    return len(_maps) > 0
 
 
 def _scratch(size: int) -> mmap.mmap:
@@ -122,14 +129,14 @@ def _scratch(size: int) -> mmap.mmap:
         ).about(file=tempfile.gettempdir()) from error
 
 
-def _trim(done: threading.Event, most: float) -> None:
+def _trim(done: threading.Event) -> None:
     """Let go of the pages of scratch files whenever they are many, until it is done."""
     while not done.wait(_PAUSE):
-        _release_if_many(most)
+        release_if_many()
 
 
-def _release_if_many(most: float | None = None) -> None:
-    most = _most_resident.get() if most is None else most
-    if resident_file_pages() > most and hasattr(mmap, "MADV_DONTNEED"):
+def release_if_many() -> None:
+    """Let go of the pages of scratch files where they are many, as after looking at rows far apart."""
+    if _most_resident and resident_file_pages() > min(_most_resident) and hasattr(mmap, "MADV_DONTNEED"):
         for one in list(_maps):
             one.madvise(mmap.MADV_DONTNEED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,12 @@ def folds(
     ``shuffle`` assigns rows at random but, for one ``seed``, always the same, so that rows sorted by a
     covariate do not leave a part of its range to one fold; it does not apply to groups.
     """
+    return list(_each_fold(n_samples, groups, n_folds, shuffle, seed))
+
+
+def _each_fold(
+    n_samples: int, groups: NDArray | None, n_folds: int, shuffle: bool, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     units, what = (n_samples, "rows") if groups is None else (len(np.unique(groups)), "groups")
     if n_folds > units:
         raise ParameterError(
@@ -134,13 +141,15 @@ def folds(
         )
     mixed = KFold(n_folds, shuffle=shuffle, random_state=seed if shuffle else None)
     splitter = mixed if groups is None else GroupKFold(n_folds)
-    return list(splitter.split(np.empty((n_samples, 0)), groups=groups))
+    yield from splitter.split(np.empty((n_samples, 0)), groups=groups)
 
 
-def fold_labels(n_samples: int, n_folds: int, groups: NDArray | None, seed: int = 0) -> NDArray[np.intp]:
-    """The fold, 0 to n_folds - 1, that holds each row out; see :func:`folds` with ``shuffle``."""
+def fold_labels(
+    n_samples: int, n_folds: int, groups: NDArray | None, seed: int = 0, *, shuffle: bool = True
+) -> NDArray[np.intp]:
+    """The fold, 0 to n_folds - 1, that holds each row out; see :func:`folds`."""
     labels = np.empty(n_samples, dtype=np.intp)
-    for fold, (_, held_out) in enumerate(folds(n_samples, groups, n_folds, shuffle=True, seed=seed)):
+    for fold, (_, held_out) in enumerate(_each_fold(n_samples, groups, n_folds, shuffle, seed)):
         labels[held_out] = fold
     return labels
 

@@ -15,8 +15,8 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
 from graphfield.fields.schema import Schema
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
-from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
-from graphfield.solvers.rank_correlations import rank_correlations
+from graphfield.solvers.moments import FoldMoments, RowMoments
+from graphfield.solvers.rank_correlations import rank_correlations, rank_folds
 
 
 @hyper_parameters
@@ -92,23 +92,29 @@ class GraphicalLasso(StaticGraph):
     def marginals_(self) -> str:
         return SKEPTIC if self.marginals == SKEPTIC else self._known().schema.marginals
 
+    @property
+    def takes_all_rows(self) -> bool:  # type: ignore[override]
+        """Second moments are all that is needed; ranks are not."""
+        return self.marginals != SKEPTIC
+
     def _take_scores(self, schema: Schema, data: TrainingSet) -> tuple[Schema, TrainingSet]:
         scores, self.marginal_check_ = data.choose_scores(schema.encoder, self.marginals)
         if scores is None:
             return schema, data
         return schema.with_scores(scores), data.with_nodes(scores.transform)
 
-    def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
-        if self.marginals != SKEPTIC:
-            return super()._choose(values, pairs)
-        if self.penalty == "cv":
-            return graphical_lasso_cv(values, pairs, self.n_penalties, rank_correlations)
-        return self._choose_for(rank_correlations(values), len(values))
+    def _correlations(self, values: NDArray, moments: RowMoments) -> NDArray[np.float64]:
+        by_rank = self.marginals == SKEPTIC
+        return rank_correlations(values) if by_rank else super()._correlations(values, moments)
+
+    def _fold_correlations(self, values: NDArray, folds: NDArray[np.intp]) -> list[FoldMoments]:
+        by_rank = self.marginals == SKEPTIC
+        return rank_folds(values, folds) if by_rank else super()._fold_correlations(values, folds)
 
     def _use(
         self,
         solution: NDArray,
-        values: NDArray,  # noqa: ARG002
+        covariance: NDArray,  # noqa: ARG002
         scale: NDArray,
     ) -> tuple[NDArray, NDArray]:
         self.precision_ = solution / (scale[:, None] * scale[None, :])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import row_blocks
+from graphfield.data.row_store import take_rows
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import TrainingError
 from graphfield.fields import GraphField, Rows
@@ -54,7 +55,9 @@ class FieldRows:
     def residuals(self, most_entries: int) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
         """Residuals, directed strengths and units; the first two may be tensors of a GPU."""
         for own in self.blocks(most_entries):
-            for few, residuals, directed in self.field.pair_parts(self.values[own], self.rows.take(own)):
+            for few, residuals, directed in self.field.pair_parts(
+                take_rows(self.values, own), self.rows.take(own)
+            ):
                 yield residuals, directed, self.units[own[few]]
 
     def judge(self, freedom: float, new: NewRows | KnownCut | None) -> tuple[NDArray[np.float64], float]:
@@ -93,7 +96,7 @@ class NewRows(FieldRows):
         errors = NewRowErrors(clear)
         for own in self.blocks(_CUT_ENTRIES):
             here = self.field.at(self.rows.take(own))
-            x = self.field.standardize(self.values[own], here.at)
+            x = self.field.standardize(take_rows(self.values, own), here.at)
             for few in row_blocks(len(own), here.weights[0].size):
                 errors.add(x[few], here.weights[few], here.scales[few], self.units[own[few]])
         return errors.largest_cut()

@@ -15,7 +15,7 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common
 from graphfield.fields.linear import LinearField
 from graphfield.fields.schema import Schema
-from graphfield.solvers.interaction import interaction_fit, linear_mean
+from graphfield.solvers.interaction import interaction_residuals, linear_mean, subtract_mean
 from graphfield.solvers.scale_choice import learn_node_scales, learn_scales
 
 # With fewer rows for each weight of a regression, residuals are small where the fit follows single rows,
@@ -50,11 +50,11 @@ class LinearRows:
         mean = np.zeros((W.shape[1], left.shape[1]))
         if center == "covariates":
             mean = linear_mean(left[:n], W, ridge)
-        left -= features_of_all @ mean
+            subtract_mean(left, features_of_all, mean)
         may_move = center == "covariates" and bool(standardize)
         scales = learn_node_scales(data.scale_rows(left[:n], W, schema.encoder)) if may_move else None
         if scales is not None:
-            left /= scales.at(features_of_all)
+            scales.divide(left, features_of_all)
         return cls(data, schema, scaler, left, features_of_all, mean, scales, may_move, bool(standardize))
 
     @property
@@ -72,11 +72,11 @@ class LinearRows:
 
     def field(self, interactions: NDArray[np.float64]) -> LinearField:
         """With these coefficients (m, p, p), and the scales of what they leave."""
-        residual = self.nodes - interaction_fit(self.nodes, self.W, interactions)
+        residual = interaction_residuals(self.nodes, self.W, interactions)
         residual_scales = None
         if self.may_move and len(residual) >= _ROWS_PER_WEIGHT * self.W.shape[1] * residual.shape[1]:
             residual_scales = learn_scales(self.data.scale_rows(residual, self.W, self.encoder))
-        left = self.scaler.scale * residual.std(axis=0)
+        left = self.scaler.scale * NodeScaler.learn(residual, center=True, scale=True).scale
         common = Common(self.schema, self.scaler, left, self.scales, residual_scales, self.standardized)
         return LinearField(common, interactions, self.mean)
 

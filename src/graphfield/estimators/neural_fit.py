@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphfield.data.moving_scales import MovingScales
 from graphfield.data.nodes import row_blocks
+from graphfield.data.row_store import take_rows
 from graphfield.estimators.moving_means import MovingMean, fit_means
 from graphfield.estimators.neural import residual_scale, residuals
 from graphfield.estimators.training_jobs import Job
@@ -135,4 +136,4 @@ def _moving_scales(
     rows = chosen.cpu().numpy()
     units = rows if job.labels is None else job.labels[rows]  # copies of a row go together
     nodes, n_numeric = values(chosen).cpu().numpy(), data.numeric.shape[1]
-    return learn(ScaleRows(nodes, features[rows], n_numeric, fold, units))
+    return learn(ScaleRows(nodes, take_rows(features, rows), n_numeric, fold, units))

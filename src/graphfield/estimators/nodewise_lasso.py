@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.nodes import rescale_coef
@@ -16,7 +17,12 @@ from graphfield.estimators.static import CENTER_OF_STATIC, CRITERION, RIDGE, Sta
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import GraphField, State
 from graphfield.fields.blocks import BlockField
-from graphfield.solvers.lasso import nodewise_lasso_at, nodewise_lasso_cv, nodewise_lasso_ebic
+from graphfield.solvers.lasso import (
+    nodewise_lasso_at,
+    nodewise_lasso_cv,
+    nodewise_lasso_ebic,
+    residual_variances,
+)
 from graphfield.solvers.sparse_blocks import choose_blocks
 from graphfield.solvers.working import split_coefficients
 
@@ -90,6 +96,11 @@ class NodewiseLasso(StaticGraph):
     missing: str = parameter("error", MISSING)
     node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
+    @property
+    def takes_all_rows(self) -> bool:  # type: ignore[override]
+        """Numbers: their second moments are all that is needed."""
+        return self.node_types == "auto"
+
     def _fit(self, data: TrainingSet) -> GraphField:
         return super()._fit(data) if data.inputs.types is None else self._fit_families(data)
 
@@ -105,10 +116,10 @@ class NodewiseLasso(StaticGraph):
         self.coef_ = split_coefficients(chosen.solution, 1)[0][0].T.copy()
         return field
 
-    def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
+    def _use(self, solution: NDArray, covariance: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         self.coef_ = rescale_coef(solution, scale)
-        residual = values - values @ solution.T
-        return rescale_coef(self.coef_, 1 / scale), scale * residual.std(axis=0)
+        left = residual_variances(solution[None], covariance)[0]
+        return rescale_coef(self.coef_, 1 / scale), scale * np.sqrt(np.maximum(left, 0.0))
 
     def _get_learned(self) -> State:
         state, arrays = super()._get_learned()

@@ -126,6 +126,11 @@ class RegGMM(GraphEstimator):
     unknown: str = parameter("error", UNKNOWN)
     node_types: str | Mapping[str, str] = parameter("auto", NODE_TYPE)
 
+    @property
+    def takes_all_rows(self) -> bool:  # type: ignore[override]
+        """Numbers: their second moments are all that is needed."""
+        return self.node_types == "auto"
+
     def _fit(self, data: TrainingSet) -> GraphField:
         if data.inputs.types is not None:
             return self._fit_families(data)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.roles import TableData
 from graphfield.data.row_source import RowSource
 from graphfield.exceptions import check_package
 from graphfield.folders import check_folder, write_folder
@@ -45,8 +46,9 @@ class RowOutputs:
 
         Parameters
         ----------
-        Z : table of shape (n, q) or RowSource
-            Covariates, or a table in files that has them (:func:`~graphfield.open_table`).
+        Z : table of shape (n, q), RowSource or TableData
+            Covariates, or a table that has them: in files (:func:`~graphfield.open_table`) or in memory
+            (:func:`~graphfield.from_table`).
         out : str or Path
             Folder to write: all of it, or nothing. Its files, in the order of their names, have what
             :meth:`iter_edges` gives, each about a million lines of consecutive rows.
@@ -55,7 +57,7 @@ class RowOutputs:
         overwrite : bool
             Whether an earlier folder may be replaced.
         """
-        blocks = Z.blocks() if isinstance(Z, RowSource) else iter([None])
+        blocks = _blocks(Z) if isinstance(Z, (RowSource, TableData)) else iter([None])
 
         def lines() -> Iterator[pd.DataFrame]:
             start = 0
@@ -67,16 +69,22 @@ class RowOutputs:
 
         return _write_parts(lines(), out, overwrite=overwrite)
 
-    def write_predictions(self, source: RowSource, out: str | Path, *, overwrite: bool = False) -> Path:
-        """Fitted node values (:meth:`predict`) of a table in files, as a folder of Parquet files.
+    def write_predictions(
+        self, source: RowSource | TableData, out: str | Path, *, overwrite: bool = False
+    ) -> Path:
+        """Fitted node values (:meth:`predict`) of a table, as a folder of Parquet files.
 
         One line per row, in the order of the rows; ``out`` and ``overwrite`` as in :meth:`write_edges`.
         """
         lines = (
             pd.DataFrame(self.predict(block.X, block.Z), columns=self.node_names_)
-            for block in source.blocks()
+            for block in _blocks(source)
         )
         return _write_parts(lines, out, overwrite=overwrite)
+
+
+def _blocks(source: RowSource | TableData) -> Iterator[TableData]:
+    return source.blocks() if isinstance(source, RowSource) else iter([source])
 
 
 def _write_parts(frames: Iterable[pd.DataFrame], out: str | Path, *, overwrite: bool) -> Path:

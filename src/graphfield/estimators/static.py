@@ -21,9 +21,10 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import Common, GraphField, State
 from graphfield.fields.linear import StaticField
 from graphfield.fields.schema import Schema
-from graphfield.solvers.interaction import linear_mean
+from graphfield.solvers.interaction import linear_mean, subtract_mean
 from graphfield.solvers.marginal_choice import MarginalCheck
-from graphfield.solvers.penalties import FoldPairs, PenaltyChoice
+from graphfield.solvers.moments import FoldMoments, RowMoments
+from graphfield.solvers.penalties import PenaltyChoice
 from graphfield.solvers.scale_choice import learn_node_scales
 
 # What is subtracted from the nodes: one mean each, or one that is linear in z.
@@ -59,7 +60,7 @@ class StaticGraph(GraphEstimator):
     _definite: ClassVar[bool] = False
 
     @abstractmethod
-    def _use(self, solution: NDArray, values: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
+    def _use(self, solution: NDArray, covariance: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         """Set the public matrix; returns weights of the standardised nodes, and residual scales.
 
         The latter, and the public matrix, are in the user's units, of which ``scale`` make one.
@@ -73,10 +74,10 @@ class StaticGraph(GraphEstimator):
         if self.center == "covariates":
             values, mean, scales, spread = _without_mean_and_scale(values, schema.encoder, data)
             scaler = NodeScaler(scaler.center, scaler.scale * spread)
-        known = values[: len(data.X)]
-        chosen = self._choose(known, data.fold_pairs(values, self.n_folds))
+        moments = RowMoments.of(values[: len(data.X)])
+        chosen = self._choose(values, moments, data)
         self.penalty_, self.path_ = chosen.penalty, path_frame(chosen.path)
-        weights, residual_scale = self._use(chosen.solution, known, scaler.scale)
+        weights, residual_scale = self._use(chosen.solution, moments.covariance, scaler.scale)
         common = Common(schema, scaler, residual_scale, scales)
         return StaticField(common, weights.astype(np.float32), mean, self._definite)
 
@@ -88,17 +89,21 @@ class StaticGraph(GraphEstimator):
     def _uses_covariates(self) -> bool:  # type: ignore[override]
         return self.center == "covariates"
 
-    def _choose(self, values: NDArray, pairs: FoldPairs) -> PenaltyChoice:
+    def _choose(self, values: NDArray, moments: RowMoments, data: TrainingSet) -> PenaltyChoice:
+        S, n = self._correlations(values[: moments.n], moments), moments.n
+        by_folds, by_ebic, at = self._solvers
         if self.penalty == "cv":
-            return self._solvers[0](values, pairs, self.n_penalties)
-        return self._choose_for(values.T @ values / len(values), len(values))
-
-    def _choose_for(self, S: NDArray[np.float64], n_samples: int) -> PenaltyChoice:
-        """Where no rows are held out: from the correlation matrix."""
-        _, by_ebic, at = self._solvers
+            folds = data.fold_labels(self.n_folds, shuffle=False)
+            return by_folds(S, n, self._fold_correlations(values, folds), self.n_penalties)
         if self.penalty == "ebic":
-            return by_ebic(S, n_samples, self.n_penalties, self.ebic_gamma)
+            return by_ebic(S, n, self.n_penalties, self.ebic_gamma)
         return at(S, float(self.penalty))
+
+    def _correlations(self, values: NDArray, moments: RowMoments) -> NDArray[np.float64]:  # noqa: ARG002
+        return moments.about(0.0)
+
+    def _fold_correlations(self, values: NDArray, folds: NDArray[np.intp]) -> list[FoldMoments]:
+        return FoldMoments.of_each(values, folds)
 
     def _get_learned(self) -> State:
         path = self.path_.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -116,19 +121,19 @@ class StaticGraph(GraphEstimator):
 def _without_mean_and_scale(
     values: NDArray, encoder: CovariateEncoder, data: TrainingSet
 ) -> tuple[NDArray, NDArray, MovingScales | None, NDArray]:
-    """Standardised nodes less their linear mean, in standard units (at z) of what is left.
+    """Standardised nodes (overwritten) less their linear mean, in standard units (at z) of what is left.
 
     Then that mean, in the same units, the scales that move with z, and by how much units are smaller.
     """
     W, n = features(encoder, data.encode(encoder)), len(data.X)
     mean = linear_mean(values[:n], W[:n], RIDGE)
-    left = values - W @ mean
-    scales = learn_node_scales(data.scale_rows(left[:n], W[:n], encoder))
+    subtract_mean(values, W, mean)
+    scales = learn_node_scales(data.scale_rows(values[:n], W[:n], encoder))
     if scales is not None:
-        left /= scales.at(W)
-    spread = left[:n].std(axis=0)
+        scales.divide(values, W)
+    spread = NodeScaler.learn(values[:n], center=True, scale=True).scale
     spread[spread < 1e-9] = 1.0  # a node that z determines
-    return left / spread, mean / spread, scales, spread
+    return NodeScaler(np.zeros_like(spread), spread).transform(values), mean / spread, scales, spread
 
 
 def path_frame(path: NDArray[np.float64]) -> pd.DataFrame:

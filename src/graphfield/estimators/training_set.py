@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,11 +18,11 @@ from graphfield.data.group_levels import LevelCheck, levels_in_units
 from graphfield.data.marginals import SKEPTIC, NodeMap, learn_map
 from graphfield.data.missing import handle_missing
 from graphfield.data.node_types import node_frame
-from graphfield.data.nodes import NodeScaler
+from graphfield.data.nodes import NodeScaler, row_blocks
 from graphfield.data.ranges import check_reach
 from graphfield.data.row_source import RowSource, warn_of_sample
-from graphfield.data.row_store import followed_by, take_rows
-from graphfield.data.splits import cross_labels, fold_labels, folds, group_labels, hold_out
+from graphfield.data.row_store import allocate_rows, followed_by, take_rows
+from graphfield.data.splits import cross_labels, fold_labels, group_labels, hold_out
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError, DataWarning
 from graphfield.fields import GraphField
@@ -92,22 +92,17 @@ class TrainingSet:
         train, self.held_out = hold_out(len(self.X), share, self.labels, self.streams["split"])
         return train, self.held_out
 
-    def fold_pairs(self, values: NDArray, n_folds: int) -> Iterator[tuple[NDArray, NDArray]]:
-        """Of the values of :attr:`all_nodes`, those to fit and those to choose on, fold by fold."""
-        splits = [self.split(0)] if self.own is not None else folds(len(self.X), self.labels, n_folds)
-        for known, new in splits:
-            yield values[known], values[new]
-
-    def fold_labels(self, n_folds: int, *, at_most: bool = False) -> NDArray[np.intp]:
+    def fold_labels(self, n_folds: int, *, at_most: bool = False, shuffle: bool = True) -> NDArray[np.intp]:
         """The fold that holds each of :attr:`all_nodes` out; -1 for those that no fold does.
 
-        Where groups are fewer than folds, that is an error; with ``at_most``, there are as many folds.
+        Folds are drawn at random or, without ``shuffle``, are stretches of rows. Where groups are fewer than
+        folds, that is an error; with ``at_most``, there are as many folds.
         """
         if self.own is None and at_most:
             n_units = len(self.X) if self.labels is None else len(np.unique(self.labels))
             return cross_labels(len(self.X), self.labels, max(2, min(n_folds, n_units)))
         if self.own is None:
-            return fold_labels(len(self.X), n_folds, self.labels)
+            return fold_labels(len(self.X), n_folds, self.labels, shuffle=shuffle)
         return np.repeat([-1, 0], [len(self.X), len(self.own[0])])
 
     def scale_rows(self, values: NDArray, W: NDArray, encoder: CovariateEncoder) -> ScaleRows:
@@ -121,9 +116,12 @@ class TrainingSet:
         return choose_map(self.inputs, encoder, wanted, self.labels)
 
     def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
-        """The same rows with other node values."""
+        """The same rows with other node values, each row's from its own."""
+        X = allocate_rows(self.X.shape, np.float64)
+        for rows in row_blocks(*X.shape):
+            X[rows] = change(self.X[rows])
         own = None if self.own is None else (change(self.own[0]), *self.own[1:])
-        return replace(self, inputs=replace(self.inputs, X=change(self.X)), own=own)
+        return replace(self, inputs=replace(self.inputs, X=X), own=own)
 
     def at_rows(self, rows: NDArray[np.intp]) -> TrainingSet:
         """The same, where the user's rows are at these positions of something longer."""

@@ -15,6 +15,7 @@ from graphfield.nn.backbone_step import DenseStep, ResidualStep
 from graphfield.nn.head_forms import choose_form, fitted
 from graphfield.nn.heads import GroupedHead, SharedHead
 from graphfield.nn.layers import Dense, gradient_of
+from graphfield.nn.long_rows import ROWS_AT_A_TIME, gather
 from graphfield.nn.losses import LOSSES, HeadTask
 from graphfield.nn.private_kernels import copy_all
 
@@ -74,11 +75,16 @@ class Samples:
         return Samples(self.x.to(device), self.numeric.to(device), self.codes.to(device))
 
 
+def by_parts(function: Callable[[Samples], Tensor], data: Samples, rows: Tensor, dim: int = 0) -> Tensor:
+    """What a function gives for a batch of these rows, (..., rows, ...) along ``dim``."""
+    return torch.cat([function(data.take(part[None])) for part in rows.split(ROWS_AT_A_TIME)], dim=dim)
+
+
 def _rows_of(values: Tensor, rows: Tensor | slice) -> Tensor:
-    """``values[rows]`` of (n, d); numbers of rows are gathered twice as fast this way."""
+    """``values[rows]`` of (n, d)."""
     if isinstance(rows, slice) or rows.dtype == torch.bool:
         return values[rows]
-    return values.index_select(0, rows.reshape(-1)).view(*rows.shape, values.shape[1])
+    return gather(values, rows.reshape(-1)).view(*rows.shape, values.shape[1])
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from graphfield.data.row_store import allocate_rows
-from graphfield.nn.fields import Samples
+from graphfield.data.row_store import GATHERED_ROWS, allocate_rows, has_scratch_files, release_if_many
 
 # Rows that are computed with at a time.
 ROWS_AT_A_TIME = 2**14
-# Rows far apart that are gathered at a time.
-_GATHERED_ROWS = 1_000
 
 
 def empty_rows(n_rows: int, width: int, like: Tensor) -> Tensor:
@@ -28,16 +25,17 @@ def row_parts(rows: slice, device: torch.device) -> Sequence[Tensor]:
 
 
 def gather(values: Tensor, rows: Tensor) -> Tensor:
-    """``values[rows]``, some at a time: each may bring in many pages of a file."""
-    return torch.cat([values[part] for part in rows.split(_GATHERED_ROWS)])
+    """``values[rows]``, some at a time where they may be in a file."""
+    if values.device.type != "cpu" or not has_scratch_files():
+        return values.index_select(0, rows)  # twice as fast as values[rows]
+    parts = []
+    for part in rows.split(GATHERED_ROWS):
+        parts.append(values.index_select(0, part))
+        release_if_many()
+    return torch.cat(parts)
 
 
 def mean_of_rows(values: Tensor, rows: Tensor) -> Tensor:
     """``values[rows].mean(dim=0)`` without a copy of these rows."""
     parts = [values[part].mean(dim=0).double() * len(part) for part in rows.split(ROWS_AT_A_TIME)]
     return (torch.stack(parts).sum(dim=0) / len(rows)).to(values.dtype)
-
-
-def by_parts(function: Callable[[Samples], Tensor], data: Samples, rows: Tensor, dim: int = 0) -> Tensor:
-    """What a function gives for a batch of these rows, (..., rows, ...) along ``dim``."""
-    return torch.cat([function(data.take(part[None])) for part in rows.split(ROWS_AT_A_TIME)], dim=dim)

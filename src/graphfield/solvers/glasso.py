@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
+from scipy.linalg import pinvh
+from sklearn.covariance import graphical_lasso, log_likelihood
 from sklearn.exceptions import ConvergenceWarning
 
 from graphfield.exceptions import TrainingError
@@ -20,8 +20,8 @@ from graphfield.solvers.glasso_admm import (
     PrecisionSolver,
     optimality_violation,
 )
+from graphfield.solvers.moments import FoldMoments
 from graphfield.solvers.penalties import (
-    FoldPairs,
     PathSearch,
     PenaltyChoice,
     between_neighbours,
@@ -30,8 +30,6 @@ from graphfield.solvers.penalties import (
     smallest_penalty,
     too_dense,
 )
-
-Correlate = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # Duality gaps of the matrix and of the lasso inside. With scikit-learn's 1e-4 for the inner one the
 # outer gap often stalls above its own tolerance until the iterations run out.
@@ -147,35 +145,13 @@ def graphical_lasso_at(S: NDArray[np.float64], penalty: float) -> PenaltyChoice:
     return PenaltyChoice(precisions[0], penalty, path)
 
 
-@dataclass(frozen=True)
 class _Fold:
-    """Second moments of training and of held-out rows, and the likelihood without any penalty."""
+    """A fold, its solver, and the likelihood without any penalty."""
 
-    train: NDArray[np.float64]
-    held_out: NDArray[np.float64]
-    n_train: int
-    unpenalised: float
-    varies: bool  # all nodes among the training rows
-    solver: PrecisionSolver = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", PrecisionSolver(self.train))
-
-    @classmethod
-    def of(
-        cls, train: NDArray[np.float64], held_out: NDArray[np.float64], correlate: Correlate | None
-    ) -> _Fold:
-        varies = bool((np.ptp(train, axis=0) > 0).all())
-        if correlate is not None:
-            known, new = correlate(train), correlate(held_out)
-            return cls(known, new, len(train), float(log_likelihood(new, np.linalg.pinv(known))), varies)
-        plain = EmpiricalCovariance().fit(train)
-        around_mean, around_known = (
-            (held_out - mean).T @ (held_out - mean) / len(held_out)
-            for mean in (held_out.mean(axis=0), plain.location_)
-        )
-        likely = float(log_likelihood(around_known, plain.get_precision()))
-        return cls(plain.covariance_, around_mean, len(train), likely, varies)
+    def __init__(self, moments: FoldMoments) -> None:
+        self.held_out, self.n_train = moments.new, moments.n_known
+        self.solver = PrecisionSolver(moments.known)
+        self.unpenalised = float(log_likelihood(moments.new_about_known, pinvh(moments.known)))
 
     def likelihood(self, penalty: float) -> tuple[float, float]:
         """Of the held-out rows at a penalty, and the number of neighbours that a node has on average."""
@@ -189,9 +165,12 @@ class _Fold:
 
 
 def graphical_lasso_cv(
-    X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int, correlate: Correlate | None = None
+    S: NDArray[np.float64],
+    n_samples: int,
+    folds: Sequence[FoldMoments],
+    n_penalties: int,
 ) -> PenaltyChoice:
-    """Sparse precision matrix of centred ``X`` (n, p), with the path of held-out log-likelihoods.
+    """Sparse precision matrix of nodes with second moments S, with the path of held-out log-likelihoods.
 
     The search is that of scikit-learn's ``GraphicalLassoCV`` with its grid and refinements. It is faster for
     three reasons: second moments are computed once per fold and shared by all penalties, folds are solved by
@@ -199,14 +178,12 @@ def graphical_lasso_cv(
     below the best penalty, where graphs are dense.
 
     ``n_penalties`` are tried from the empty graph down, and as many again around the best one. The
-    numbers of edges on the path are those on all rows. ``correlate`` leads from rows to their correlation
-    matrix where that is not to be the one of second moments.
+    numbers of edges on the path are those on all rows.
     """
-    S = X.T @ X / len(X) if correlate is None else correlate(X)
-    with _quiet():
-        parts = [_Fold.of(train, held_out, correlate) for train, held_out in pairs]
     # Where a node never varies, as a rare event may in a fold, no penalty has a likelihood.
-    parts = [part for part in parts if part.varies] or parts
+    usable = [fold for fold in folds if fold.varies] or folds
+    with _quiet():
+        parts = [_Fold(fold) for fold in usable]
     scores = _search(parts, penalty_path(S, n_penalties, ratio=_SPAN))
     best = _best(scores)
     tried = sorted(scores, reverse=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphfield.data.nodes import row_blocks
+from graphfield.data.row_store import allocate_rows
+
 # Entries of the interaction design held at a time while its Gram matrix is added up.
 CHUNK_ENTRIES = 20_000_000
 
@@ -63,15 +66,16 @@ def coefficients_from_gram(
     return B
 
 
-def interaction_gram(X: NDArray[np.float64], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``D' D / n`` of the design D with columns W_w x_k, (m p, m p), in bounded memory."""
-    n, p = X.shape
-    m = W.shape[1]
+def interaction_gram(
+    X: NDArray[np.float64], W: NDArray[np.float64], rows: NDArray[np.intp] | None = None
+) -> NDArray[np.float64]:
+    """``D' D / n`` of the design D with columns W_w x_k, (mp, mp), of some or all rows, in bounded memory."""
+    n, p, m = len(X) if rows is None else len(rows), X.shape[1], W.shape[1]
     step = max(1, CHUNK_ENTRIES // (m * p))
     gram = np.zeros((m * p, m * p))
     for start in range(0, n, step):
-        rows = slice(start, start + step)
-        design = (W[rows, :, None] * X[rows, None, :]).reshape(-1, m * p)
+        some = slice(start, start + step) if rows is None else rows[start : start + step]
+        design = (W[some][:, :, None] * X[some][:, None, :]).reshape(-1, m * p)
         gram += design.T @ design
     return gram / n
 
@@ -80,7 +84,8 @@ def fold_grams(
     X: NDArray[np.float64], W: NDArray[np.float64], folds: NDArray[np.intp]
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
     """``D' D`` of the rows of each fold, counted from 0, and of all rows, also those of no fold (-1)."""
-    parts = {f: (folds == f).sum() * interaction_gram(X[folds == f], W[folds == f]) for f in np.unique(folds)}
+    rows = {fold: np.flatnonzero(folds == fold) for fold in np.unique(folds)}
+    parts = {fold: len(own) * interaction_gram(X, W, own) for fold, own in rows.items()}
     return [part for fold, part in parts.items() if fold >= 0], np.sum(list(parts.values()), axis=0)
 
 
@@ -95,6 +100,22 @@ def linear_mean(values: NDArray[np.float64], W: NDArray[np.float64], ridge: floa
     """Coefficients of the mean of each node on the features of z, (m, p)."""
     gram = W.T @ W / len(W) + ridge * np.eye(W.shape[1])
     return np.asarray(np.linalg.solve(gram, W.T @ values / len(W)), dtype=np.float64)
+
+
+def subtract_mean(values: NDArray[np.float64], W: NDArray[np.float64], mean: NDArray[np.float64]) -> None:
+    """Take ``W @ mean`` out of nodes, in place, some rows at a time."""
+    for rows in row_blocks(*values.shape):
+        values[rows] -= W[rows] @ mean
+
+
+def interaction_residuals(
+    X: NDArray[np.float64], W: NDArray[np.float64], B: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What :func:`interaction_fit` leaves of the nodes, (n, p)."""
+    left = allocate_rows(X.shape, np.float64)
+    for rows in row_blocks(*X.shape):
+        left[rows] = X[rows] - interaction_fit(X[rows], W[rows], B)
+    return left
 
 
 def interaction_fit(

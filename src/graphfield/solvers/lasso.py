@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
-from graphfield.solvers.penalties import FoldPairs, PathSearch, PenaltyChoice, search_path, too_dense
+from graphfield.solvers.moments import FoldMoments
+from graphfield.solvers.penalties import PathSearch, PenaltyChoice, search_path, too_dense
 
 # Duality gap relative to the variance of a node. scikit-learn's 1e-4 leaves two digits in the
 # coefficients; this leaves eight and with more rows than nodes costs a tenth more time.
@@ -88,19 +90,16 @@ def residual_variances(coef: NDArray[np.float64], S: NDArray[np.float64]) -> NDA
     return np.array([np.einsum("jk,jk->j", E @ S, E) for E in left])
 
 
-def nodewise_cv_errors(pairs: FoldPairs, penalties: ArrayLike) -> NDArray[np.float64]:
+def nodewise_cv_errors(folds: Sequence[FoldMoments], penalties: ArrayLike) -> NDArray[np.float64]:
     """Held-out squared error per row, mean over nodes, at each penalty: (m,).
 
     In each fold the means of the training rows are subtracted on both sides.
     """
-    total, count = np.zeros(np.size(penalties)), 0
-    for train, held_out in pairs:
-        mean = train.mean(axis=0)
-        inside, outside = train - mean, held_out - mean
-        coef = nodewise_lasso_path(inside.T @ inside / len(inside), penalties)
-        total += residual_variances(coef, outside.T @ outside).mean(axis=1)
-        count += len(outside)
-    return total / count
+    total = np.zeros(np.size(penalties))
+    for fold in folds:
+        coef = nodewise_lasso_path(fold.known, penalties)
+        total += fold.n_new * residual_variances(coef, fold.new_about_known).mean(axis=1)
+    return total / sum(fold.n_new for fold in folds)
 
 
 def nodewise_ebic(
@@ -124,10 +123,12 @@ def nodewise_ebic(
     return np.where([too_dense(most, n_samples) for most in degrees.max(axis=1)], np.inf, score)
 
 
-def nodewise_lasso_cv(X: NDArray[np.float64], pairs: FoldPairs, n_penalties: int) -> PenaltyChoice:
-    """One penalty for all nodes of centred ``X`` (n, p), by held-out squared error."""
-    penalties, coef = _search(X.T @ X / len(X), len(X), n_penalties)
-    return PenaltyChoice.best(coef, penalties, nodewise_cv_errors(pairs, penalties), coef != 0)
+def nodewise_lasso_cv(
+    S: NDArray[np.float64], n_samples: int, folds: Sequence[FoldMoments], n_penalties: int
+) -> PenaltyChoice:
+    """One penalty for all nodes, by held-out squared error."""
+    penalties, coef = _search(S, n_samples, n_penalties)
+    return PenaltyChoice.best(coef, penalties, nodewise_cv_errors(folds, penalties), coef != 0)
 
 
 def nodewise_lasso_ebic(

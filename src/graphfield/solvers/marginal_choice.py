@@ -137,8 +137,9 @@ def prefer_normal_scores(
 
 
 def _largest_share(node: NDArray[np.float64]) -> float:
-    """Of a node's variance about its median that one value makes up."""
-    squares = np.square(node - np.median(node))
+    """Of a node's variance about its median that one value makes up; the values are overwritten."""
+    node -= np.median(node, overwrite_input=True)  # a column of a long table has no room for copies
+    squares = np.square(node, out=node)
     total = squares.sum()
     return float(squares.max() / total) if total > 0 else 0.0
 

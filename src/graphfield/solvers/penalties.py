@@ -23,9 +23,6 @@ RATIO, LONGEST = 0.7, 20
 # usual rule of cross-validation, which asks less than "clear" does so that little is lost by it.
 _BEHIND = 1.0
 
-# Values to fit, and held-out values to choose on, fold by fold.
-FoldPairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]
-
 
 @dataclass(frozen=True)
 class PenaltyChoice:

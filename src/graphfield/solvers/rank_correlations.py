@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from graphfield.solvers.moments import FoldMoments
+
 
 def rank_correlations(X: NDArray[np.floating]) -> NDArray[np.float64]:
     """``2 sin(pi / 6 rho)`` of Spearman's rho of any two columns, as a correlation matrix (p, p).
@@ -24,6 +26,16 @@ def rank_correlations(X: NDArray[np.floating]) -> NDArray[np.float64]:
     norms = np.linalg.norm(ranks, axis=0)
     ranks /= np.where(norms > 0, norms, 1.0)
     return project_correlations(2 * np.sin(np.pi / 6 * (ranks.T @ ranks)))
+
+
+def rank_folds(X: NDArray[np.floating], folds: NDArray[np.intp]) -> list[FoldMoments]:
+    """:func:`rank_correlations` of each fold, in place of the second moments of :class:`FoldMoments`."""
+    found = []
+    for fold in range(int(folds.max()) + 1):
+        known, new = X[folds != fold], X[folds == fold]
+        S, varies = rank_correlations(new), bool((np.ptp(known, axis=0) > 0).all())
+        found.append(FoldMoments(rank_correlations(known), S, S, len(known), len(new), varies))
+    return found
 
 
 def project_correlations(S: NDArray[np.float64]) -> NDArray[np.float64]:

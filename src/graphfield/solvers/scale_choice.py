@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.moving_scales import MovingScales
+from graphfield.data.row_store import take_rows
 from graphfield.numbers import is_clear, mean_and_error
 from graphfield.solvers.interaction import interaction_coefficients
 from graphfield.solvers.scale_basis import ScaleBasis, scale_basis, smooth_functions
@@ -76,14 +77,15 @@ def find_scales(given: ScaleRows) -> FoundScales | None:
     labels = np.unique(rows if units is None else units[rows], return_inverse=True)[1]
     if len(rows) < MIN_ROWS or labels.max() + 1 < MIN_UNITS:
         return None
-    basis = scale_basis(W[rows, 1:], given.n_numeric)
+    W = take_rows(W, rows)[:, 1:]
+    basis = scale_basis(W, given.n_numeric)
     if basis is None:
         return None
-    columns = basis.at(W[rows, 1:])
+    columns = basis.at(W)
     mix, shares = _smooth_functions(basis, columns)
     functions = (columns @ mix).astype(np.float32)
     functions -= functions.mean(axis=0)
-    sizes = np.maximum(np.abs(values[rows]), 1e-12).astype(np.float32)
+    sizes = np.maximum(np.abs(take_rows(values, rows)), 1e-12).astype(np.float32)
     nodes = np.flatnonzero(_may_move(sizes, functions))
     held_out, slopes = np.zeros(sizes.shape, dtype=np.float32), np.zeros((mix.shape[1], p))
     chosen, held_out[:, nodes] = _choose(sizes[:, nodes], functions, shares, given.fold[rows], labels)
@@ -226,7 +228,7 @@ def learn_node_scales(rows: ScaleRows) -> MovingScales | None:
     found = find_scales(rows)
     if found is None:
         return None
-    nodes = np.asarray(rows.values[found.rows], dtype=np.float64)
+    nodes = take_rows(rows.values, found.rows).astype(np.float64, copy=False)
     scale = np.exp(found.held_out.astype(np.float64))
     part = rows.fold[found.rows]
     gains = np.empty(len(nodes))

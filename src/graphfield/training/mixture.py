@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from graphfield.exceptions import TrainingError
-from graphfield.nn.fields import CoefField, FieldConfig, Samples
+from graphfield.nn.fields import CoefField, FieldConfig, Samples, by_parts
 from graphfield.nn.gates import GateField, mixed_field, mixture_table, split_gate
-from graphfield.nn.long_rows import by_parts, empty_rows, row_parts
+from graphfield.nn.long_rows import empty_rows, row_parts
 from graphfield.nn.pack import load_member_arrays, member_arrays, packed, unpacked
 from graphfield.nn.processes import current
 from graphfield.nn.threads import spread

@@ -13,9 +13,8 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor
 
-from graphfield.nn.fields import CoefField, Samples
+from graphfield.nn.fields import CoefField, Samples, by_parts
 from graphfield.nn.gates import GateField, mixed_field
-from graphfield.nn.long_rows import by_parts
 from graphfield.numbers import is_clear
 
 # Held-out rows (or groups) below which their word is too uncertain.
