@@ -24,10 +24,10 @@ class EdgeColumns:
     partial correlation.
     """
 
-    counts: NDArray[np.intp]
-    source: NDArray[np.int16]
-    target: NDArray[np.int16]
-    partial: NDArray[np.float32]
+    counts: NDArray
+    source: NDArray
+    target: NDArray
+    partial: NDArray
 
     @classmethod
     def joined(cls, parts: Sequence[EdgeColumns]) -> EdgeColumns:
@@ -55,7 +55,7 @@ def find_edges(coef: NDArray, residual_scale: NDArray, cut: float | NDArray, rul
     kind = np.int16 if n_nodes < 2**15 else np.int32
     cuts = np.broadcast_to(cut, (n_nodes, n_nodes))
     j, k = np.nonzero(np.triu(np.ones((n_nodes, n_nodes), dtype=bool), 1) & ~(cuts == np.inf))
-    names, own_cuts = (j.astype(kind), k.astype(kind)), cuts[j, k]
+    source, target, own_cuts = j.astype(kind), k.astype(kind), cuts[j, k]
     parts = []
     for part in cache_slices(len(coef), n_nodes):
         ahead, back = pair_strengths(coef[part], residual_scale[part], j, k)
@@ -63,7 +63,8 @@ def find_edges(coef: NDArray, residual_scale: NDArray, cut: float | NDArray, rul
         graph, pair = np.nonzero(found)
         partial = (ahead[graph, pair] + back[graph, pair]) / 2
         counts = np.bincount(graph, minlength=len(found))
-        parts.append(EdgeColumns(counts, *(c[pair] for c in names), partial.astype(np.float32, copy=False)))
+        partial = partial.astype(np.float32, copy=False)
+        parts.append(EdgeColumns(counts, source[pair], target[pair], partial))
     return EdgeColumns.joined(parts)
 
 
