@@ -49,7 +49,7 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
     [1, 2, 3]
     """
     items = list(items)
-    workers = min(len(items), core_count())
+    workers = min(len(items), core_count()) if len(items) > 1 else 1
     if workers < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

@@ -21,6 +21,7 @@ from graphfield.estimators.registry import Entry, candidates, entry_of, find_est
 from graphfield.fields.average import average
 from graphfield.fields.base import Common
 from graphfield.fields.linear import StaticField
+from graphfield.fields.streaming import evaluation_rows
 from graphfield.report import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
@@ -57,6 +58,21 @@ def test_rows_that_are_alike_have_the_same_graph(fitted, data):
     rows = field.rows(Z)
     distinct, index = field.distinct(rows)
     np.testing.assert_array_equal(field.at(distinct).weights[index], field.at(rows).weights)
+
+
+def test_distinct_rows_are_passed_on_and_not_copied(fitted, data):
+    _, Z = data
+    rows = fitted.field_.rows(Z[:3])
+    distinct, index = fitted.field_.distinct(rows)
+    assert (distinct is rows) == (len(distinct) == 3)
+    one = fitted.field_.rows(Z[:1])
+    assert fitted.field_.distinct(one)[0] is one
+    assert index[0] == 0
+
+
+def test_one_z_costs_a_small_block():
+    assert all(evaluation_rows(p) * p**2 <= 640_000 for p in (50, 100, 200))
+    assert evaluation_rows(5_000) == 1
 
 
 def test_an_average_of_averages_is_an_average(data):

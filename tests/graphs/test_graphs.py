@@ -10,13 +10,16 @@ import pandas as pd
 import pytest
 
 import graphfield as gf
+from graphfield.fields.edge_list import EdgeColumns, find_edges
 from graphfield.graphs.export import edge_frame, graph_text, to_networkx, write_graph
 from graphfield.graphs.strength import (
     apply_rule,
+    directed_strengths,
     edge_shrinkage,
     partial_correlations,
     partial_from_precision,
     precision_from_partial,
+    symmetrise,
 )
 from graphfield.graphs.threshold import find_gap
 
@@ -170,3 +173,27 @@ def test_files_that_cannot_be_written(network, tmp_path):
         write_graph(network, tmp_path / "new" / "graph.csv")
     with pytest.raises(gf.ParameterError, match="binary"):
         graph_text(network, "parquet")
+
+
+@pytest.mark.parametrize("rule", ["and", "or"])
+@pytest.mark.parametrize("known", [True, False])
+def test_edges_that_are_looked_for_among_pairs_are_those_of_the_whole_matrix(rule, known):
+    rng = np.random.default_rng(0)
+    coef, scale = rng.normal(size=(7, 6, 6)).astype(np.float32), rng.uniform(0.5, 2, (7, 6))
+    clear = np.triu(rng.random((6, 6)) < 0.5, 1)
+    cut = np.where(clear | clear.T, 0.3, np.inf) if known else 0.3
+    directed = directed_strengths(coef, scale)
+    graphs = apply_rule(directed, cut, rule)
+    found = find_edges(coef, scale, cut, rule)
+    graph, j, k = np.nonzero(np.triu(graphs, 1))
+    np.testing.assert_array_equal(found.counts, np.bincount(graph, minlength=7))
+    np.testing.assert_array_equal(np.stack([found.source, found.target]), [j, k])
+    np.testing.assert_array_equal(found.partial, symmetrise(directed)[graph, j, k])
+
+
+def test_graphs_that_are_asked_for_twice_have_their_edges_twice():
+    found = EdgeColumns(np.array([2, 0, 1]), *np.array([[0, 1, 0], [1, 2, 2]]), np.array([0.1, 0.2, 0.3]))
+    again = found.of(np.array([2, 0, 1, 2]))
+    assert again.counts.tolist() == [1, 2, 0, 1]
+    assert again.partial.tolist() == [0.3, 0.1, 0.2, 0.3]
+    assert len(EdgeColumns.joined([]).counts) == 0

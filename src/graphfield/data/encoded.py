@@ -33,7 +33,7 @@ class Encoded:
     def distinct_positions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Where each of the distinct rows is there first, and for each row which of them it is."""
         columns = np.column_stack([self.numeric, self.codes.astype(np.float64)])
-        if columns.shape[1] == 0:
+        if columns.shape[1] == 0 or len(self) < 2:
             return np.arange(min(1, len(self))), np.zeros(len(self), dtype=np.intp)
         # + 0.0 turns -0.0 into 0.0, which are equal but hash differently
         keys = pd.DataFrame(columns + 0.0)

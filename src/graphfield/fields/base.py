@@ -134,7 +134,7 @@ class GraphField(ColumnQuestions, ABC):
     def distinct(self, rows: Rows) -> tuple[Rows, NDArray[np.intp]]:
         """Rows that are not :meth:`alike`, in order of appearance, and for each row which of them it is."""
         first, index = self.alike(rows).distinct_positions()
-        return rows.take(first), index
+        return rows if len(first) == len(rows) else rows.take(first), index
 
     @abstractmethod
     def weights_at(self, rows: Rows) -> NDArray[np.float32]:

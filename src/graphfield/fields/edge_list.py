@@ -11,42 +11,61 @@ from numpy.typing import NDArray
 
 from graphfield.exceptions import DataError
 from graphfield.fields.streaming import cache_slices
-from graphfield.graphs.strength import apply_rule, directed_strengths, partial_correlations
+from graphfield.graphs.strength import are_edges, pair_strengths, partial_correlations
 
 DEFAULT_MAX_ROWS = 100_000_000  # 1.6 GB
 
 
 @dataclass(frozen=True)
-class EdgeBlock:
-    """The edges of one graph: node positions j < k and signed partial correlations."""
+class EdgeColumns:
+    """The edges of several graphs, one graph after the other.
 
-    source: NDArray[np.int16]
-    target: NDArray[np.int16]
-    partial: NDArray[np.float32]
+    ``counts`` (m,) says how many each has; of each edge there are its nodes j < k by position, and its signed
+    partial correlation.
+    """
+
+    counts: NDArray
+    source: NDArray
+    target: NDArray
+    partial: NDArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[EdgeColumns]) -> EdgeColumns:
+        """Those of the graphs of all parts, which may be none."""
+        kinds = (np.intp, np.int16, np.int16, np.float32)
+        none = cls(*(np.empty(0, dtype=kind) for kind in kinds))
+        columns = zip(*(vars(part).values() for part in (none, *parts)), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    def of(self, index: NDArray[np.intp] | slice) -> EdgeColumns:
+        """Those of these graphs, in this order; a graph may be there twice."""
+        if isinstance(index, slice):
+            assert index == slice(None)
+            return self
+        counts = self.counts[index]
+        starts, own = (np.cumsum(n) - n for n in (self.counts, counts))
+        where = np.repeat(starts[index] - own, counts)
+        where += np.arange(len(where))
+        return EdgeColumns(counts, self.source[where], self.target[where], self.partial[where])
 
 
-def edge_blocks(coef: NDArray, residual_scale: NDArray, cut: float | NDArray, rule: str) -> list[EdgeBlock]:
-    """The edges of each graph whose strengths pass ``cut`` under ``rule``."""
-    blocks: list[EdgeBlock] = []
-    for part in cache_slices(len(coef), coef.shape[1]):
-        directed = directed_strengths(coef[part], residual_scale[part])
-        blocks += _above_diagonal(apply_rule(directed, cut, rule), directed)
-    return blocks
-
-
-def _above_diagonal(graphs: NDArray[np.bool_], directed: NDArray) -> list[EdgeBlock]:
-    """Edges of several graphs; partial correlations are computed where there is an edge only."""
-    n_nodes = graphs.shape[1]
-    graphs &= np.triu(np.ones((n_nodes, n_nodes), dtype=bool), 1)
-    graph, pair = np.divmod(np.flatnonzero(graphs), n_nodes**2)
-    j, k = np.divmod(pair, n_nodes)
-    partial = directed[graph, j, k] + directed[graph, k, j]
-    partial /= 2
+def find_edges(coef: NDArray, residual_scale: NDArray, cut: float | NDArray, rule: str) -> EdgeColumns:
+    """The edges of each graph whose strengths pass ``cut`` under ``rule``; no other pair is looked at."""
+    n_nodes = coef.shape[1]
     kind = np.int16 if n_nodes < 2**15 else np.int32
-    columns = (j.astype(kind), k.astype(kind), partial.astype(np.float32, copy=False))
-    ends = np.cumsum(np.bincount(graph, minlength=len(graphs)))[:-1]
-    split = zip(*(np.split(column, ends) for column in columns), strict=True)
-    return [EdgeBlock(*block) for block in split]
+    cuts = np.broadcast_to(cut, (n_nodes, n_nodes))
+    j, k = np.nonzero(np.triu(np.ones((n_nodes, n_nodes), dtype=bool), 1) & ~(cuts == np.inf))
+    source, target, own_cuts = j.astype(kind), k.astype(kind), cuts[j, k]
+    parts = []
+    for part in cache_slices(len(coef), n_nodes):
+        ahead, back = pair_strengths(coef[part], residual_scale[part], j, k)
+        found = are_edges(ahead, back, own_cuts, rule)
+        graph, pair = np.nonzero(found)
+        partial = (ahead[graph, pair] + back[graph, pair]) / 2
+        counts = np.bincount(graph, minlength=len(found))
+        partial = partial.astype(np.float32, copy=False)
+        parts.append(EdgeColumns(counts, source[pair], target[pair], partial))
+    return EdgeColumns.joined(parts)
 
 
 def pair_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray[np.float32]:
@@ -61,32 +80,22 @@ def pair_correlations(coef: NDArray, residual_scale: NDArray) -> NDArray[np.floa
 
 
 def long_frame(
-    blocks: Sequence[EdgeBlock], index: NDArray[np.intp], names: Sequence[str], max_rows: int
+    edges: EdgeColumns, index: NDArray[np.intp] | slice, names: Sequence[str], max_rows: int
 ) -> pd.DataFrame:
-    """One row per sample and edge; sample i has the edges of ``blocks[index[i]]``."""
-    lengths = np.array([len(block.source) for block in blocks], dtype=np.int64)
-    ends = np.cumsum(lengths[index]) if len(index) else np.zeros(0, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
+    """One row per sample and edge; sample i has the edges of graph ``index[i]``."""
+    total = int(edges.counts[index].sum())
     if total > max_rows:
         raise DataError(
             f"The edge list would have {total:,} rows ({16 * total / 1e9:.1f} GB), more than "
             f"max_rows={max_rows:,}. Use iter_edges to go through it in blocks, a higher threshold, "
             "or Z without repeated rows."
         ).about(argument="max_rows")
-    kind = blocks[0].source.dtype if blocks else np.dtype(np.int16)
-    sample = np.repeat(np.arange(len(index), dtype=np.int32), lengths[index])
-    source, target = np.empty(total, dtype=kind), np.empty(total, dtype=kind)
-    partial = np.empty(total, dtype=np.float32)
-    for end, which in zip(ends, index, strict=True):
-        block = blocks[which]
-        rows = slice(end - len(block.source), end)
-        source[rows], target[rows], partial[rows] = block.source, block.target, block.partial
-    categories = pd.Index(list(names))
+    own, categories = edges.of(index), pd.Index(list(names))
     columns = {
-        "sample": sample,
-        "source": pd.Categorical.from_codes(source, categories),
-        "target": pd.Categorical.from_codes(target, categories),
-        "weight": np.abs(partial),
-        "partial_correlation": partial,
+        "sample": np.repeat(np.arange(len(own.counts), dtype=np.int32), own.counts),
+        "source": pd.Categorical.from_codes(own.source, categories),
+        "target": pd.Categorical.from_codes(own.target, categories),
+        "weight": np.abs(own.partial),
+        "partial_correlation": own.partial,
     }
     return pd.DataFrame(columns, copy=False)

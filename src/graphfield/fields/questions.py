@@ -16,7 +16,7 @@ from graphfield.data.nodes import rescale_coef
 from graphfield.data.ranges import check_reach
 from graphfield.exceptions import DataError, first_few
 from graphfield.fields.base import Conditionals, GraphField
-from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, EdgeBlock, edge_blocks, long_frame
+from graphfield.fields.edge_list import DEFAULT_MAX_ROWS, EdgeColumns, find_edges, long_frame
 from graphfield.fields.schema import Rows
 from graphfield.fields.streaming import cache_slices, mean_r2
 from graphfield.fields.walker import row_blocks
@@ -123,14 +123,16 @@ def edge_table(field: GraphField, Z: Any, cut: Cut, rule: str, max_rows: int) ->
 def edge_table_blocks(field: GraphField, Z: Any, cut: Cut, rule: str) -> Iterator[pd.DataFrame]:
     """:func:`edge_table` of consecutive rows, in bounded memory."""
     found = partial(_edges_at, field, cut=cut, rule=rule)
-    for rows, blocks, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, found):
-        frame = long_frame(blocks, which, field.schema.node_names, DEFAULT_MAX_ROWS)
+    for rows, edges, which in row_blocks(*field.distinct(field.rows(Z)), field.n_nodes, found):
+        frame = long_frame(edges, which, field.schema.node_names, DEFAULT_MAX_ROWS)
         frame["sample"] = frame["sample"].to_numpy() + np.int32(rows.start)
         yield frame
 
 
-def _edges_at(field: GraphField, rows: Rows, cut: Cut, rule: str) -> list[EdgeBlock]:
-    return [b for here in field.chunks(rows) for b in edge_blocks(here.weights, here.scales, cut, rule)]
+def _edges_at(field: GraphField, rows: Rows, cut: Cut, rule: str) -> EdgeColumns:
+    return EdgeColumns.joined(
+        [find_edges(here.weights, here.scales, cut, rule) for here in field.chunks(rows)]
+    )
 
 
 def _at_each(

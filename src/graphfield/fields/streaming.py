@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from graphfield.data.nodes import NodeScaler
 
-# A network is evaluated in blocks of one fixed size, at most so many entries of coefficients (64 MB) and
-# so many rows. With many nodes the time goes into reading the weights, which a block does once.
-_EVALUATION_ENTRIES = 16_000_000
-_EVALUATION_ROWS = 256
+# A network is evaluated in blocks of one fixed size, so one z costs as much as a block: so many entries of
+# coefficients, which stay near the processor (2.5 MB), and at most so many rows. With many nodes the time
+# goes into reading the weights, which a block does once: at least so many rows, but no more than 64 MB.
+_EVALUATION_ENTRIES, _MOST_ENTRIES = 640_000, 16_000_000
+_LEAST_ROWS, _MOST_ROWS = 16, 256
 # Entries that stay in a processor's cache while they are worked on.
 _CACHE_ENTRIES = 250_000
 # Entries of matrices that are worked on by stripes, which stay in the cache.
@@ -28,9 +29,10 @@ def evaluation_rows(n_nodes: int) -> int:
     """Rows of the fixed-size blocks in which a network is evaluated.
 
     >>> evaluation_rows(50), evaluation_rows(268), evaluation_rows(1000)
-    (256, 222, 16)
+    (256, 16, 16)
     """
-    return int(np.clip(_EVALUATION_ENTRIES // n_nodes**2, 1, _EVALUATION_ROWS))
+    rows = min(max(_EVALUATION_ENTRIES // n_nodes**2, _LEAST_ROWS), _MOST_ROWS)
+    return min(rows, max(1, _MOST_ENTRIES // n_nodes**2))
 
 
 def rows_within(n_bytes: int, n_nodes: int) -> int:

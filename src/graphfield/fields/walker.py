@@ -86,13 +86,18 @@ def groups_of(distinct: Rows, index: NDArray[np.intp], step: int) -> Iterator[Gr
 
 def row_blocks(
     distinct: Rows, index: NDArray[np.intp], n_nodes: int, compute: Callable[[Rows], T]
-) -> Iterator[tuple[slice, T, NDArray[np.intp]]]:
-    """Consecutive rows, what ``compute`` gives for graphs of theirs, and which of these each row has."""
+) -> Iterator[tuple[slice, T, NDArray[np.intp] | slice]]:
+    """Consecutive rows, what ``compute`` gives for graphs of theirs, and which of these each row has.
+
+    Where no graph is there twice, that is all of them, in their order.
+    """
     shared = None
     if is_worth_keeping(len(distinct), len(index), n_nodes):
         shared = compute(distinct)
     for rows in slices(len(index), rows_at_a_time(n_nodes)):
-        if shared is not None:
+        if len(distinct) == len(index):
+            yield rows, compute(distinct.between(rows)), slice(None)
+        elif shared is not None:
             yield rows, shared, index[rows]
         else:
             own, which = np.unique(index[rows], return_inverse=True)

@@ -35,13 +35,32 @@ def directed_strengths(coef: NDArray, residual_scale: NDArray) -> NDArray:
 
     ``residual_scale`` is (p,), the same for all graphs, or (n, p), one row per graph.
     """
-    scale = np.asarray(residual_scale)
-    if scale.ndim == 2 and scale.strides[0] == 0 and len(scale):  # one row, broadcast to all graphs
-        scale = scale[0]
-    scale = scale.astype(coef.dtype)
+    scale = _plain_scale(residual_scale, coef)
     ratio = scale[..., None, :] / scale[..., :, None]
     directed = np.multiply(coef, ratio, out=ratio if ratio.shape == coef.shape else None)
     return np.clip(directed, -1, 1, out=directed)
+
+
+def pair_strengths(
+    coef: NDArray, residual_scale: NDArray, j: NDArray[np.intp], k: NDArray[np.intp]
+) -> tuple[NDArray, NDArray]:
+    """:func:`directed_strengths` of some pairs, from j to k and back: (n, pairs) each."""
+    scale, flat = _plain_scale(residual_scale, coef), coef.reshape(len(coef), -1)
+
+    def ahead(j: NDArray[np.intp], k: NDArray[np.intp]) -> NDArray:
+        directed = flat.take(j * coef.shape[-1] + k, axis=1)
+        directed *= scale[..., k] / scale[..., j]
+        return np.clip(directed, -1, 1, out=directed)
+
+    return ahead(j, k), ahead(k, j)
+
+
+def _plain_scale(residual_scale: NDArray, coef: NDArray) -> NDArray:
+    """As precise as ``coef``; (p,) where it is one row that is broadcast to all graphs."""
+    scale = np.asarray(residual_scale)
+    if scale.ndim == 2 and scale.strides[0] == 0 and len(scale):
+        scale = scale[0]
+    return scale.astype(coef.dtype)
 
 
 def symmetrise(directed: NDArray) -> NDArray:
@@ -97,15 +116,22 @@ def apply_rule(directed: NDArray, threshold: float | NDArray, rule: str = "and")
     >>> bool(apply_rule(np.array([[[0.0, 0.3], [-0.3, 0.0]]]), 0.2)[0, 0, 1])
     False
     """
+    return are_edges(directed, np.swapaxes(directed, -1, -2), threshold, rule)
+
+
+def are_edges(
+    ahead: NDArray, back: NDArray, threshold: float | NDArray, rule: str = "and"
+) -> NDArray[np.bool_]:
+    """:func:`apply_rule` to pairs whose two directed strengths are ``ahead`` and ``back``."""
     check_choice("rule", rule, ("and", "or"))
     if not np.all(np.asarray(threshold) >= 0):
         raise ParameterError.of(
             "threshold", f"must be a number >= 0 in units of partial correlation, got {threshold!r}."
         )
-    strong, back = np.abs(directed) > threshold, np.swapaxes(directed, -1, -2)
+    strong, also = np.abs(ahead) > threshold, np.abs(back) > threshold
     if rule == "and":
-        return strong & np.swapaxes(strong, -1, -2) & (np.abs(directed + back) > 2 * np.asarray(threshold))
-    return (strong | np.swapaxes(strong, -1, -2)) & (directed != -back)
+        return strong & also & (np.abs(ahead + back) > 2 * np.asarray(threshold))
+    return (strong | also) & (ahead != -back)
 
 
 def edge_shrinkage(partial: NDArray, residual_scale: NDArray, node_scale: NDArray | None = None) -> NDArray:
